@@ -1,0 +1,1 @@
+"""Keeps many Kubernetes clusters equal to a fleet store."""

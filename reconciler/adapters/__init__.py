@@ -1,0 +1,1 @@
+"""The only I/O: store, Kubernetes API servers, journal, clock."""

@@ -1,0 +1,1 @@
+"""The imperative shell: gather, act, the control loop, wiring."""

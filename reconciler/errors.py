@@ -1,0 +1,133 @@
+"""Every exception of the project.
+
+Faulty user input is never an exception: it is a collected `model.problem.Problem`. A programmer's
+mistake is an assert. What is left are faults of the world, and they form one tree:
+
+    ReconcilerError
+    ├── StoreError                the fleet store cannot be read as a whole
+    │   ├── RevisionNotFound      no such branch, tag or commit
+    │   └── StoreUnsettled        the directory kept changing while it was read
+    ├── MemberClusterError        one member cluster; others go on
+    │   ├── ClusterUnreachable    no answer, or not in time
+    │   ├── CredentialsRejected   401, or the kubeconfig cannot give credentials
+    │   ├── Forbidden             403
+    │   ├── ObjectNotFound        404 of an object
+    │   ├── KindNotServed         404 of the resource type
+    │   ├── AlreadyExists         409 of a create: something of that name is there
+    │   ├── WriteConflict         409: another field manager, a uid or a resourceVersion is in the way
+    │   ├── InvalidObject         400, 422: the API server refuses the object
+    │   ├── ListExpired           410: the continue token or resourceVersion is too old
+    │   ├── Throttled             429 and 503 with Retry-After, after our own retries
+    │   ├── BadAnswer             a body that is not what the API promises: truncated, HTML, wrong kind
+    │   └── ClusterReplaced       the name answers with another kube-system uid than before
+    ├── JournalError              the journal cannot be opened, read or written
+    │   ├── JournalLocked         another process holds it
+    │   ├── JournalCorrupt        a page or a row's checksum is wrong
+    │   └── JournalTooNew         written by a newer version; opened read-only at most
+    ├── FleetHeld                 another journal or daemon holds this fleet
+    └── ConfigurationError        an option, a file named by an option, or a kubeconfig is unusable
+
+A message says what, where, and what to do next; the subject comes first; the original is the `__cause__`.
+"""
+
+from __future__ import annotations
+
+
+class ReconcilerError(Exception):
+    """Anything that the world did to us. `str()` is fit for a user."""
+
+
+class StoreError(ReconcilerError):
+    """The fleet store cannot be read as a whole."""
+
+
+class RevisionNotFound(StoreError):
+    """The store has no such branch, tag or commit."""
+
+
+class StoreUnsettled(StoreError):
+    """The directory kept changing while it was read; nothing of it was used."""
+
+
+class MemberClusterError(ReconcilerError):
+    """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
+
+    def __init__(self, cluster: str, message: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
+        """Keep the cluster as the subject of the message."""
+        super().__init__(f"{cluster}: {message}")
+        self.cluster = cluster
+        self.message = message
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class ClusterUnreachable(MemberClusterError):
+    """No answer, or not before the deadline."""
+
+
+class CredentialsRejected(MemberClusterError):
+    """The API server does not know us, or the kubeconfig cannot give credentials."""
+
+
+class Forbidden(MemberClusterError):
+    """We are known and may not do this."""
+
+
+class ObjectNotFound(MemberClusterError):
+    """The object is not there: a proven absence."""
+
+
+class KindNotServed(MemberClusterError):
+    """The API server has no such resource type."""
+
+
+class AlreadyExists(MemberClusterError):
+    """A create met an object of that name."""
+
+
+class WriteConflict(MemberClusterError):
+    """A precondition (uid, resourceVersion, field manager) did not hold; nothing was written."""
+
+
+class InvalidObject(MemberClusterError):
+    """The API server refused the object: validation, admission, an immutable field."""
+
+
+class ListExpired(MemberClusterError):
+    """A continue token or a watched resourceVersion is too old; list again."""
+
+
+class Throttled(MemberClusterError):
+    """The API server asked us to slow down for longer than we were willing to wait."""
+
+
+class BadAnswer(MemberClusterError):
+    """The body is not what the API promises. Never to be read as an empty list."""
+
+
+class ClusterReplaced(MemberClusterError):
+    """Another cluster answers under a known name; it is treated as Unknown, not as a fresh one."""
+
+
+class JournalError(ReconcilerError):
+    """The journal cannot be opened, read or written."""
+
+
+class JournalLocked(JournalError):
+    """Another process writes this journal."""
+
+
+class JournalCorrupt(JournalError):
+    """A page, a row or its checksum is wrong; the file was kept aside."""
+
+
+class JournalTooNew(JournalError):
+    """A newer version wrote this journal."""
+
+
+class FleetHeld(ReconcilerError):
+    """Another journal or a running daemon holds this fleet."""
+
+
+class ConfigurationError(ReconcilerError):
+    """An option, a file that an option names, or a kubeconfig is unusable."""

@@ -1,0 +1,94 @@
+"""Decisions: which policy claims a template, on which clusters it lives, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.problem import NOWHERE, Source
+from reconciler.model.refs import Identity, PolicyRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why something was decided. `rule` is a short stable name; `text` a sentence fragment for people."""
+
+    rule: str
+    text: str
+    source: Source = NOWHERE
+    cluster: str = ""
+
+    def __str__(self) -> str:
+        """The text with the place that it rests on."""
+        return f"{self.text} ({self.source})" if self.source.path else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The policy that governs a template, and the policies that also matched, best first, with why they lost."""
+
+    identity: Identity
+    policy: PolicyRef
+    reasons: tuple[Reason, ...] = ()
+    losers: tuple[tuple[PolicyRef, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class TargetCluster:
+    """A cluster of a placement. `replicas` is None for what has none (a ConfigMap)."""
+
+    cluster: str
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """Template to target clusters, sorted by cluster name.
+
+    `policy` is the owner's for a dependency that follows `owners`. `unplaced`: replicas that found no place.
+    `affinity_name`: the exclusive group in use, to be remembered. `cluster_reasons`: for every cluster of the fleet that
+    was considered, why it is in or out.
+    """
+
+    identity: Identity
+    policy: PolicyRef | None
+    targets: tuple[TargetCluster, ...] = ()
+    unplaced: int = 0
+    owners: tuple[Identity, ...] = ()
+    affinity_name: str = ""
+    reasons: tuple[Reason, ...] = ()
+    cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)
+
+    def replicas_on(self, cluster: str) -> int | None:
+        """Assigned replicas there; None when the cluster is no target or the resource has no replicas."""
+        return next((target.replicas for target in self.targets if target.cluster == cluster), None)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """Names of the target clusters, sorted."""
+        return tuple(target.cluster for target in self.targets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviousPlacement:
+    """What the journal, `--observations` or the base revision remembers of a placement."""
+
+    identity: Identity
+    targets: tuple[TargetCluster, ...]
+    affinity_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """What a tick decided: at most `replicas_max` replicas of a resource on a cluster. 0 excludes it.
+
+    `until`: RFC 3339 UTC, empty: no expiry. Ticks yield constraints and nothing else; placement does the rest.
+    """
+
+    identity: Identity
+    cluster: str
+    replicas_max: int
+    reason: str
+    until: str = ""
+    excludes: bool = False
+    """An exclusion (failover): the cluster is no candidate at all, also for resources without replicas."""

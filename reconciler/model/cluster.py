@@ -1,0 +1,39 @@
+"""Member clusters as the store declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.problem import NOWHERE, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A taint of a cluster or a node."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A member: `Cluster` of Karmada's group or `ManagedCluster`. Credentials never live here."""
+
+    name: str
+    alias: str = ""
+    """From the alias annotation; shown as CLUSTER_ALIAS."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    provider: str = ""
+    region: str = ""
+    zones: tuple[str, ...] = ()
+    taints: tuple[Taint, ...] = ()
+    context: str = ""
+    """Annotation `fleet.reconciler/context`; empty: the context has the cluster's name."""
+    source: Source = NOWHERE
+
+    @property
+    def context_name(self) -> str:
+        """The kubeconfig context that reaches this cluster."""
+        return self.context or self.name

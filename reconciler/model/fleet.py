@@ -1,0 +1,136 @@
+"""The fleet store, raw (Snapshot) and parsed (Fleet)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import PropagationPolicy, ResourceSelector
+from reconciler.model.problem import NOWHERE, Problem, Source
+from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.tree import JsonObject, dig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFile:
+    """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one."""
+
+    path: str
+    blob: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One settled reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest."""
+
+    revision: str
+    files: tuple[StoreFile, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body."""
+
+    gvk: GVK
+    identity: Identity
+    body: JsonObject
+    source: Source
+    digest: str
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """metadata.labels, empty when there are none."""
+        labels = dig(self.body, "metadata", "labels")
+        return labels if isinstance(labels, Mapping) else {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """metadata.annotations, empty when there are none."""
+        annotations = dig(self.body, "metadata", "annotations")
+        return annotations if isinstance(annotations, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guards:
+    """`spec.guards` of kind Fleet. `confirm` is the digest of the held changes that a reviewer let through."""
+
+    max_deletes: int = 10
+    max_delete_percent: int = 10
+    confirm: str = ""
+    confirm_until: str = ""
+    """RFC 3339; empty: no expiry was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoreRule:
+    """One `spec.ignore` entry: paths that are left to others on the objects that it selects."""
+
+    paths: tuple[str, ...]
+    """Field paths as diffs print them, e.g. `spec.replicas` or `spec.template.spec.containers[name=web].image`."""
+    kind: str = ""
+    group: str | None = None
+    namespace: str = ""
+    name: str = ""
+    reason: str = ""
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSettings:
+    """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
+
+    name: str = ""
+    previous_names: tuple[str, ...] = ()
+    observe_only: bool = False
+    """`spec.mode: observe`: plan and report, write nothing."""
+    descheduling_interval_s: int = 120
+    unschedulable_threshold_s: int = 30
+    failover_act: bool = True
+    """`spec.failover.mode`: act, or advise (report only)."""
+    self_heal: bool = True
+    resync_s: int = 600
+    guards: Guards = Guards()
+    partial: bool = False
+    """`spec.placement.partial`: place what fits when not everything does."""
+    ignore: tuple[IgnoreRule, ...] = ()
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What a broken file might have said: nothing in it is written, deleted or newly claimed.
+
+    `identities` when the broken document still tells what it is; `selectors` when it is a policy whose selectors can
+    be read; `namespace` when at least that is known (`everything` False, namespace non-empty); `everything` otherwise.
+    """
+
+    source: Source
+    everything: bool = False
+    namespace: str = ""
+    identities: frozenset[Identity] = frozenset()
+    selectors: tuple[ResourceSelector, ...] = ()
+    policy: PolicyRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The parsed store. Everything is in a canonical order that does not depend on file names.
+
+    `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced.
+    `is_complete` is False when any file could not be read or parsed: then no deletion follows from absence.
+    """
+
+    revision: str
+    settings: FleetSettings = FleetSettings()
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    templates: Mapping[Identity, Template] = field(default_factory=dict)
+    propagation: tuple[PropagationPolicy, ...] = ()
+    overrides: tuple[OverridePolicy, ...] = ()
+    custom_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    frozen: tuple[Reach, ...] = ()
+    is_complete: bool = True

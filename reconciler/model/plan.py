@@ -1,0 +1,151 @@
+"""Differences and the ordered set of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from reconciler.model.binding import Reason, TargetCluster
+from reconciler.model.problem import NOWHERE, Problem, Source
+from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.tree import JsonObject
+
+
+class Action(StrEnum):
+    """What is done to one object in one cluster."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    RELEASE = "release"
+    ADOPT = "adopt"
+
+
+class Cause(StrEnum):
+    """Why a change is due."""
+
+    DECLARED = "declared"
+    """The store says something new."""
+    REMOVED = "removed"
+    """The template or field left the store."""
+    DRIFT = "drift"
+    """Somebody else changed a field that is ours."""
+    PLACEMENT = "placement"
+    """The placement moved."""
+    OVERRIDE = "override"
+    """Only an override changed."""
+    ADOPTION = "adoption"
+    """An object that was not ours becomes ours."""
+    OWNERSHIP = "ownership"
+    """Only our marks change: another policy or owner took over."""
+    POLICY = "policy"
+    """The policy left, or no longer selects the template."""
+    DEPENDENCY = "dependency"
+    """A dependency is no longer needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOwner:
+    """Another field manager that holds a field now, with the time of its last write (RFC 3339)."""
+
+    manager: str
+    operation: str = ""
+    time: str = ""
+
+
+class Missing:
+    """The value of a field that is not there; distinct from null."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = Missing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """One field: its path as people write it (`spec.ports[port=80,protocol=TCP].nodePort`), before and after.
+
+    `before` and `after` are JSON values or MISSING; they are canonical, not yet masked.
+    """
+
+    path: str
+    before: Any
+    after: Any
+    cause: Cause = Cause.DECLARED
+    owner: FieldOwner | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One difference between what should be and what is, in one cluster.
+
+    `held` says why it is not done now ("waits for m2 healthy"), None when it may be. `manifest` is what is sent by
+    create, update, adopt and replace. `uid` and `resource_version` are preconditions where they are set.
+    `engine` names what computed the fields: T (three-way), S (server dry run), O (offline).
+    """
+
+    action: Action
+    cluster: str
+    gvk: GVK
+    identity: Identity
+    cause: Cause
+    source: Source = NOWHERE
+    held: str | None = None
+    fields: tuple[FieldChange, ...] = ()
+    manifest: JsonObject | None = None
+    uid: str = ""
+    resource_version: str = ""
+    removed_paths: tuple[str, ...] = ()
+    """Fields to be taken away explicitly, since ownership of them moved to another manager."""
+    reason: Reason | None = None
+    engine: str = "T"
+    guarded: bool = False
+    """Counts against the deletion guards: an edit of the store caused this deletion or release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A template as rendered for one cluster, marks included. `digest` is of the body; `overrides` name what changed it."""
+
+    cluster: str
+    gvk: GVK
+    identity: Identity
+    body: JsonObject
+    digest: str
+    source: Source
+    policy: PolicyRef | None
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementChange:
+    """A placement before and after; equal ones are not listed."""
+
+    gvk: GVK
+    identity: Identity
+    before: tuple[TargetCluster, ...]
+    after: tuple[TargetCluster, ...]
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """An ordered set of changes: `waves` hold indexes into `changes`; a wave starts when the one before has ended
+    in the same cluster. Held changes are in no wave. `is_complete` is False when a cluster could not be read.
+    """
+
+    base: str
+    head: str
+    changes: tuple[Change, ...] = ()
+    waves: tuple[tuple[int, ...], ...] = ()
+    placements: tuple[PlacementChange, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    is_complete: bool = True
+    held_digest: str = ""
+    """Hash of the sorted held changes: what `spec.guards.confirm` must carry to let them through."""

@@ -1,0 +1,228 @@
+"""Propagation policies, normalised: both ACK generations and Karmada's group become this one model.
+
+Source of the fields: the page "PropagationPolicy and OverridePolicy" (both generations) and Karmada's
+`policy.karmada.io/v1alpha1`. Defaults that depend on the API group are already resolved here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.model.problem import NOWHERE, Source
+from reconciler.model.refs import PolicyRef
+from reconciler.model.selector import LabelSelector, Operator
+
+
+class Flavor(StrEnum):
+    """Which API group a policy was written in; it decides defaults and some deletion rules."""
+
+    ACK = "ack"
+    """`policy.one.alibabacloud.com/v1alpha1`."""
+    ACK_LEGACY = "ack-legacy"
+    """`one.alibabacloud.com/v1alpha1`: clusterIds, prune, conflictResolution."""
+    KARMADA = "karmada"
+    """`policy.karmada.io/v1alpha1`."""
+
+    @property
+    def is_ack(self) -> bool:
+        """Whether the ACK rules hold (deletion, tiers, keep by default)."""
+        return self is not Flavor.KARMADA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSelector:
+    """Which templates. apiVersion and kind compare exactly; a name makes the label selector irrelevant."""
+
+    api_version: str
+    kind: str
+    namespace: str = ""
+    """Empty: any namespace that the policy may select in."""
+    name: str = ""
+    labels: LabelSelector | None = None
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRequirement:
+    """A `fieldSelector.matchExpressions` entry: key is provider, region or zone; operator is In or NotIn."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAffinity:
+    """Which clusters: exclusion first, then labels AND fields AND names. Empty names: any; all empty: every cluster."""
+
+    cluster_names: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    labels: LabelSelector | None = None
+    fields: tuple[FieldRequirement, ...] = ()
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffinityTerm:
+    """One group of `clusterAffinities`; `overflow` are Karmada's tiers inside it, in order."""
+
+    name: str
+    affinity: ClusterAffinity
+    overflow: tuple[AffinityTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A cluster toleration. An empty key with Exists tolerates everything; an empty effect matches every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadConstraint:
+    """`by_field` is cluster, region, zone or provider, or empty with `by_label`. `max_groups` 0: none was given."""
+
+    by_field: str = ""
+    by_label: str = ""
+    min_groups: int = 1
+    max_groups: int = 0
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticWeight:
+    """One `staticWeightList` entry. A missing targetCluster is an empty affinity: it matches every cluster."""
+
+    target: ClusterAffinity
+    weight: int
+    source: Source = NOWHERE
+
+
+class Division(StrEnum):
+    """How replicas are spread, after all defaults."""
+
+    DUPLICATED = "duplicated"
+    STATIC = "static-weight"
+    DYNAMIC = "dynamic-weight"
+    AGGREGATED = "aggregated"
+
+    @property
+    def needs_capacity(self) -> bool:
+        """Whether free capacity decides, and the previous placement is kept (steady)."""
+        return self in (Division.DYNAMIC, Division.AGGREGATED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaScheduling:
+    """Absent altogether means Duplicated; present without a type means Divided; Divided without a preference, Weighted.
+
+    `static_weights` is empty when none was given: then every candidate weighs 1.
+    """
+
+    division: Division = Division.DUPLICATED
+    static_weights: tuple[StaticWeight, ...] = ()
+    has_weight_preference: bool = False
+    """Whether weightPreference was written at all: an empty one lets spread constraints apply, a missing one not."""
+    gang: bool = False
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where. At most one of `affinity` and `terms` is set; neither means every cluster."""
+
+    affinity: ClusterAffinity | None = None
+    terms: tuple[AffinityTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    scheduling: ReplicaScheduling = ReplicaScheduling()
+    source: Source = NOWHERE
+
+
+class PurgeMode(StrEnum):
+    """What happens to the old copy of a failed application. Graciously = Gracefully, Immediately = Directly."""
+
+    IMMEDIATELY = "Immediately"
+    GRACIOUSLY = "Graciously"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePreservationRule:
+    """A status field that travels as a label to the new copy."""
+
+    alias_label: str
+    json_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationFailover:
+    """`failover.application`. `grace_period_s` is 600 under Graciously unless given, else None."""
+
+    toleration_s: int = 300
+    purge_mode: PurgeMode = PurgeMode.GRACIOUSLY
+    grace_period_s: int | None = 600
+    state_preservation: tuple[StatePreservationRule, ...] = ()
+    source: Source = NOWHERE
+
+
+class ConflictResolution(StrEnum):
+    """What to do about an object that exists and is not ours."""
+
+    ABORT = "Abort"
+    OVERWRITE = "Overwrite"
+
+
+class AffinityMode(StrEnum):
+    """How ordered clusterAffinities read: tiers that spill over, or groups of which one is in use."""
+
+    TIERS = "tiers"
+    EXCLUSIVE = "exclusive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspension:
+    """Writing stops: to every cluster, or to the named ones."""
+
+    dispatching: bool = False
+    clusters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropagationPolicy:
+    """A PropagationPolicy, or a ClusterPropagationPolicy when `ref.namespace` is empty."""
+
+    ref: PolicyRef
+    flavor: Flavor
+    source: Source
+    selectors: tuple[ResourceSelector, ...] = ()
+    placement: Placement = Placement()
+    keep: bool = True
+    """preserveResourcesOnDeletion with the group's default resolved (older API: not prune)."""
+    propagate_deps: bool = False
+    priority: int = 0
+    preemption: str = "Never"
+    dependent_overrides: tuple[str, ...] = ()
+    scheduler_name: str = "default-scheduler"
+    application_failover: ApplicationFailover | None = None
+    cluster_failover_purge_mode: PurgeMode | None = None
+    conflict_resolution: ConflictResolution = ConflictResolution.ABORT
+    activation_preference: str = ""
+    suspension: Suspension = Suspension()
+    priority_class: str = ""
+    ecs_provision: bool = False
+    affinity_mode: AffinityMode = AffinityMode.TIERS
+    """Resolved: the annotation `fleet.reconciler/affinity-mode`, else tiers for ACK groups under a division that
+    needs capacity, else exclusive."""
+    digest: str = ""
+    """Of the whole document: what memoised decisions are keyed by."""
+
+    @property
+    def is_cluster_scoped(self) -> bool:
+        """Whether this is a ClusterPropagationPolicy."""
+        return not self.ref.namespace

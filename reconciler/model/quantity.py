@@ -1,0 +1,68 @@
+"""Kubernetes quantities as exact integers: CPU in millicores, everything else in base units, rounded up.
+
+Source: Kubernetes resource.Quantity: `100m`, `1.5`, `1e3`, `16Gi`, `1M`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
+
+_FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
+_SUFFIX = {
+    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
+    "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15),
+    "E": Fraction(10**18), "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30),
+    "Ti": Fraction(2**40), "Pi": Fraction(2**50), "Ei": Fraction(2**60),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _exact_text(text: str) -> Fraction | None:
+    match = _FORM.match(text)
+    if match is None:
+        return None
+    number, suffix = match.group(1), match.group(2) or ""
+    if suffix not in _SUFFIX:
+        return Fraction(number) * Fraction(10) ** int(suffix[1:])
+    return Fraction(number) * _SUFFIX[suffix]
+
+
+def exact(value: object) -> Fraction | None:
+    """The quantity as an exact number; None when it is not a quantity (wrong type or form)."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Fraction(value)
+    if isinstance(value, float):
+        return _exact_text(repr(value))
+    return _exact_text(value.strip()) if isinstance(value, str) and len(value) < 64 else None
+
+
+def units(resource: str, value: object) -> int | None:
+    """The quantity as an integer: millicores for `cpu`, base units otherwise, rounded up; None when malformed.
+
+    >>> units("cpu", "1.5"), units("memory", "1Ki"), units("pods", "110")
+    (1500, 1024, 110)
+    """
+    number = exact(value)
+    if number is None:
+        return None
+    if resource == "cpu" or resource.endswith(".cpu"):
+        number *= 1000
+    return -((-number.numerator) // number.denominator)
+
+
+Resources = Mapping[str, int]
+"""Resource name to an amount as `units` gives it."""
+
+NO_RESOURCES: Resources = MappingProxyType({})
+
+
+def resources(amounts: Mapping[str, object]) -> dict[str, int]:
+    """Every well-formed entry as integers; malformed ones are left out (the API server would refuse them)."""
+    parsed = ((name, units(name, value)) for name, value in amounts.items())
+    return {name: amount for name, amount in parsed if amount is not None}

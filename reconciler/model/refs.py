@@ -1,0 +1,71 @@
+"""Names of things: kinds, objects, policies. Tuples, since hundreds of thousands of them are hashed a round."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class GVK(NamedTuple):
+    """Group, version and kind. The core group is the empty string."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> GVK:
+        """From `apps/v1` and `Deployment`; `v1` belongs to the core group."""
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    @property
+    def api_version(self) -> str:
+        """`apps/v1`, or `v1` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        """What identity is made of: a change of version is an update of the same object."""
+        return (self.group, self.kind)
+
+
+class Identity(NamedTuple):
+    """What makes two objects the same one in a cluster. The namespace of a cluster-scoped object is empty."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`Deployment demo/web`, `Namespace demo`: the way a subject is written everywhere."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+class ResourceRef(NamedTuple):
+    """An object as the machine formats name it: identity plus the version that was written."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+
+    @property
+    def identity(self) -> Identity:
+        """The object without its version."""
+        return Identity(self.gvk.group, self.gvk.kind, self.namespace, self.name)
+
+    def __str__(self) -> str:
+        """As the identity is written."""
+        return str(self.identity)
+
+
+class PolicyRef(NamedTuple):
+    """One of the four policy kinds by name. The namespace of a cluster policy is empty."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`PropagationPolicy demo/web`, `ClusterPropagationPolicy base`."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"

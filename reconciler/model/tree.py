@@ -1,0 +1,77 @@
+"""JSON trees: the bodies of Kubernetes objects. Immutable by convention after parsing; changes copy along the path.
+
+The annotation `JsonObject` is a read-only mapping so that the type checker finds a write into a shared tree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+
+Json: TypeAlias = Any
+"""None, bool, int, float, str, list or dict with string keys, all the way down."""
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""A JSON object that nobody writes into."""
+
+Step: TypeAlias = str | int
+"""One step into a tree: a key of a mapping or an index of a list."""
+
+
+def dig(tree: Json, *steps: Step) -> Json:
+    """The subtree at the steps, or None where a step is missing or meets another type.
+
+    >>> dig({"spec": {"replicas": 2}}, "spec", "replicas")
+    2
+    """
+    for step in steps:
+        if isinstance(step, str):
+            if not isinstance(tree, Mapping):
+                return None
+            tree = tree.get(step)
+        else:
+            if not isinstance(tree, Sequence) or isinstance(tree, str) or not -len(tree) <= step < len(tree):
+                return None
+            tree = tree[step]
+    return tree
+
+
+def with_value(tree: JsonObject, steps: tuple[str, ...], value: Json) -> dict[str, Any]:
+    """A tree with `value` at the mapping steps; every other subtree is shared with the original.
+
+    A missing or non-mapping parent becomes a mapping.
+    """
+    assert steps, "with_value needs at least one step"
+    head, rest = steps[0], steps[1:]
+    if not rest:
+        return {**tree, head: value}
+    below = tree.get(head)
+    return {**tree, head: with_value(below if isinstance(below, Mapping) else {}, rest, value)}
+
+
+def without(tree: JsonObject, steps: tuple[str, ...]) -> JsonObject:
+    """A tree without the key at the mapping steps; the tree itself when there is no such key."""
+    assert steps, "without needs at least one step"
+    head, rest = steps[0], steps[1:]
+    if head not in tree:
+        return tree
+    if not rest:
+        return {key: value for key, value in tree.items() if key != head}
+    below = tree[head]
+    if not isinstance(below, Mapping):
+        return tree
+    pruned = without(below, rest)
+    return tree if pruned is below else {**tree, head: pruned}
+
+
+def canonical_bytes(tree: Json) -> bytes:
+    """The tree as JSON with sorted keys: equal trees give equal bytes."""
+    return orjson.dumps(tree, option=orjson.OPT_SORT_KEYS)
+
+
+def digest_of(tree: Json) -> str:
+    """A 128-bit digest of the tree as 32 hex characters, independent of key order."""
+    return hashlib.blake2b(canonical_bytes(tree), digest_size=16).hexdigest()

@@ -1,0 +1,1 @@
+"""The pipeline: one pure stage a file. No I/O, clock, randomness, environment or logging."""

@@ -1,0 +1,1 @@
+"""Read-only status page, health and metrics."""
