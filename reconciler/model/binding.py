@@ -46,8 +46,8 @@ class Binding:
     """Template to target clusters, sorted by cluster name.
 
     `policy` is the owner's for a dependency that follows `owners`. `unplaced`: replicas that found no place.
-    `affinity_name`: the exclusive group in use, to be remembered. `cluster_reasons`: for every cluster of the fleet that
-    was considered, why it is in or out.
+    `affinity_name`: the exclusive group in use, to be remembered. `cluster_reasons`: for every cluster of the
+    fleet that was considered, why it is in or out.
     """
 
     identity: Identity

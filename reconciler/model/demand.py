@@ -9,8 +9,10 @@ from reconciler.model.refs import Identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTerm:
-    """One `nodeSelectorTerms` entry: every requirement must hold. Requirements are (key, operator, values); operators are
-    those of node affinity (In, NotIn, Exists, DoesNotExist, Gt, Lt). `fields` requirements concern `metadata.name`.
+    """One `nodeSelectorTerms` entry: every requirement must hold.
+
+    Requirements are (key, operator, values); operators are those of node affinity (In, NotIn, Exists, DoesNotExist,
+    Gt, Lt). `fields` requirements concern `metadata.name`.
     """
 
     labels: tuple[tuple[str, str, tuple[str, ...]], ...] = ()

@@ -111,7 +111,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A template as rendered for one cluster, marks included. `digest` is of the body; `overrides` name what changed it."""
+    """A template as rendered for one cluster, marks included.
+
+    `digest` is of the body; `overrides` name what changed it.
+    """
 
     cluster: str
     gvk: GVK
@@ -136,8 +139,10 @@ class PlacementChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """An ordered set of changes: `waves` hold indexes into `changes`; a wave starts when the one before has ended
-    in the same cluster. Held changes are in no wave. `is_complete` is False when a cluster could not be read.
+    """An ordered set of changes.
+
+    `waves` hold indexes into `changes`; a wave starts when the one before has ended in the same cluster. Held
+    changes are in no wave. `is_complete` is False when a cluster could not be read.
     """
 
     base: str
