@@ -1,0 +1,93 @@
+"""Fixtures that all tests share: real clusters, coroutine tests, a termination that cleans up."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import pytest
+from hypothesis import settings
+
+from tests.real_clusters import RealCluster, RealClusters, missing_binaries
+
+# The machine's load is not the code's fault; a wrong result is.
+settings.register_profile("here", deadline=None)
+settings.load_profile("here")
+
+APISERVER_TIMEOUT_S = 240
+"""Starting three clusters on a busy machine counts as part of the first test that uses them."""
+
+
+class ThreeClusters(NamedTuple):
+    """Clusters m1, m2 and m3, and one kubeconfig with a context for each."""
+
+    m1: RealCluster
+    m2: RealCluster
+    m3: RealCluster
+    kubeconfig: Path
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Treat a request to terminate as ctrl-C, so that fixtures are torn down."""
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests on real clusters the time that a cluster needs to start."""
+    for item in items:
+        if item.get_closest_marker("apiserver") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(APISERVER_TIMEOUT_S))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.fixture(scope="session")
+def kubernetes_binaries() -> Path:
+    """The folder with the binaries. Without it a test skips; in CI it fails."""
+    value = os.environ.get("KUBEBUILDER_ASSETS", "")
+    missing = missing_binaries(Path(value)) if value else []
+    if value and not missing:
+        return Path(value)
+    lack = f"KUBEBUILDER_ASSETS={value} lacks {', '.join(missing)}" if value else "KUBEBUILDER_ASSETS is not set"
+    if os.environ.get("CI"):
+        pytest.fail(f"{lack}; CI runs every test", pytrace=False)
+    pytest.skip(lack)
+
+
+@pytest.fixture(scope="session")
+def real_clusters(kubernetes_binaries: Path) -> Iterator[RealClusters]:
+    """Starts clusters on demand and deletes all of them when the session ends."""
+    with RealClusters(kubernetes_binaries) as clusters:
+        yield clusters
+
+
+@pytest.fixture(scope="session")
+def real_cluster(real_clusters: RealClusters) -> RealCluster:
+    """One real cluster, m1, shared by the session: use a namespace of your own (`new_namespace`)."""
+    return real_clusters.create("m1")
+
+
+@pytest.fixture(scope="session")
+def three_clusters(real_clusters: RealClusters) -> ThreeClusters:
+    """Three real clusters, shared by the session; m1 is the one of `real_cluster`."""
+    names = ("m1", "m2", "m3")
+    m1, m2, m3 = (real_clusters.create(name) for name in names)
+    return ThreeClusters(m1, m2, m3, real_clusters.merged_kubeconfig(*names))

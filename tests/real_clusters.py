@@ -1,0 +1,293 @@
+"""Real Kubernetes clusters on loopback for tests: etcd, API server, controllers, scheduler, and kwok as the kubelets.
+
+The binaries come from the folder in `KUBEBUILDER_ASSETS`. A cluster starts without nodes; `add_node` makes one with
+the capacity that a test needs, kwok makes it Ready and runs the pods that the real scheduler binds to it. Every write
+that a cluster accepts or refuses is in its audit log: the referee of tests that claim "no write" or "nothing deleted".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+import time
+import uuid
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "kwokctl")
+
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  resources: [{group: coordination.k8s.io}, {group: "", resources: [events]}, {group: events.k8s.io}]
+- level: None
+  userGroups: ["system:nodes"]
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+"""
+
+LOOPBACK_ONLY = """\
+kind: KwokctlConfiguration
+apiVersion: config.kwok.x-k8s.io/v1alpha1
+options:
+  bindAddress: 127.0.0.1
+"""
+
+# Deletes what is left when the test process is gone, however it went: standard input ends when its parent dies.
+REAPER = """\
+cat >/dev/null
+for cluster in "$KWOK_WORKDIR"/clusters/*; do
+  [ -d "$cluster" ] && "$1" delete cluster --name "${cluster##*/}" --kubeconfig "$KWOK_WORKDIR/none" >/dev/null 2>&1
+done
+rm -rf "$KWOK_WORKDIR"
+"""
+
+CREATE_ATTEMPTS = 3
+"""kwokctl picks free ports before it binds them, so another process may take one in between."""
+
+
+def missing_binaries(folder: Path) -> list[str]:
+    """Names of the binaries that the folder lacks."""
+    return [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
+
+
+def wait_until(fact: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
+    """Return once `fact` holds; fail with `what` after the time."""
+    deadline = time.monotonic() + timeout_s
+    while not fact():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {timeout_s:g} s in vain: {what}")
+        time.sleep(0.02)
+
+
+class RealCluster:
+    """One real cluster. `kubeconfig` has one context, which has the cluster's name."""
+
+    def __init__(self, name: str, kwok_name: str, kubeconfig: Path, audit_log: Path, run: RealClusters) -> None:
+        self.name = name
+        self.kubeconfig = kubeconfig
+        self.audit_log = audit_log
+        self._kwok_name = kwok_name
+        self._run = run
+
+    def kubectl(self, *args: str, stdin: str | None = None) -> str:
+        """What kubectl prints; its error output fails the test."""
+        return self._run.command("kubectl", "--kubeconfig", str(self.kubeconfig), *args, stdin=stdin)
+
+    def apply(self, *bodies: Mapping[str, Any], manager: str = "somebody-else") -> None:
+        """Server-side apply objects as another manager would."""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(bodies)})
+        self.kubectl("apply", "--server-side", f"--field-manager={manager}", "-f", "-", stdin=text)
+
+    def get(self, *args: str) -> Any:
+        """The parsed JSON of `kubectl get ARGS -o json`."""
+        return json.loads(self.kubectl("get", *args, "-o", "json"))
+
+    def new_namespace(self, prefix: str = "t") -> str:
+        """A fresh namespace, so that tests that share a cluster do not meet."""
+        name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+        self.kubectl("create", "namespace", name)
+        return name
+
+    def mark(self) -> int:
+        """A position in the audit log: give it to `writes` to see what came after."""
+        self._settle_audit_log()
+        return self.audit_log.stat().st_size
+
+    def writes(self, since: int | None = None, user_agent: str | None = None) -> list[dict[str, Any]]:
+        """Audit events of writes, refused ones and dry runs included, oldest first.
+
+        `since` is a `mark()`; `user_agent` a part of the User-Agent header.
+        """
+        self._settle_audit_log()
+        with self.audit_log.open("rb") as log:
+            log.seek(since or 0)
+            events = [json.loads(line) for line in log if line.endswith(b"\n")]
+        return [
+            event
+            for event in events
+            if event.get("userAgent", "") != _SETTLER and (user_agent or "") in event.get("userAgent", "")
+        ]
+
+    def add_node(
+        self,
+        name: str,
+        cpu: str = "8",
+        memory: str = "16Gi",
+        pods: str = "110",
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        """Add a node of that capacity and wait until it is Ready."""
+        capacity = {"cpu": cpu, "memory": memory, "pods": pods}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "labels": {"kubernetes.io/hostname": name, "type": "kwok", **(labels or {})},
+            },
+            "spec": {"taints": [dict(taint) for taint in taints]},
+            "status": {"capacity": capacity, "allocatable": capacity},
+        }
+        self.kubectl("create", "-f", "-", stdin=json.dumps(node))
+        self.kubectl("wait", f"node/{name}", "--for=condition=Ready", "--timeout=30s")
+
+    def remove_node(self, name: str) -> None:
+        """Take a node away with the pods on it."""
+        self.kubectl("delete", "node", name, "--wait=false")
+
+    def stop(self) -> None:
+        """Stop every process of the cluster; its data stay."""
+        self._run.kwokctl("stop", "cluster", "--name", self._kwok_name)
+
+    def start(self) -> None:
+        """Bring a stopped cluster back at the same address."""
+        self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
+
+    def _settle_audit_log(self) -> None:
+        """Wait until the log holds a request of our own that was sent after everything before this call."""
+        audit_id = str(uuid.uuid4())
+        offset = self.audit_log.stat().st_size if self.audit_log.exists() else 0
+        _post_review(self.kubeconfig, audit_id)
+
+        def is_logged() -> bool:
+            with self.audit_log.open("rb") as log:
+                log.seek(offset)
+                return audit_id.encode() in log.read()
+
+        wait_until(is_logged, f"the audit log of {self.name} to hold {audit_id}")
+
+
+_SETTLER = "audit-log-settler"
+
+
+def _post_review(kubeconfig: Path, audit_id: str) -> None:
+    config = json.loads(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    with tempfile.NamedTemporaryFile() as pem:
+        pem.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
+        pem.flush()
+        context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
+        context.load_cert_chain(pem.name)
+    url = urlsplit(cluster["server"])
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    }
+    headers = {"Audit-ID": audit_id, "User-Agent": _SETTLER, "Content-Type": "application/json"}
+    with contextlib.closing(HTTPSConnection(url.hostname or "", url.port, context=context, timeout=30)) as connection:
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        connection.request("POST", path, json.dumps(review), headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 201, f"{answer.status} from {url.geturl()}"
+
+
+class RealClusters:
+    """The clusters of one test run, in a temporary folder of their own. Use as a context manager."""
+
+    def __init__(self, binaries: Path) -> None:
+        self.binaries = binaries
+        self.folder = Path(tempfile.mkdtemp(prefix="fleet-clusters-"))
+        (self.folder / "audit.yaml").write_text(AUDIT_POLICY)
+        (self.folder / "kwokctl.yaml").write_text(LOOPBACK_ONLY)
+        self._environment = {**os.environ, "KWOK_WORKDIR": str(self.folder)}
+        self._environment.pop("KUBECONFIG", None)
+        self._clusters: dict[str, RealCluster] = {}
+        self._reaper = subprocess.Popen(
+            ["sh", "-c", REAPER, "reaper", str(binaries / "kwokctl")],
+            stdin=subprocess.PIPE,
+            env=self._environment,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> RealClusters:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def create(self, name: str) -> RealCluster:
+        """Start a cluster (about four seconds); the same one when it runs already."""
+        if name not in self._clusters:
+            self._clusters[name] = self._create(name)
+        return self._clusters[name]
+
+    def merged_kubeconfig(self, *names: str) -> Path:
+        """One kubeconfig with a context for each of the clusters, named as they are."""
+        path = self.folder / f"{'-'.join(names)}.merged.kubeconfig"
+        parts = [json.loads(self.create(name).kubeconfig.read_text()) for name in names]
+        merged = {**parts[0], "current-context": ""}
+        for section in ("clusters", "users", "contexts"):
+            merged[section] = [entry for part in parts for entry in part[section]]
+        path.write_text(json.dumps(merged))
+        return path
+
+    def close(self) -> None:
+        """Delete every cluster and the folder, also after a failure in the middle."""
+        if self._reaper.stdin is not None and not self._reaper.stdin.closed:
+            self._reaper.stdin.close()
+            self._reaper.wait(timeout=120)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def command(self, binary: str, *args: str, stdin: str | None = None) -> str:
+        """Standard output of one of the binaries."""
+        done = subprocess.run(
+            [str(self.binaries / binary), *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=self._environment,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, f"{binary} {' '.join(args)}: {done.stderr.strip()}"
+        return done.stdout
+
+    def kwokctl(self, *args: str) -> None:
+        """Run kwokctl with our configuration."""
+        self.command("kwokctl", *args, "--config", str(self.folder / "kwokctl.yaml"), "-v", "ERROR")
+
+    def _create(self, name: str) -> RealCluster:
+        for attempt in range(1, CREATE_ATTEMPTS):
+            with contextlib.suppress(AssertionError):
+                return self._create_once(name, f"{name}-{os.getpid()}-{attempt}")
+        return self._create_once(name, f"{name}-{os.getpid()}-{CREATE_ATTEMPTS}")
+
+    def _create_once(self, name: str, kwok_name: str) -> RealCluster:
+        raw = self.folder / f"{kwok_name}.raw"
+        try:
+            self._create_kwok_cluster(kwok_name, raw)
+        except AssertionError:
+            self.kwokctl("delete", "cluster", "--name", kwok_name, "--kubeconfig", str(raw))
+            raise
+        self.command("kubectl", "--kubeconfig", str(raw), "config", "rename-context", f"kwok-{kwok_name}", name)
+        flat = self.command("kubectl", "--kubeconfig", str(raw), "config", "view", "--flatten", "-o", "json")
+        kubeconfig = self.folder / f"{name}.kubeconfig"
+        kubeconfig.write_text(flat)
+        audit_log = self.folder / "clusters" / kwok_name / "logs" / "audit.log"
+        return RealCluster(name, kwok_name, kubeconfig, audit_log, self)
+
+    def _create_kwok_cluster(self, kwok_name: str, kubeconfig: Path) -> None:
+        arguments = ["create", "cluster", "--name", kwok_name, "--runtime", "binary", "--wait", "120s"]
+        arguments += ["--kubeconfig", str(kubeconfig), "--kube-audit-policy", str(self.folder / "audit.yaml")]
+        for binary in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+            arguments += [f"--{binary}-binary", str(self.binaries / binary)]
+        arguments += ["--kwok-controller-binary", str(self.binaries / "kwok")]
+        arguments += ["--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16"]
+        self.kwokctl(*arguments)
