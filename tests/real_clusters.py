@@ -48,6 +48,7 @@ options:
 # Deletes what is left when the test process is gone, however it went: standard input ends when its parent dies.
 REAPER = """\
 cat >/dev/null
+[ -f "$KWOK_WORKDIR/kwokctl.pid" ] && kill "$(cat "$KWOK_WORKDIR/kwokctl.pid")"
 for cluster in "$KWOK_WORKDIR"/clusters/*; do
   [ -d "$cluster" ] && "$1" delete cluster --name "${cluster##*/}" --kubeconfig "$KWOK_WORKDIR/none" >/dev/null 2>&1
 done
@@ -206,7 +207,9 @@ class RealClusters:
         self.folder = Path(tempfile.mkdtemp(prefix="fleet-clusters-"))
         (self.folder / "audit.yaml").write_text(AUDIT_POLICY)
         (self.folder / "kwokctl.yaml").write_text(LOOPBACK_ONLY)
-        self._environment = {**os.environ, "KWOK_WORKDIR": str(self.folder)}
+        # kwokctl takes kubectl from the path, and would fetch one from the network otherwise.
+        path = f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}"
+        self._environment = {**os.environ, "KWOK_WORKDIR": str(self.folder), "PATH": path}
         self._environment.pop("KUBECONFIG", None)
         self._clusters: dict[str, RealCluster] = {}
         self._reaper = subprocess.Popen(
@@ -247,17 +250,20 @@ class RealClusters:
 
     def command(self, binary: str, *args: str, stdin: str | None = None) -> str:
         """Standard output of one of the binaries."""
-        done = subprocess.run(
+        with subprocess.Popen(
             [str(self.binaries / binary), *args],
-            input=stdin,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env=self._environment,
-            timeout=180,
-            check=False,
-        )
-        assert done.returncode == 0, f"{binary} {' '.join(args)}: {done.stderr.strip()}"
-        return done.stdout
+        ) as process:
+            pid_file = self.folder / f"{binary}.pid"
+            pid_file.write_text(str(process.pid))
+            output, errors = process.communicate(stdin, timeout=180)
+            pid_file.unlink(missing_ok=True)
+        assert process.returncode == 0, f"{binary} {' '.join(args)}: {errors.strip()}"
+        return output
 
     def kwokctl(self, *args: str) -> None:
         """Run kwokctl with our configuration."""
