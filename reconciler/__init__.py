@@ -1,1 +1,3 @@
 """Keeps many Kubernetes clusters equal to a fleet store."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,58 @@
+"""Options that several commands share. Each is also an environment variable: `--kubeconfig` is RECONCILER_KUBECONFIG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
+    """A click option that can be given by environment as well."""
+    long = next(name for name in names if name.startswith("--"))
+    attributes.setdefault("envvar", "RECONCILER_" + long.split("/")[0].removeprefix("--").replace("-", "_").upper())
+    return click.option(*names, **attributes)
+
+
+def store_argument(function: Command) -> Command:
+    """STORE, the current directory by default."""
+    return click.argument("store", default=".", envvar="RECONCILER_STORE")(function)
+
+
+rev = option("--rev", default=None, metavar="REV", help="Branch, tag or commit to read instead of the files.")
+as_directory = option("--dir", "as_directory", is_flag=True, help="Read the files as they lie, Git or not.")
+kubeconfig = option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="File with a context per cluster, or folder with a file per cluster. Default: as kubectl.",
+)
+journal = option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Journal file. Default: $STATE_DIRECTORY/journal.db, else in the user's state folder.",
+)
+observations = option(
+    "--observations",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="What is known of the clusters (as `observe` writes it), instead of asking them.",
+)
+show_secrets = option("--show-secrets", is_flag=True, help="Print values of Secrets instead of masking them.")
+
+
+def output(*choices: str, default: str) -> Callable[[Command], Command]:
+    """`-o`: the form of what goes to stdout."""
+    return option(
+        "-o", "--output", type=click.Choice(choices), default=default, show_default=True, help="Output format."
+    )
+
+
+def cluster_filter(function: Command) -> Command:
+    """`--cluster`, repeatable."""
+    return option("--cluster", "clusters", multiple=True, help="Only these clusters (repeatable).")(function)
