@@ -1,0 +1,108 @@
+"""What must be remembered between rounds: the rows of the journal as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from reconciler.model.plan import Action
+from reconciler.model.policy import Flavor
+from reconciler.model.problem import NOWHERE, Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedRow:
+    """What was last applied for one object in one cluster, as the API server acknowledged it.
+
+    `manifest_digest` is of the manifest as sent; `recorded` is that manifest as `stages.recorded` writes it down
+    (no Secret value in it), None where only the marks are known. `policy`: the claim as text
+    (`PropagationPolicy demo/web`), empty for what no policy claims. `replicas`: the assigned share.
+    """
+
+    cluster: str
+    gvk: GVK
+    identity: Identity
+    uid: str = ""
+    manifest_digest: str = ""
+    recorded: JsonObject | None = None
+    policy: str = ""
+    keep: bool = True
+    """preserveResourcesOnDeletion as it was in force."""
+    flavor: Flavor = Flavor.ACK
+    replicas: int | None = None
+    dependency: bool = False
+    """It followed an owner under propagateDeps."""
+    finished: bool = False
+    """A Job or Pod that has run to its end."""
+    revision: str = ""
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A request that is about to be sent. `uid` is empty for a create."""
+
+    cluster: str
+    gvk: GVK
+    identity: Identity
+    action: Action
+    manifest_digest: str = ""
+    uid: str = ""
+    revision: str = ""
+
+
+class Outcome(StrEnum):
+    """How an intent ended. An intent without an outcome is open: the object must be looked at first."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
+    """Never sent, or overtaken: a later look at the object decided anew."""
+
+
+class IntentOutcome(NamedTuple):
+    """The end of one intent. `detail` is fit for a user and scrubbed of secrets."""
+
+    intent_id: int
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An entry of the audit trail. `time` is RFC 3339 UTC, `round` the number of the round, 0 outside of one."""
+
+    round: int
+    time: str
+    kind: str
+    """A stable kebab-case name: `applied`, `cluster-unreachable`, `descheduled`."""
+    subject: str
+    """What it is about, as subjects are written everywhere: `Deployment demo/web @ m1`."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRecord:
+    """A round that ended with everything read and recorded."""
+
+    number: int
+    revision: str
+    time: str
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuspensionRecord:
+    """A person's order to stop writing.
+
+    `scope`: `fleet`, `cluster NAME`, or a subject. `until`: RFC 3339 UTC, empty: until it is resumed.
+    """
+
+    scope: str
+    reason: str = ""
+    who: str = ""
+    until: str = ""

@@ -1,0 +1,70 @@
+"""A manifest as the journal may keep it: Secret values become keyed hashes.
+
+Equal values give equal hashes under one key, so that a later comparison tells a change from none; without the key
+nobody can try words against them. Source: design, "Secrets": the journal keeps field paths and keyed hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+
+from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig, with_value, without
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""An annotation that holds a whole manifest, Secret values included."""
+
+_HASH_FORM = re.compile(r"hmac:[0-9a-f]{64}")
+
+
+def recorded_form(body: JsonObject, key: bytes) -> JsonObject:
+    """The manifest without any Secret value; the body itself when there is none to hide.
+
+    A Secret's `stringData` is folded into `data`, where every value becomes `hmac:<64 hex>` over the decoded bytes.
+    Applied to its own result it changes nothing: a hash is not base64, so it cannot be mistaken for a value.
+    """
+    if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
+        body = _hashed_secret(body, key)
+    last_applied = dig(body, "metadata", "annotations", LAST_APPLIED)
+    if last_applied is None or _is_hash(last_applied):
+        return body
+    return with_value(body, ("metadata", "annotations", LAST_APPLIED), keyed_hash(_bytes_of(last_applied), key))
+
+
+def keyed_hash(value: bytes, key: bytes) -> str:
+    """HMAC-SHA256 of the bytes as `hmac:<64 hex>`."""
+    return "hmac:" + hmac.new(key, value, hashlib.sha256).hexdigest()
+
+
+def decoded(value: Json) -> bytes:
+    """The bytes that a `data` value of a Secret stands for; the text itself when it is no base64."""
+    if isinstance(value, str):
+        try:
+            return base64.b64decode("".join(value.split()), validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    return _bytes_of(value)
+
+
+def _hashed_secret(body: JsonObject, key: bytes) -> JsonObject:
+    data, plain = body.get("data"), body.get("stringData")
+    hashed: dict[str, Json] = {}
+    for name, value in data.items() if isinstance(data, Mapping) else ():
+        hashed[name] = value if _is_hash(value) else keyed_hash(decoded(value), key)
+    for name, value in plain.items() if isinstance(plain, Mapping) else ():
+        hashed[name] = keyed_hash(_bytes_of(value), key)
+    body = without(body, ("stringData",))
+    # Neither `data: oops` nor an empty mapping may stay: the one could be a value, the other would differ from none.
+    return {**body, "data": hashed} if hashed else without(body, ("data",))
+
+
+def _is_hash(value: Json) -> bool:
+    return isinstance(value, str) and _HASH_FORM.fullmatch(value) is not None
+
+
+def _bytes_of(value: Json) -> bytes:
+    return value.encode(errors="surrogatepass") if isinstance(value, str) else canonical_bytes(value)
