@@ -58,7 +58,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyRef:
-    """A resource that another one refers to. `path` is the field that refers, for provenance and warnings."""
+    """A resource that another one refers to. `path` is the field that refers, for provenance and warnings.
+
+    `optional`: the owner runs without it. `labels`, when there are any, stand for the name: all that carry them.
+    """
 
     identity: Identity
     path: str
+    optional: bool = False
+    labels: tuple[tuple[str, str], ...] = ()

@@ -124,6 +124,8 @@ class Manifest:
     source: Source
     policy: PolicyRef | None
     overrides: tuple[str, ...] = ()
+    replicas_yielded: bool = False
+    """An autoscaler owns spec.replicas there: sent at creation, afterwards left to it and never diffed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,118 @@
+"""The marks that say that an object is ours: a label to list by and an annotation that says under which terms.
+
+Source: design, "Ownership marks". The label is never enough to delete; the annotation carries what must survive the
+loss of the journal. It holds no commit id, or every commit would rewrite every object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from reconciler.model.policy import Flavor
+from reconciler.model.refs import PolicyRef
+from reconciler.model.tree import Json, JsonObject, dig
+
+FLEET_LABEL: Final = "fleet.reconciler/fleet"
+"""Label with the name of the fleet."""
+
+OWNER_ANNOTATION: Final = "fleet.reconciler/owner"
+"""Annotation with `Owner` as compact JSON with sorted keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Under which terms an object is ours.
+
+    `policy` None: no policy governs it (a Namespace that follows what lives in it). `replicas` are the assigned ones,
+    None for what has none. `dependency`: it is there because something that refers to it is.
+    """
+
+    policy: PolicyRef | None
+    flavor: Flavor = Flavor.ACK
+    keep: bool = True
+    replicas: int | None = None
+    dependency: bool = False
+
+    @property
+    def is_ack(self) -> bool:
+        """Whether the deletion rules of the ACK groups hold for it."""
+        return self.flavor.is_ack
+
+
+def mark(body: JsonObject, fleet: str, owner: Owner) -> dict[str, Any]:
+    """The body with our label and annotation, copy on write; an empty fleet name adds nothing (no `Fleet` document)."""
+    if not fleet:
+        return dict(body)
+    metadata = _mapping(body.get("metadata"))
+    labels = {**_mapping(metadata.get("labels")), FLEET_LABEL: fleet}
+    annotations = {**_mapping(metadata.get("annotations")), OWNER_ANNOTATION: _written(owner)}
+    return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def read_owner(body: JsonObject) -> Owner | None:
+    """The terms that the object's annotation states; None when it has none or it does not read as ours."""
+    text = dig(body, "metadata", "annotations", OWNER_ANNOTATION)
+    if not isinstance(text, str):
+        return None
+    try:
+        read = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return _read(read) if isinstance(read, dict) else None
+
+
+def strip_marks(body: JsonObject) -> JsonObject:
+    """The body without our label and annotation, and without a map that they alone filled; else the body itself."""
+    metadata = body.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return body
+    stripped = metadata
+    for field, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
+        entries = stripped.get(field)
+        if isinstance(entries, Mapping) and key in entries:
+            rest = {name: value for name, value in entries.items() if name != key}
+            others = {name: value for name, value in stripped.items() if name != field}
+            stripped = {**others, field: rest} if rest else others
+    return body if stripped is metadata else {**body, "metadata": stripped}
+
+
+def _written(owner: Owner) -> str:
+    terms = {
+        "api": owner.flavor.value,
+        "dependency": owner.dependency,
+        "keep": owner.keep,
+        "policy": str(owner.policy) if owner.policy else None,
+        "replicas": owner.replicas,
+    }
+    if not owner.dependency:
+        del terms["dependency"]
+    return orjson.dumps(terms, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _read(terms: Mapping[str, Json]) -> Owner | None:
+    policy, flavor, keep = terms.get("policy"), terms.get("api"), terms.get("keep")
+    replicas, dependency = terms.get("replicas"), terms.get("dependency", False)
+    if not isinstance(keep, bool) or not isinstance(dependency, bool):
+        return None
+    if not isinstance(flavor, str) or flavor not in set(Flavor):
+        return None
+    if replicas is not None and (isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0):
+        return None
+    ref = _policy_ref(policy) if isinstance(policy, str) else None
+    if policy is not None and ref is None:
+        return None
+    return Owner(policy=ref, flavor=Flavor(flavor), keep=keep, replicas=replicas, dependency=dependency)
+
+
+def _policy_ref(text: str) -> PolicyRef | None:
+    kind, _, subject = text.partition(" ")
+    namespace, _, name = subject.rpartition("/")
+    return PolicyRef(kind, namespace, name) if kind and name else None
+
+
+def _mapping(value: Json) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
