@@ -31,8 +31,8 @@ class Node:
     unschedulable: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
-    allocatable: Resources = NO_RESOURCES
-    requested: Resources = NO_RESOURCES
+    allocatable: Resources = field(default_factory=lambda: NO_RESOURCES)
+    requested: Resources = field(default_factory=lambda: NO_RESOURCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class Quota:
     """A ResourceQuota; `hard` and `used` carry its own keys (`requests.cpu`, `pods`, …)."""
 
     namespace: str
-    hard: Resources = NO_RESOURCES
-    used: Resources = NO_RESOURCES
+    hard: Resources = field(default_factory=lambda: NO_RESOURCES)
+    used: Resources = field(default_factory=lambda: NO_RESOURCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class ClusterObservation:
     reachable: bool = True
     observed_at: str = ""
     apis: frozenset[GVK] | None = None
-    pending_requests: Resources = NO_RESOURCES
+    pending_requests: Resources = field(default_factory=lambda: NO_RESOURCES)
     quotas: tuple[Quota, ...] = ()
     nodes: tuple[Node, ...] | None = None
     """None: nodes could not be read, so free capacity is unknown."""
