@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from reconciler.model.demand import Demand, DependencyRef
 from reconciler.model.observation import Health
-from reconciler.model.tree import Json, JsonObject
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json, JsonObject, Step
 
 
 def _no_demand(body: JsonObject) -> Demand:
@@ -30,7 +31,11 @@ def _healthy(live: JsonObject) -> Health:
     return Health.HEALTHY
 
 
-def _no_images(body: JsonObject) -> tuple[tuple[tuple[str | int, ...], str], ...]:
+def _no_images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
+    return ()
+
+
+def _no_containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
     return ()
 
 
@@ -39,6 +44,10 @@ def _as_is(body: JsonObject) -> JsonObject:
 
 
 def _no_pod_template(body: JsonObject) -> Json:
+    return None
+
+
+def _no_target(body: JsonObject) -> Identity | None:
     return None
 
 
@@ -53,10 +62,14 @@ class Interpreter:
     with_replicas: Callable[[JsonObject, int], JsonObject] = _same
     """The body with the assigned replicas, copy on write (a Job: parallelism and its share of completions is set by
     `render`, which knows the other clusters)."""
+    replicas_path: tuple[str, ...] = ()
+    """The field that `with_replicas` sets; empty when there is none."""
     dependencies: Callable[[JsonObject], tuple[DependencyRef, ...]] = _no_dependencies
     """What must travel with it under propagateDeps, in the namespace of the body."""
-    images: Callable[[JsonObject], tuple[tuple[tuple[str | int, ...], str], ...]] = _no_images
+    images: Callable[[JsonObject], tuple[tuple[tuple[Step, ...], str], ...]] = _no_images
     """Every image as (steps, reference): containers and init containers."""
+    containers: Callable[[JsonObject], tuple[tuple[Step, ...], ...]] = _no_containers
+    """Steps to every container and init container (mappings with name, command, args)."""
     pod_template: Callable[[JsonObject], Json] = _no_pod_template
     """The pod template (mapping with metadata and spec), or None."""
     health: Callable[[JsonObject], Health] = _healthy
@@ -64,3 +77,5 @@ class Interpreter:
     sanitize: Callable[[JsonObject], JsonObject] = _as_is
     """The template without what must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""
+    scale_target: Callable[[JsonObject], Identity | None] = _no_target
+    """The object whose replicas this one decides (an autoscaler), in the namespace of the body."""
