@@ -1,0 +1,253 @@
+"""Field sets and merging, as structured-merge-diff defines them for server-side apply.
+
+A path is a tuple of fieldsV1 elements: `f:spec`, `k:{"name":"web"}`, `v:"x"`. A set of paths says what somebody owns.
+Absent and null are the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.sim.shapes import Shape
+from reconciler.sim.status import Body, Json, internal
+
+Path = tuple[str, ...]
+Paths = frozenset[Path]
+NOTHING: Paths = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What changed from one tree to another."""
+
+    added: Paths
+    modified: Paths
+    removed: Paths
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing changed."""
+        return not (self.added or self.modified or self.removed)
+
+
+def encode(paths: Iterable[Path]) -> Body:
+    """`fieldsV1` of a set."""
+    root: Body = {}
+    for path in sorted(paths):
+        node = root
+        for element in path:
+            node = node.setdefault(element, {})
+        node["."] = {}
+    return _without_lone_dots(root)
+
+
+def _without_lone_dots(node: Body) -> Body:
+    if list(node) == ["."]:
+        return {}
+    return {key: {} if key == "." else _without_lone_dots(node[key]) for key in sorted(node)}
+
+
+def decode(fields: Body, prefix: Path = ()) -> Paths:
+    """The set that `fieldsV1` describes."""
+    found: set[Path] = set()
+    for element, below in fields.items():
+        if element == ".":
+            found.add(prefix)
+        elif below:
+            found |= decode(below, (*prefix, element))
+        else:
+            found.add((*prefix, element))
+    return frozenset(found)
+
+
+def element_of(item: Json, shape: Shape, where: Path) -> str:
+    """The path element of a list item in a keyed list or a set."""
+    if shape.is_set:
+        return f"v:{_compact(item)}"
+    keys: Body = {}
+    for key in shape.list_keys:
+        value = item.get(key) if isinstance(item, dict) else None
+        if value is None:
+            value = shape.key_default(key)
+        if value is not None:
+            keys[key] = value
+    if not keys:
+        wanted = ", ".join(shape.list_keys)
+        raise internal(f"failed to create typed patch object: {dotted(where)}: element 0: missing key {wanted}")
+    return f"k:{_compact(keys)}"
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def is_atomic_list(shape: Shape) -> bool:
+    """Whether the list here is owned as a whole."""
+    return not shape.is_set and not shape.list_keys
+
+
+def by_element(items: list[Json], shape: Shape, where: Path) -> dict[str, Json]:
+    """List items by path element, in order. A repeated key refuses the object."""
+    found: dict[str, Json] = {}
+    for item in items:
+        element = element_of(item, shape, where)
+        if element in found:
+            key = ",".join(f'{k}="{v}"' for k, v in json.loads(element[2:]).items()) if element[0] == "k" else element
+            raise internal(f"failed to create typed patch object: {dotted(where)}: duplicate entries for key [{key}]")
+        found[element] = item
+    return found
+
+
+def field_set(value: Json, shape: Shape, where: Path = ()) -> Paths:
+    """What somebody who applies this tree owns: leaves, items of keyed lists, and empty maps."""
+    found: set[Path] = set()
+    _collect(value, shape, where, found)
+    return frozenset(found)
+
+
+def _collect(value: Json, shape: Shape, where: Path, found: set[Path]) -> None:
+    if isinstance(value, dict) and not shape.is_atomic_map:
+        for name, below in value.items():
+            path = (*where, f"f:{name}")
+            if below is None or below == {}:
+                found.add(path)
+            else:
+                _collect(below, shape.field(name), path, found)
+    elif isinstance(value, list) and not is_atomic_list(shape):
+        for element, item in by_element(value, shape, where).items():
+            path = (*where, element)
+            _collect(item, shape.item(), path, found)
+            found.add(path)
+    else:
+        found.add(where)
+
+
+def compare(old: Json, new: Json, shape: Shape) -> Comparison:
+    """What `new` adds to, changes in and removes from `old`. A new branch counts with each node on it."""
+    sets: tuple[set[Path], set[Path], set[Path]] = (set(), set(), set())
+    _compare(old, new, shape, (), sets)
+    added, modified, removed = sets
+    return Comparison(added=frozenset(added), modified=frozenset(modified), removed=frozenset(removed))
+
+
+def _compare(old: Json, new: Json, shape: Shape, where: Path, sets: tuple[set[Path], set[Path], set[Path]]) -> None:
+    if old is None and new is None:
+        return
+    added, modified, removed = sets
+    children = _children(old, new, shape, where)
+    if children is None:
+        if old is not None and new is not None:
+            if old != new:
+                modified.add(where)
+            return
+    else:
+        for element, before, after, below in children:
+            _compare(before, after, below, (*where, element), sets)
+    if where and old is None:
+        added.add(where)
+    elif where and new is None:
+        removed.add(where)
+
+
+def _children(old: Json, new: Json, shape: Shape, where: Path) -> list[tuple[str, Json, Json, Shape]] | None:
+    """Pairs to compare below two values, or None when they are a leaf."""
+    if not (old or new):
+        return None
+    if _both(dict, old, new) and not shape.is_atomic_map:
+        before, after = old or {}, new or {}
+        return [(f"f:{n}", before.get(n), after.get(n), shape.field(n)) for n in {**before, **after}]
+    if _both(list, old, new) and not is_atomic_list(shape):
+        mine, other = by_element(old or [], shape, where), by_element(new or [], shape, where)
+        return [(e, mine.get(e), other.get(e), shape.item()) for e in {**mine, **other}]
+    return None
+
+
+def _both(kind: type, old: Json, new: Json) -> bool:
+    return isinstance(old, kind | None) and isinstance(new, kind | None)
+
+
+def merge(live: Json, config: Json, shape: Shape, where: Path = ()) -> Json:
+    """`live` with everything that `config` says; items of keyed lists merge, atomic values are replaced."""
+    if isinstance(live, dict) and isinstance(config, dict) and not shape.is_atomic_map:
+        merged = dict(live)
+        for name, value in config.items():
+            merged[name] = merge(live.get(name), value, shape.field(name), (*where, f"f:{name}"))
+        return merged
+    if isinstance(live, list) and isinstance(config, list) and not is_atomic_list(shape):
+        return _merge_lists(live, config, shape, where)
+    return config
+
+
+def _merge_lists(live: list[Json], config: list[Json], shape: Shape, where: Path) -> list[Json]:
+    """Items in the order of `config`; what only `live` has keeps its place before the next shared item."""
+    mine, theirs = by_element(live, shape, where), by_element(config, shape, where)
+    waiting = list(mine)
+    merged: list[Json] = []
+    for element, item in theirs.items():
+        if element in waiting:
+            ahead = waiting[: waiting.index(element)]
+            merged += [mine[e] for e in ahead if e not in theirs]
+            waiting = [e for e in waiting if e not in ahead or e in theirs]
+            waiting.remove(element)
+        merged.append(merge(mine.get(element), item, shape.item(), (*where, element)))
+    return merged + [mine[e] for e in waiting if e not in theirs]
+
+
+def remove(value: Json, doomed: Paths, shape: Shape) -> Json:
+    """The tree without the values at the doomed paths; None when a map or list loses all it had."""
+    return _remove(value, _trie(doomed), shape, ())
+
+
+def _trie(paths: Paths) -> Body:
+    root: Body = {}
+    for path in paths:
+        node = root
+        for element in path:
+            node = node.setdefault(element, {})
+        node["."] = True
+    return root
+
+
+def _remove(value: Json, trie: Body, shape: Shape, where: Path) -> Json:
+    if isinstance(value, dict):
+        kept: Body = {}
+        for name, below in value.items():
+            node = trie.get(f"f:{name}")
+            if node is None:
+                kept[name] = below
+            elif "." not in node:
+                rest = _remove(below, node, shape.field(name), (*where, f"f:{name}"))
+                if rest is not None:
+                    kept[name] = rest
+        return kept or None
+    if isinstance(value, list) and not is_atomic_list(shape):
+        items: list[Json] = []
+        for element, item in by_element(value, shape, where).items():
+            node = trie.get(element)
+            if node is None:
+                items.append(item)
+            elif "." not in node:
+                items.append(_remove(item, node, shape.item(), (*where, element)))
+        return items or None
+    return value
+
+
+def with_named_parents(paths: Paths) -> Paths:
+    """The set with every map field on the way to a member, so that emptied maps go with their last field."""
+    return paths | {path[:depth] for path in paths for depth in range(1, len(path)) if path[depth - 1][0] == "f"}
+
+
+def dotted(path: Path) -> str:
+    """A path as messages print it: `.spec.template.spec.containers[name="web"].image`."""
+    text = ""
+    for element in path:
+        kind, _, rest = element.partition(":")
+        if kind == "f":
+            text += f".{rest}"
+        elif kind == "k":
+            text += "[" + ",".join(f"{k}={json.dumps(v)}" for k, v in json.loads(rest).items()) + "]"
+        else:
+            text += f"[={rest}]"
+    return text
