@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand, DependencyRef
 from reconciler.model.observation import Health
 from reconciler.model.refs import Identity
@@ -37,10 +38,6 @@ def _no_images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
 
 def _no_containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
     return ()
-
-
-def _as_is(body: JsonObject) -> JsonObject:
-    return body
 
 
 def _no_pod_template(body: JsonObject) -> Json:
@@ -74,7 +71,7 @@ class Interpreter:
     """The pod template (mapping with metadata and spec), or None."""
     health: Callable[[JsonObject], Health] = _healthy
     """Health of a live object."""
-    sanitize: Callable[[JsonObject], JsonObject] = _as_is
+    sanitize: Callable[[JsonObject], JsonObject] = prune_server_fields
     """The template without what must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""
     scale_target: Callable[[JsonObject], Identity | None] = _no_target

@@ -1,0 +1,52 @@
+"""Typed looks into bodies that may hold anything: what has the wrong type reads as absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reconciler.model.tree import Json, JsonObject, dig
+
+EMPTY: Mapping[str, Any] = {}
+
+
+def mapping(value: Json) -> Mapping[str, Any]:
+    """The value when it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else EMPTY
+
+
+def mappings(value: Json) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The mappings of a list with their indexes; nothing when it is no list."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, Mapping):
+                yield index, item
+
+
+def text(value: Json) -> str:
+    """The value when it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Json, default: int) -> int:
+    """The value when it is an integer of at least 0, else the default."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+
+
+def namespace_of(body: JsonObject) -> str:
+    """metadata.namespace, empty when there is none."""
+    return text(dig(body, "metadata", "namespace"))
+
+
+def condition(live: JsonObject, kind: str) -> Mapping[str, Any]:
+    """The entry of status.conditions with this type, empty when there is none."""
+    for _, entry in mappings(dig(live, "status", "conditions")):
+        if entry.get("type") == kind:
+            return entry
+    return EMPTY
+
+
+def is_observed(live: JsonObject) -> bool:
+    """Whether the controller has seen the newest spec: status.observedGeneration is metadata.generation."""
+    generation = dig(live, "metadata", "generation")
+    return generation is None or bool(dig(live, "status", "observedGeneration") == generation)

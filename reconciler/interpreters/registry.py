@@ -1,0 +1,95 @@
+"""Every interpreter there is, by group and kind.
+
+A kind is known because a module of this package has an `INTERPRETER`. Further kinds come from installed packages
+through the entry-point group `reconciler.interpreters`; the shell loads them once, before the first round.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import Final
+
+import reconciler.interpreters as package
+from reconciler.errors import ConfigurationError
+from reconciler.interpreters.base import Interpreter
+
+ENTRY_POINT_GROUP: Final = "reconciler.interpreters"
+
+GENERIC: Final = Interpreter(kinds=())
+"""What is known of a kind that nobody described: it has no replicas, no dependencies, and it is healthy."""
+
+Lookup = Callable[[str, str], Interpreter]
+"""`interpreter_for` of the built-in kinds, or of a registry with more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Interpreters by (group, kind)."""
+
+    by_kind: Mapping[tuple[str, str], Interpreter]
+
+    def interpreter_for(self, group: str, kind: str) -> Interpreter:
+        """The interpreter of a kind; `GENERIC` for one that is not described."""
+        return self.by_kind.get((group, kind), GENERIC)
+
+
+def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
+    """A registry of interpreters with the name of where each is from; a kind that two describe is an error.
+
+    Raises:
+        ConfigurationError: two interpreters describe one kind; the message names both.
+    """
+    by_kind: dict[tuple[str, str], Interpreter] = {}
+    origins: dict[tuple[str, str], str] = {}
+    for origin, interpreter in named:
+        for kind in interpreter.kinds:
+            if kind in origins:
+                group, name = kind
+                where = f"{name} of {group}" if group else name
+                raise ConfigurationError(f"{where} is described by both {origins[kind]} and {origin}; remove one")
+            by_kind[kind] = interpreter
+            origins[kind] = origin
+    return Registry(MappingProxyType(by_kind))
+
+
+def _built_in() -> tuple[tuple[str, Interpreter], ...]:
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    modules = ((name, importlib.import_module(f"{package.__name__}.{name}")) for name in names if name != "registry")
+    found = ((name, getattr(module, "INTERPRETER", None)) for name, module in modules)
+    return tuple((name, interpreter) for name, interpreter in found if isinstance(interpreter, Interpreter))
+
+
+BUILT_IN: Final = _built_in()
+"""(module, interpreter) of this package, in the order of names."""
+
+_REGISTRY: Final = registry_of(BUILT_IN)
+
+
+def interpreter_for(group: str, kind: str) -> Interpreter:
+    """The built-in interpreter of a kind; `GENERIC` for one that is not described."""
+    return _REGISTRY.interpreter_for(group, kind)
+
+
+def with_plugins() -> Registry:
+    """The built-in interpreters and those of installed packages. Reads the installation, so only the shell calls it.
+
+    Raises:
+        ConfigurationError: a plugin cannot be loaded, is no `Interpreter`, or describes a kind that is known.
+    """
+    plugins = []
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, entry.value)):
+        try:
+            loaded = entry.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigurationError(
+                f"interpreter plugin {entry.name} ({entry.value}) does not load: {error}"
+            ) from error
+        if not isinstance(loaded, Interpreter):
+            raise ConfigurationError(f"interpreter plugin {entry.name} ({entry.value}) is no Interpreter")
+        plugins.append((f"plugin {entry.name}", loaded))
+    return registry_of((*BUILT_IN, *plugins))

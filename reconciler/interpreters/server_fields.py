@@ -1,0 +1,54 @@
+"""Fields that only an API server or a controller writes: never sent to a member.
+
+Source: Karmada: fields pruned from a template before it is sent. In addition the last-applied annotation of kubectl
+goes, which holds a stale copy of the whole object (of a Secret: its values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.model.tree import JsonObject, dig, with_value, without
+
+SERVER_METADATA: Final = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def prune_server_fields(body: JsonObject) -> JsonObject:
+    """The body without status and server-written metadata; the body itself when it has none."""
+    pruned = without(body, ("status",))
+    metadata = pruned.get("metadata")
+    if isinstance(metadata, Mapping) and not SERVER_METADATA.isdisjoint(metadata):
+        kept = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
+        pruned = {**pruned, "metadata": kept}
+    return without_annotations(pruned, (LAST_APPLIED,))
+
+
+def without_annotations(body: JsonObject, keys: Iterable[str]) -> JsonObject:
+    """The body without these annotations; an annotation map that becomes empty goes too."""
+    return without_entries(body, ("metadata", "annotations"), keys)
+
+
+def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Iterable[str]) -> JsonObject:
+    """The body without these keys of the map at the steps; a map that becomes empty goes too."""
+    entries = dig(body, *steps)
+    gone = frozenset(keys)
+    if not isinstance(entries, Mapping) or gone.isdisjoint(entries):
+        return body
+    kept = {key: value for key, value in entries.items() if key not in gone}
+    return with_value(body, steps, kept) if kept else without(body, steps)
