@@ -1,0 +1,346 @@
+"""The journal: what must be remembered, in one SQLite file with one writer.
+
+Everything is called from one thread. Steps that belong together go into one `transaction`. Commands that only read
+open the file read-only while the daemon writes. It never holds a Secret value: manifests pass `recorded_form` here,
+whoever calls.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+
+from reconciler.adapters import journal_applied, journal_trail
+from reconciler.adapters.journal_file import JournalFile, Row, Table
+from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
+from reconciler.adapters.journal_rows import (
+    BINDING,
+    CLUSTER,
+    CONSTRAINT,
+    GOOD_BLOB,
+    META,
+    SUSPENSION,
+    TABLES,
+    TIMER,
+    binding_columns,
+    binding_value,
+    constraint_columns,
+    constraint_value,
+    suspension_value,
+)
+from reconciler.errors import JournalCorrupt, JournalError
+from reconciler.model.binding import Constraint, PreviousPlacement
+from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, RoundRecord, SuspensionRecord
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json, JsonObject
+
+EVENTS_MAX = 100_000
+"""How many events, closed intents and rounds are kept, each; older ones go."""
+
+
+class Journal:
+    """An open journal. Use `Journal.open`."""
+
+    def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
+        """Take over an open file and the lock that protects it."""
+        self._file = file
+        self._lock = lock
+        self._events_max = events_max
+
+    @classmethod
+    def open(
+        cls, path: Path, *, read_only: bool = False, events_max: int = EVENTS_MAX, lock: JournalLock | None = None
+    ) -> Journal:
+        """The journal at the path; a writer creates it and takes its lock, unless it brings the `lock` along.
+
+        Raises:
+            JournalLocked: another process writes it.
+            JournalCorrupt: a page or a row is broken; only `rebuild` moves the file aside.
+            JournalTooNew: a newer version wrote it; read-only works as far as the tables are known.
+            JournalError: anything else that keeps it from being used.
+        """
+        if read_only:
+            return cls(JournalFile(path, read_only=True, tables=TABLES), None)
+        if path.parent.is_dir():
+            refuse_network_file_system(path)
+        else:
+            _make_folder(path.parent)
+        taken = lock or JournalLock(path)
+        try:
+            journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken, events_max=events_max)
+            journal._prepare()
+        except JournalError:
+            if lock is None:
+                taken.close()
+            raise
+        return journal
+
+    def _prepare(self) -> None:
+        try:
+            if self._meta("uuid") is None:
+                with self.transaction(durable=True):
+                    self._file.put(META, [("uuid", str(uuid.uuid4())), ("hash_key", secrets.token_hex(32))])
+            elif journal_applied.has_unused_manifests(self._file):
+                with self.transaction():
+                    journal_applied.remove_unused_manifests(self._file)
+        except JournalError:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and let the next writer in."""
+        try:
+            self._file.close()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        """One commit for everything inside, or none; for a reader, one consistent view."""
+        return self._file.transaction(durable=durable)
+
+    # What the journal is
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    @property
+    def is_too_new(self) -> bool:
+        """Whether a newer version wrote it; such a journal is open for reading only."""
+        return self._file.is_too_new
+
+    @property
+    def uuid(self) -> str:
+        """Names this journal for ever; the members' ConfigMaps hold it."""
+        return self._meta("uuid") or ""
+
+    @property
+    def hash_key(self) -> bytes:
+        """The key of the hashes that stand for Secret values; it never leaves the file but to `recorded_form`."""
+        return bytes.fromhex(self._meta("hash_key") or "")
+
+    @property
+    def fleet(self) -> str:
+        """The fleet that this journal belongs to; empty before the first `record_fleet`."""
+        return self._meta("fleet") or ""
+
+    def record_fleet(self, name: str) -> None:
+        """Bind the journal to a fleet, or to its new name."""
+        with self.transaction(durable=True):
+            self._file.put(META, [("fleet", name)])
+
+    def _meta(self, key: str) -> str | None:
+        rows = self._file.rows(META, "WHERE key = ?", (key,))
+        return str(rows[0][1]) if rows else None
+
+    def take_over(self, salvaged: Mapping[Table, list[Row]]) -> None:
+        """Continue for a journal that was set aside: with its uuid and key, and what else could be read of it."""
+        with self.transaction(durable=True):
+            for table, rows in salvaged.items():
+                self._file.put(table, rows)
+
+    # Objects that were applied
+
+    def record_applied(self, rows: Iterable[AppliedRow]) -> None:
+        """Remember what the API servers acknowledged; one commit."""
+        with self.transaction():
+            journal_applied.record(self._file, rows, self.hash_key)
+
+    def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """Forget objects of a cluster: deleted or released."""
+        with self.transaction():
+            journal_applied.remove(self._file, cluster, identities)
+
+    def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
+        """What was last applied in one cluster, by identity."""
+        return self.ledger((cluster,)).get(cluster, {})
+
+    def ledger(self, clusters: Iterable[str] | None = None) -> dict[str, dict[Identity, AppliedRow]]:
+        """What was last applied, by cluster (None: all) and identity, sorted. Equal manifests are one shared tree."""
+        return journal_applied.read(self._file, clusters)
+
+    # Decisions that outlive a round
+
+    def record_bindings(self, revision: str, placements: Mapping[Identity, PreviousPlacement]) -> None:
+        """Replace all placements; equal ones are not written again."""
+        known = self.previous_placements()
+        gone = sorted(known.keys() - placements.keys())
+        changed = [
+            placements[identity] for identity in sorted(placements) if placements[identity] != known.get(identity)
+        ]
+        if not gone and not changed:
+            return
+        with self.transaction():
+            sql = "DELETE FROM binding WHERE api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+            self._file.execute_many(sql, gone)
+            self._file.put(BINDING, [binding_columns(placement, revision) for placement in changed])
+
+    def previous_placements(self) -> dict[Identity, PreviousPlacement]:
+        """The placements of the last round that recorded any."""
+        found = (binding_value(row) for row in self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name"))
+        return {placement.identity: placement for placement in found}
+
+    def record_constraints(self, constraints: tuple[Constraint, ...]) -> None:
+        """Replace all constraints of ticks."""
+        rows = [constraint_columns(position, constraint) for position, constraint in enumerate(constraints)]
+        self._replace_all(CONSTRAINT, rows)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints in the order in which they were recorded."""
+        return tuple(map(constraint_value, self._file.rows(CONSTRAINT, "ORDER BY position")))
+
+    def record_timers(self, timers: Mapping[str, str]) -> None:
+        """Replace all timers: name to the RFC 3339 time since which something holds."""
+        self._replace_all(TIMER, sorted(timers.items()))
+
+    def timers(self) -> dict[str, str]:
+        """All timers by name."""
+        return dict(self._file.rows(TIMER, "ORDER BY name"))
+
+    def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
+        """Replace the last good blob of every path of the store."""
+        self._replace_all(GOOD_BLOB, sorted(blobs.items()))
+
+    def good_blobs(self) -> dict[str, str]:
+        """Path to the id of the last blob that was parsed without an error."""
+        return dict(self._file.rows(GOOD_BLOB, "ORDER BY path"))
+
+    def _replace_all(self, table: Table, rows: list[Row]) -> None:
+        known = {row[0]: row for row in self._file.rows(table)}
+        wanted = {row[0]: row for row in rows}
+        gone = [(key,) for key in sorted(known.keys() - wanted.keys())]
+        changed = [row for key, row in wanted.items() if known.get(key) != row]
+        if not gone and not changed:
+            return
+        with self.transaction():
+            self._file.execute_many(f"DELETE FROM {table.name} WHERE {table.columns[0]} = ?", gone)  # noqa: S608 - constants
+            self._file.put(table, changed)
+
+    def record_cluster(self, name: str, uid: str) -> None:
+        """Remember the uid of kube-system under which a cluster answered first; durable at once."""
+        with self.transaction(durable=True):
+            self._file.put(CLUSTER, [(name, uid)])
+
+    def cluster_uids(self) -> dict[str, str]:
+        """Cluster name to the uid of its kube-system."""
+        return dict(self._file.rows(CLUSTER, "ORDER BY name"))
+
+    def suspend(self, suspension: SuspensionRecord) -> None:
+        """Record a person's order to stop writing; it replaces one of the same scope."""
+        with self.transaction(durable=True):
+            row = (suspension.scope, suspension.reason, suspension.who, suspension.until)
+            self._file.put(SUSPENSION, [row])
+
+    def resume(self, scope: str) -> bool:
+        """End a suspension; False when there was none."""
+        with self.transaction(durable=True):
+            self._file.execute("DELETE FROM suspension WHERE scope = ?", (scope,))
+            return bool(self._file.execute("SELECT changes()")[0][0])
+
+    def suspensions(self) -> tuple[SuspensionRecord, ...]:
+        """All suspensions, sorted by scope; expired ones too."""
+        return tuple(map(suspension_value, self._file.rows(SUSPENSION, "ORDER BY scope")))
+
+    # Intents
+
+    def begin(self, intents: Iterable[Intent]) -> tuple[int, ...]:
+        """The ids of the intents, on the disk: only now may their requests be sent. One commit for the group."""
+        with self.transaction(durable=True):
+            return journal_trail.begin(self._file, intents)
+
+    def finish(
+        self,
+        outcomes: Iterable[IntentOutcome | tuple[int, str, str]],
+        *,
+        applied: Iterable[AppliedRow] = (),
+        removed: Iterable[tuple[str, Identity]] = (),
+    ) -> None:
+        """Close intents; what they did is recorded in the same commit."""
+        with self.transaction():
+            journal_trail.finish(self._file, outcomes)
+            journal_applied.record(self._file, applied, self.hash_key)
+            for cluster, identity in removed:
+                journal_applied.remove(self._file, cluster, (identity,))
+
+    def open_intents(self) -> dict[int, Intent]:
+        """Intents without an outcome, by id: after a crash, what must be looked at first."""
+        return journal_trail.open_intents(self._file)
+
+    # Audit trail
+
+    def record_event(self, round_number: int, time: str, kind: str, subject: str, data: JsonObject) -> None:
+        """Append one event to the audit trail."""
+        self.record_events((Event(round=round_number, time=time, kind=kind, subject=subject, data=data),))
+
+    def record_events(self, events: Iterable[Event]) -> None:
+        """Append events; one commit."""
+        with self.transaction():
+            journal_trail.record_events(self._file, events, self._events_max)
+
+    def events(self, *, subject: str = "", kind: str = "", limit: int = 100) -> tuple[Event, ...]:
+        """The newest events, newest first; `subject` and `kind` compare exactly, empty: any."""
+        return journal_trail.events(self._file, subject, kind, limit)
+
+    def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
+        """The number of the round, which is now recorded as complete."""
+        with self.transaction():
+            return journal_trail.record_round(self._file, revision, time, summary, self._events_max)
+
+    def complete_rounds(self) -> int:
+        """How many rounds were completed since the journal began or was reset: 0 forbids every deletion."""
+        return journal_trail.complete_rounds(self._file)
+
+    def last_round(self) -> RoundRecord | None:
+        """The round that was recorded last."""
+        return journal_trail.last_round(self._file)
+
+    # Care
+
+    def verify(self) -> tuple[str, ...]:
+        """Everything that is wrong with the file, in words; empty when nothing is."""
+        found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
+        problems = [] if found == ["ok"] else found
+        for table in TABLES:
+            try:
+                self._file.rows(table)
+            except JournalCorrupt as exc:
+                problems.append(str(exc))
+        problems.extend(journal_applied.broken_manifests(self._file))
+        return tuple(problems)
+
+    def export(self) -> dict[str, Json]:
+        """Everything as one JSON document, without the key of the hashes."""
+        with self.transaction():
+            return journal_trail.export(self._file, self.uuid, self.fleet)
+
+    def reset(self) -> None:
+        """Forget objects, placements, timers and rounds, to be rebuilt from the members' marks.
+
+        Who we are (uuid, fleet), the clusters' uids, suspensions and the audit trail stay.
+        """
+        with self.transaction(durable=True):
+            for name in _REBUILT:
+                self._file.execute(f"DELETE FROM {name}")  # noqa: S608 - constants
+
+
+_REBUILT = ("applied", "manifest", "binding", "placement_constraint", "timer", "good_blob", "intent", "round")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise JournalError(f"{folder}: {exc.strerror}; name another place with --journal") from exc
+    refuse_network_file_system(folder)

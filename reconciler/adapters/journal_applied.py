@@ -1,0 +1,99 @@
+"""What was applied: one row per object and cluster, and each distinct manifest once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from reconciler.adapters.journal_file import REBUILD, JournalFile, Row
+from reconciler.adapters.journal_rows import APPLIED, applied_columns, applied_row, pack_manifest, unpack_manifest
+from reconciler.errors import JournalCorrupt
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.refs import Identity
+from reconciler.model.tree import JsonObject
+from reconciler.stages.recorded import recorded_form
+
+_UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
+
+
+def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> None:
+    """Write rows and the manifests that they share. Secret values become hashes here at the latest."""
+    packed: dict[str, bytes] = {}
+    digests: dict[int, str] = {}
+    kept: list[JsonObject] = []
+
+    def digest_for(body: JsonObject | None) -> str | None:
+        if body is None:
+            return None
+        if id(body) not in digests:
+            kept.append(body)  # an id is only unique while its object lives
+            digests[id(body)], data = pack_manifest(recorded_form(body, key))
+            packed[digests[id(body)]] = data
+        return digests[id(body)]
+
+    columns = [applied_columns(row, digest_for(row.recorded)) for row in rows]
+    file.execute_many("INSERT OR IGNORE INTO manifest (digest, body) VALUES (?, ?)", packed.items())
+    file.put(APPLIED, columns)
+
+
+def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> None:
+    """Forget rows; their manifests go when the journal is opened next."""
+    file.execute_many(
+        "DELETE FROM applied WHERE cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?",
+        ((cluster, *identity) for identity in identities),
+    )
+
+
+def read(file: JournalFile, clusters: Iterable[str] | None) -> dict[str, dict[Identity, AppliedRow]]:
+    """Rows by cluster and identity; a manifest that several rows share is decoded once."""
+    ledger: dict[str, dict[Identity, AppliedRow]] = {}
+    if clusters is None:
+        _add(file, ledger, "", ())
+    else:
+        for cluster in sorted(set(clusters)):
+            _add(file, ledger, "WHERE cluster = ?", (cluster,))
+    return ledger
+
+
+def _add(file: JournalFile, ledger: dict[str, dict[Identity, AppliedRow]], where: str, values: Row) -> None:
+    bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)
+    for row in file.rows(APPLIED, f"{where} ORDER BY cluster, api_group, kind, namespace, name", values):
+        digest = row[8]
+        if digest is not None and digest not in bodies:
+            raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
+        value = applied_row(row, bodies.get(digest))
+        ledger.setdefault(value.cluster, {})[value.identity] = value
+
+
+def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str, JsonObject]:
+    """Recorded manifests by digest.
+
+    Raises:
+        JournalCorrupt: one is not what its digest says.
+    """
+    bodies: dict[str, JsonObject] = {}
+    for digest, packed in file.execute(f"SELECT digest, body FROM manifest {where} ORDER BY digest", values):  # noqa: S608 - constants
+        body = unpack_manifest(digest, packed)
+        if body is None:
+            raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} was changed; {REBUILD}")
+        bodies[digest] = body
+    return bodies
+
+
+def broken_manifests(file: JournalFile) -> Iterator[str]:
+    """One sentence for each manifest that is missing or is not what its digest says."""
+    for digest, packed in file.execute("SELECT digest, body FROM manifest ORDER BY digest"):
+        if unpack_manifest(digest, packed) is None:
+            yield f"the recorded manifest {digest} was changed"
+    missing = "SELECT DISTINCT recorded FROM applied WHERE recorded NOT IN (SELECT digest FROM manifest)"
+    for (digest,) in file.execute(missing):
+        yield f"the recorded manifest {digest} is missing"
+
+
+def has_unused_manifests(file: JournalFile) -> bool:
+    """Whether a manifest is left that no row refers to."""
+    return bool(file.execute(f"SELECT 1 FROM manifest WHERE {_UNUSED} LIMIT 1"))  # noqa: S608 - constants
+
+
+def remove_unused_manifests(file: JournalFile) -> None:
+    """Drop manifests that no row refers to any more."""
+    file.execute(f"DELETE FROM manifest WHERE {_UNUSED}")  # noqa: S608 - constants

@@ -1,0 +1,126 @@
+"""One writer per journal: a lock beside the file, and a refusal of file systems that cannot keep one.
+
+The kernel holds the lock for the open file, so it ends with its process however that ends: what a dead process left
+in the file is a note, not a lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import orjson
+
+from reconciler.errors import JournalError, JournalLocked
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.ceph", "fuse.sshfs", "fuse.glusterfs"}
+)
+"""Where SQLite's write-ahead log (shared memory) and locks do not work. Source: SQLite, "Write-Ahead Logging"."""
+
+
+class LockHolder(NamedTuple):
+    """Who writes the journal. `pid` 0: a process that left no note."""
+
+    pid: int
+    host: str
+
+    def __str__(self) -> str:
+        """`process 4711 on host-a`."""
+        return f"process {self.pid} on {self.host}" if self.pid else "another process"
+
+
+class JournalLock:
+    """The lock on a journal, held from construction until `close`."""
+
+    def __init__(self, journal: Path) -> None:
+        """Take the lock beside the journal.
+
+        Raises:
+            JournalLocked: another process, or another journal of this one, holds it; the message names it.
+            JournalError: the lock file cannot be made.
+        """
+        path = lock_path(journal)
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise JournalError(f"{path}: {exc.strerror}; the journal needs a folder that it may write to") from exc
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            found = _note(self._descriptor)
+            os.close(self._descriptor)
+            raise JournalLocked(f"{journal}: {found} writes this journal; stop it first, or read only") from exc
+        note = orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, note, 0)
+
+    def close(self) -> None:
+        """Let the next writer in. The file stays: removing it could take a lock from under its next holder."""
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> JournalLock:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def lock_path(journal: Path) -> Path:
+    """Where the lock of a journal is: `journal.db.lock`."""
+    return journal.with_name(f"{journal.name}.lock")
+
+
+def holder(journal: Path) -> LockHolder | None:
+    """Who writes the journal now; None when nobody does."""
+    try:
+        descriptor = os.open(lock_path(journal), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _note(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _note(descriptor: int) -> LockHolder:
+    try:
+        note = orjson.loads(os.pread(descriptor, 4096, 0))
+        return LockHolder(int(note["pid"]), str(note["host"]))
+    except (ValueError, KeyError, TypeError):
+        return LockHolder(0, "")
+
+
+def file_system_of(path: Path, mountinfo: str) -> str:
+    """The type of the file system that holds the path, from the text of /proc/self/mountinfo; empty: not known."""
+    best, kind = "", ""
+    for line in mountinfo.splitlines():
+        mount, separator, rest = line.partition(" - ")
+        fields = mount.split(" ")
+        if not separator or len(fields) < 5:
+            continue
+        point = fields[4].replace("\\040", " ")
+        if len(point) >= len(best) and (path == Path(point) or Path(point) in path.parents):
+            best, kind = point, rest.split(" ")[0]
+    return kind
+
+
+def refuse_network_file_system(path: Path) -> None:
+    """Nothing, or an error when the journal would lie on a network file system."""
+    try:
+        mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux, or /proc is not mounted: nothing can be said
+        return
+    kind = file_system_of(path.resolve(), mountinfo)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise JournalError(f"{path}: lies on {kind}, where two writers could break it; put the journal on a local disk")

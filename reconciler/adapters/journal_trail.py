@@ -1,0 +1,127 @@
+"""Intents, events and rounds: what is about to happen, what happened, and the whole as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from reconciler.adapters import journal_applied
+from reconciler.adapters.journal_file import JournalFile, Table
+from reconciler.adapters.journal_rows import (
+    APPLIED,
+    BINDING,
+    CLUSTER,
+    CONSTRAINT,
+    EVENT,
+    GOOD_BLOB,
+    INTENT,
+    ROUND,
+    SUSPENSION,
+    TIMER,
+    event_value,
+    intent_columns,
+    intent_value,
+    json_text,
+    round_value,
+)
+from reconciler.model.ledger import Event, Intent, IntentOutcome, Outcome, RoundRecord
+from reconciler.model.tree import Json, JsonObject
+
+_CLOSED_INTENTS_MAX = 10_000
+_ROUNDS_BETWEEN_TIDYING = 500
+
+
+def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
+    """Write open intents; their ids in the given order."""
+    first = _last(file, INTENT) + 1
+    rows = [intent_columns(first + offset, intent) for offset, intent in enumerate(intents)]
+    file.put(INTENT, rows)
+    oldest = first - _CLOSED_INTENTS_MAX
+    if oldest > 0:
+        file.execute("DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL", (oldest,))
+    return tuple(row[0] for row in rows)
+
+
+def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str, str]]) -> None:
+    """Close intents. An unknown id is a programmer's mistake."""
+    closed = []
+    for intent_id, outcome, detail in outcomes:
+        found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
+        assert found, f"no intent {intent_id} was begun"
+        closed.append((*found[0][:-2], str(Outcome(outcome)), detail))
+    file.put(INTENT, closed)
+
+
+def open_intents(file: JournalFile) -> dict[int, Intent]:
+    """Intents without an outcome, by id."""
+    return {row[0]: intent_value(row) for row in file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
+
+
+def record_events(file: JournalFile, events: Iterable[Event], events_max: int) -> None:
+    """Append events and drop those beyond the limit."""
+    first = _last(file, EVENT) + 1
+    rows = [
+        (first + offset, event.round, event.time, event.kind, event.subject, json_text(event.data))
+        for offset, event in enumerate(events)
+    ]
+    file.put(EVENT, rows)
+    oldest = first + len(rows) - events_max
+    if oldest > 1:
+        file.execute("DELETE FROM event WHERE id < ?", (oldest,))
+
+
+def events(file: JournalFile, subject: str, kind: str, limit: int) -> tuple[Event, ...]:
+    """The newest events first."""
+    wanted = {"subject = ?": subject, "kind = ?": kind}
+    conditions = [condition for condition, value in wanted.items() if value]
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    values = (*(value for value in wanted.values() if value), limit)
+    return tuple(map(event_value, file.rows(EVENT, f"{where}ORDER BY id DESC LIMIT ?", values)))
+
+
+def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
+    """Append a round; now and then tidy up what no row refers to."""
+    number = _last(file, ROUND) + 1
+    file.put(ROUND, [(number, revision, time, json_text(summary))])
+    file.execute("DELETE FROM round WHERE number <= ?", (number - rounds_max,))
+    if number % _ROUNDS_BETWEEN_TIDYING == 0:
+        journal_applied.remove_unused_manifests(file)
+    return number
+
+
+def complete_rounds(file: JournalFile) -> int:
+    """Rounds are numbered from 1, so the last number counts them."""
+    return _last(file, ROUND)
+
+
+def last_round(file: JournalFile) -> RoundRecord | None:
+    """The round that was recorded last."""
+    found = file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
+    return round_value(found[0]) if found else None
+
+
+def _last(file: JournalFile, table: Table) -> int:
+    found = file.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
+    return int(found[0][0] or 0)
+
+
+def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
+    """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
+    tables = (CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND)
+    document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
+    for table in tables:
+        key = ", ".join(table.columns[: table.keys])
+        document[table.name] = [_object(table, row) for row in file.rows(table, f"ORDER BY {key}")]
+    document["manifest"] = journal_applied.manifests(file)
+    return document
+
+
+_JSON_COLUMNS = frozenset({"targets", "data", "summary"})
+
+
+def _object(table: Table, row: tuple[Json, ...]) -> dict[str, Json]:
+    return {
+        name: orjson.loads(value) if name in _JSON_COLUMNS else value
+        for name, value in zip(table.columns, row, strict=True)
+    }
