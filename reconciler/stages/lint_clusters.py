@@ -1,0 +1,81 @@
+"""Cluster names that no document declares, that stand twice, or that are both included and excluded."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import ClusterAffinity, PropagationPolicy
+from reconciler.model.problem import Problem, Severity, Source
+
+
+def affinities_of(policy: PropagationPolicy) -> Iterator[tuple[str, ClusterAffinity]]:
+    """Every affinity of a placement with its field path: the single one, the groups, their overflow tiers."""
+    placement = policy.placement
+    if placement.affinity is not None:
+        yield "spec.placement.clusterAffinity", placement.affinity
+    for index, term in enumerate(placement.terms):
+        path = f"spec.placement.clusterAffinities[{index}]"
+        yield path, term.affinity
+        for tier, overflow in enumerate(term.overflow):
+            yield f"{path}.overflowAffinities[{tier}]", overflow.affinity
+
+
+def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:
+    for policy in fleet.propagation:
+        yield from affinities_of(policy)
+        for index, weight in enumerate(policy.placement.scheduling.static_weights):
+            base = "spec.placement.replicaScheduling.weightPreference.staticWeightList"
+            yield f"{base}[{index}].targetCluster", weight.target
+    for override in fleet.overrides:
+        yield from override_targets(override)
+
+
+def override_targets(override: OverridePolicy) -> Iterator[tuple[str, ClusterAffinity]]:
+    """The affinity of each rule that has one, with its field path."""
+    for index, rule in enumerate(override.rules):
+        if rule.target is not None:
+            yield f"spec.overrideRules[{index}].targetCluster", rule.target
+
+
+def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
+    """Warnings about cluster names in policies. A store without any Cluster document gets one hint instead."""
+    if not fleet.clusters and fleet.templates:
+        yield _no_clusters(fleet)
+    for path, affinity in _all_affinities(fleet):
+        yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
+        yield from _in_list(fleet, affinity, f"{path}.exclude", affinity.exclude)
+        for name in sorted(set(affinity.cluster_names) & set(affinity.exclude)):
+            message = f"{name} is both included and excluded, so it is excluded; keep one of the two"
+            yield _warning(affinity.source, path, "cluster-included-and-excluded", message)
+    for policy in fleet.propagation:
+        for name in policy.suspension.clusters:
+            if fleet.clusters and name not in fleet.clusters:
+                path = "spec.suspension.dispatchingOnClusters.clusterNames"
+                yield _warning(policy.source, path, "cluster-unknown", _unknown(fleet, name))
+
+
+def _in_list(fleet: Fleet, affinity: ClusterAffinity, path: str, names: tuple[str, ...]) -> Iterator[Problem]:
+    for name in sorted(set(names)):
+        if names.count(name) > 1:
+            message = f"{name} stands {names.count(name)} times in one list; once is enough"
+            yield _warning(affinity.source, path, "cluster-repeated", message)
+        if fleet.clusters and name not in fleet.clusters:
+            yield _warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))
+
+
+def _unknown(fleet: Fleet, name: str) -> str:
+    close = difflib.get_close_matches(name, sorted(fleet.clusters), n=1)
+    tip = f"did you mean {close[0]}?" if close else "add a Cluster document for it, or take the name out"
+    return f"no Cluster document declares {name}; {tip}"
+
+
+def _no_clusters(fleet: Fleet) -> Problem:
+    message = "the store declares no cluster, so nothing is placed anywhere; add a Cluster document for each member"
+    return Problem(source=fleet.settings.source, code="no-clusters", message=message, severity=Severity.HINT)
+
+
+def _warning(source: Source, path: str, code: str, message: str) -> Problem:
+    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING)

@@ -1,0 +1,123 @@
+"""What selectors select: templates by resource selectors, clusters by affinities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.fleet import Template
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import ClusterAffinity, FieldRequirement, PropagationPolicy, ResourceSelector
+from reconciler.model.selector import LabelRequirement, Operator
+from reconciler.stages.system_namespaces import is_never_distributed
+
+
+class Score(IntEnum):
+    """How precisely a selector selects; the larger one wins. Karmada: the implicit priority of a policy."""
+
+    NONE = 0
+    KIND = 1
+    LABEL = 2
+    NAME = 3
+
+    @property
+    def words(self) -> str:
+        """How a reason says it: `by name`."""
+        return {0: "not at all", 1: "by kind", 2: "by label", 3: "by name"}[self]
+
+
+def selects(selector: ResourceSelector, template: Template) -> Score:
+    """How a selector selects a template; NONE when it does not.
+
+    apiVersion and kind compare as exact strings; a name makes the label selector irrelevant.
+    Source: "resourceSelector parameters"; Karmada: the score of a selector.
+    """
+    identity = template.identity
+    if selector.kind != identity.kind or selector.api_version != template.gvk.api_version:
+        return Score.NONE
+    if selector.namespace and selector.namespace != identity.namespace:
+        return Score.NONE
+    if selector.name:
+        return Score.NAME if selector.name == identity.name else Score.NONE
+    if selector.labels is None:
+        return Score.KIND
+    return Score.LABEL if selector.labels.matches(template.labels) else Score.NONE
+
+
+def policy_score(policy: PropagationPolicy | OverridePolicy, template: Template) -> Score:
+    """How a policy selects a template: its best selector counts.
+
+    A namespaced policy reaches its own namespace only; nothing reaches a system namespace. An override policy without
+    selectors selects everything that it reaches and ranks with those that select by kind (Karmada).
+    """
+    if is_never_distributed(template.gvk, template.identity):
+        return Score.NONE
+    if policy.ref.namespace and policy.ref.namespace != template.identity.namespace:
+        return Score.NONE
+    if not policy.selectors:
+        return Score.KIND if isinstance(policy, OverridePolicy) else Score.NONE
+    return max(selects(selector, template) for selector in policy.selectors)
+
+
+def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, str]:
+    """Whether an affinity matches a cluster, and why or why not, fit for `explain`.
+
+    Exclusion counts first; then names, labels and fields must all match; what is not given matches everything.
+    Source: "clusterAffinity parameters"; Karmada: how a cluster matches.
+    """
+    if cluster.name in affinity.exclude:
+        return False, "excluded by exclude"
+    if affinity.cluster_names and cluster.name not in affinity.cluster_names:
+        return False, "not named in clusterNames"
+    for requirement in affinity.labels.requirements if affinity.labels else ():
+        if not requirement.matches(cluster.labels):
+            return False, _label_misses(requirement, cluster.labels)
+    for field in affinity.fields:
+        misses = _field_misses(field, cluster)
+        if misses:
+            return False, misses
+    given = (
+        ("named in clusterNames", affinity.cluster_names),
+        ("labels match", affinity.labels and affinity.labels.requirements),
+        ("fields match", affinity.fields),
+    )
+    return True, ", ".join(text for text, is_given in given if is_given) or "every cluster matches"
+
+
+def matching_clusters(affinity: ClusterAffinity, clusters: Iterable[Cluster]) -> tuple[str, ...]:
+    """Names of the clusters that an affinity matches, in the order given."""
+    return tuple(cluster.name for cluster in clusters if matches_cluster(affinity, cluster)[0])
+
+
+def _label_misses(requirement: LabelRequirement, labels: Mapping[str, str]) -> str:
+    key, value = requirement.key, labels.get(requirement.key)
+    if value is None:
+        wanted = "" if requirement.operator is Operator.EXISTS else f", not in {_set(requirement.values)}"
+        return f"label {key} is missing{wanted}"
+    if requirement.operator is Operator.IN:
+        return f"label {key} is {value}, not in {_set(requirement.values)}"
+    if requirement.operator is Operator.NOT_IN:
+        return f"label {key} is {value}, one of {_set(requirement.values)}"
+    return f"label {key} is there"
+
+
+def _field_misses(requirement: FieldRequirement, cluster: Cluster) -> str:
+    """Why a field requirement does not hold, empty when it does. Zones: In wants a common one, NotIn none (Karmada)."""
+    wants = requirement.operator is Operator.IN
+    if requirement.key == "zone":
+        common = requirement.values & set(cluster.zones)
+        if bool(common) is wants:
+            return ""
+        zones = _set(cluster.zones) if cluster.zones else "not known"
+        return f"zones are {zones}, none in {_set(requirement.values)}" if wants else f"zone is one of {_set(common)}"
+    value = cluster.provider if requirement.key == "provider" else cluster.region
+    # What a cluster does not say is in no set: NotIn holds, In does not, even for an empty text.
+    if (bool(value) and value in requirement.values) is wants:
+        return ""
+    shown = value or "not known"
+    return f"{requirement.key} is {shown}, {'not in' if wants else 'one of'} {_set(requirement.values)}"
+
+
+def _set(values: Iterable[str]) -> str:
+    return "{" + ", ".join(sorted(values)) + "}"

@@ -1,0 +1,177 @@
+"""Finds the policies that select a template without trying every policy, and the templates of one policy.
+
+Selectors are sorted into buckets by group, version, kind and namespace, inside them by name or by one label that a
+template must have. A template then meets only selectors that share its bucket and its name or that label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from reconciler.model.fleet import Template
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import PropagationPolicy, ResourceSelector
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.selector import LabelSelector, Operator
+from reconciler.stages.match import Score, policy_score
+from reconciler.stages.system_namespaces import is_never_distributed
+
+AnyPolicy = TypeVar("AnyPolicy", PropagationPolicy, OverridePolicy)
+
+
+class Match(NamedTuple, Generic[AnyPolicy]):
+    """A policy that selects a template, by its best selector: its index in the policy, None without selectors."""
+
+    policy: AnyPolicy
+    score: Score
+    selector: int | None
+
+
+@dataclass(slots=True)
+class _Bucket(Generic[AnyPolicy]):
+    """Selectors of one kind in one namespace (or in any), by how they select."""
+
+    by_name: dict[str, list[Match[AnyPolicy]]] = field(default_factory=dict)
+    by_label: dict[tuple[str, str], list[tuple[Match[AnyPolicy], LabelSelector]]] = field(default_factory=dict)
+    by_other_labels: list[tuple[Match[AnyPolicy], LabelSelector]] = field(default_factory=list)
+    by_kind: list[Match[AnyPolicy]] = field(default_factory=list)
+
+    def add(self, policy: AnyPolicy, index: int, selector: ResourceSelector) -> None:
+        """Sort a selector in."""
+        if selector.name:
+            self.by_name.setdefault(selector.name, []).append(Match(policy, Score.NAME, index))
+        elif selector.labels is None:
+            self.by_kind.append(Match(policy, Score.KIND, index))
+        else:
+            entry = (Match(policy, Score.LABEL, index), selector.labels)
+            required = _required_label(selector.labels)
+            if required is None:
+                self.by_other_labels.append(entry)
+            else:
+                self.by_label.setdefault(required, []).append(entry)
+
+    def collect(self, template: Template, found: list[Match[AnyPolicy]]) -> None:
+        """Add every match of a template of this bucket."""
+        if self.by_kind:
+            found.extend(self.by_kind)
+        if self.by_name:
+            found.extend(self.by_name.get(template.identity.name, ()))
+        if self.by_label or self.by_other_labels:
+            labels = template.labels
+            for pair in labels.items() if self.by_label else ():
+                found.extend(match for match, selector in self.by_label.get(pair, ()) if selector.matches(labels))
+            found.extend(match for match, selector in self.by_other_labels if selector.matches(labels))
+
+
+def _required_label(labels: LabelSelector) -> tuple[str, str] | None:
+    """A label with its value that every selected template has, None when there is no such label."""
+    for requirement in labels.requirements:
+        if requirement.operator is Operator.IN and len(requirement.values) == 1:
+            return (requirement.key, next(iter(requirement.values)))
+    return None
+
+
+class PolicyIndex(Generic[AnyPolicy]):
+    """Policies by what they select. Building it takes one pass over them; a look-up takes about a microsecond."""
+
+    __slots__ = ("_buckets", "_places", "_unselective")
+
+    def __init__(self, policies: Iterable[AnyPolicy]) -> None:
+        self._buckets: dict[tuple[str, str, str], _Bucket[AnyPolicy]] = {}
+        self._unselective: dict[str, list[Match[AnyPolicy]]] = {}
+        self._places: dict[tuple[GVK, str], tuple[tuple[_Bucket[AnyPolicy], ...], tuple[Match[AnyPolicy], ...]]] = {}
+        for policy in policies:
+            own = policy.ref.namespace
+            if not policy.selectors and isinstance(policy, OverridePolicy):
+                self._unselective.setdefault(own, []).append(Match(policy, Score.KIND, None))
+            for index, selector in enumerate(policy.selectors):
+                if own and selector.namespace not in ("", own):
+                    continue  # a namespaced policy reaches its own namespace only
+                key = (selector.api_version, selector.kind, own or selector.namespace)
+                self._buckets.setdefault(key, _Bucket()).add(policy, index, selector)
+
+    def matches(self, template: Template) -> Sequence[Match[AnyPolicy]]:
+        """Every selector that selects a template, in no particular order: a policy occurs once for each."""
+        buckets, everywhere = self._place(template.gvk, template.identity)
+        if not buckets:
+            return everywhere
+        found = list(everywhere)
+        for bucket in buckets:
+            bucket.collect(template, found)
+        return found
+
+    def _place(
+        self, gvk: GVK, identity: Identity
+    ) -> tuple[tuple[_Bucket[AnyPolicy], ...], tuple[Match[AnyPolicy], ...]]:
+        """The buckets of a kind in a namespace and the policies without selectors there, remembered.
+
+        Karmada: a cluster-scoped template only meets selectors without a namespace, which are of cluster policies.
+        """
+        namespace = identity.namespace
+        if not namespace and identity.kind == "Namespace":
+            namespace = f"/{identity.name}"  # Namespaces differ among themselves: some are system ones
+        place = self._places.get((gvk, namespace))
+        if place is None:
+            place = self._places[gvk, namespace] = self._find_place(gvk, identity)
+        return place
+
+    def _find_place(
+        self, gvk: GVK, identity: Identity
+    ) -> tuple[tuple[_Bucket[AnyPolicy], ...], tuple[Match[AnyPolicy], ...]]:
+        if is_never_distributed(gvk, identity):
+            return ((), ())
+        namespaces = (identity.namespace, "") if identity.namespace else ("",)
+        keys = ((gvk.api_version, gvk.kind, namespace) for namespace in namespaces)
+        buckets = tuple(self._buckets[key] for key in keys if key in self._buckets)
+        everywhere = (match for namespace in namespaces for match in self._unselective.get(namespace, ()))
+        return (buckets, tuple(everywhere))
+
+
+def best_matches(matches: Iterable[Match[AnyPolicy]]) -> list[Match[AnyPolicy]]:
+    """One match a policy, the most precise and among those the first selector, in no particular order."""
+    best: dict[int, Match[AnyPolicy]] = {}
+    for match in matches:
+        known = best.get(id(match.policy))
+        if known is None or (match.score, -(match.selector or 0)) > (known.score, -(known.selector or 0)):
+            best[id(match.policy)] = match
+    return list(best.values())
+
+
+class TemplateIndex:
+    """Templates by kind and namespace: the other direction, for one policy that changed."""
+
+    __slots__ = ("_by_kind", "_by_place")
+
+    def __init__(self, templates: Mapping[Identity, Template]) -> None:
+        self._by_place: dict[tuple[str, str, str], list[Template]] = {}
+        self._by_kind: dict[tuple[str, str], list[Template]] = {}
+        for template in templates.values():
+            if is_never_distributed(template.gvk, template.identity):
+                continue
+            api_version, kind = template.gvk.api_version, template.gvk.kind
+            self._by_place.setdefault((api_version, kind, template.identity.namespace), []).append(template)
+            self._by_kind.setdefault((api_version, kind), []).append(template)
+
+    def selected_by(self, policy: PropagationPolicy | OverridePolicy) -> frozenset[Identity]:
+        """Every template that a policy selects."""
+        if not policy.selectors and isinstance(policy, OverridePolicy):
+            return frozenset(template.identity for template in self._reached_by(policy.ref.namespace))
+        return frozenset(
+            template.identity
+            for selector in policy.selectors
+            for template in self._candidates(selector, policy.ref.namespace)
+            if policy_score(policy, template) is not Score.NONE
+        )
+
+    def _candidates(self, selector: ResourceSelector, own_namespace: str) -> Iterable[Template]:
+        namespace = own_namespace or selector.namespace
+        if namespace:
+            return self._by_place.get((selector.api_version, selector.kind, namespace), ())
+        return self._by_kind.get((selector.api_version, selector.kind), ())
+
+    def _reached_by(self, namespace: str) -> Iterable[Template]:
+        for key, templates in self._by_place.items():
+            if not namespace or key[2] == namespace:
+                yield from templates

@@ -1,0 +1,41 @@
+"""What Kubernetes accepts as names, label keys, label values and JSON pointers."""
+
+from __future__ import annotations
+
+import re
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_POINTER = re.compile(r"(/([^~]|~[01])*)+", re.DOTALL)
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether it may name a namespace: at most 63 lower-case letters, digits and dashes (RFC 1123)."""
+    return len(text) <= 63 and _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """Whether it may name an object: DNS labels joined by dots, at most 253 characters."""
+    return len(text) <= 253 and all(_DNS_LABEL.fullmatch(part) for part in text.split("."))
+
+
+def is_label_value(text: str) -> bool:
+    """Whether it may be the value of a label: empty, or at most 63 characters that begin and end alphanumerically."""
+    return not text or (len(text) <= 63 and _QUALIFIED.fullmatch(text) is not None)
+
+
+def is_label_key(text: str) -> bool:
+    """Whether it may be the key of a label or an annotation: `[prefix/]name`.
+
+    >>> is_label_key("app.kubernetes.io/name"), is_label_key("a b")
+    (True, False)
+    """
+    prefix, slash, name = text.rpartition("/")
+    if slash and not is_dns_subdomain(prefix):
+        return False
+    return bool(name) and is_label_value(name)
+
+
+def is_json_pointer(text: str) -> bool:
+    """Whether it is an RFC 6901 pointer to something inside a document: it begins with a slash."""
+    return _POINTER.fullmatch(text) is not None

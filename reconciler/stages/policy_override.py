@@ -1,0 +1,60 @@
+"""OverridePolicy and ClusterOverridePolicy documents become the normalised policy."""
+
+from __future__ import annotations
+
+from reconciler.model.document import Document
+from reconciler.model.override import OverridePolicy, Overriders, OverrideRule
+from reconciler.model.policy import Flavor
+from reconciler.model.problem import Problem
+from reconciler.model.refs import PolicyRef
+from reconciler.model.tree import digest_of
+from reconciler.stages.fields import Fields, document_fields
+from reconciler.stages.policy_affinity import read_target
+from reconciler.stages.policy_metadata import read_flavor, read_ref
+from reconciler.stages.policy_override_fields import OVERRIDE_SHAPE
+from reconciler.stages.policy_overriders import read_overriders
+from reconciler.stages.policy_selectors import read_selectors
+
+
+def parse_override_policy(document: Document) -> tuple[OverridePolicy | None, tuple[Problem, ...]]:
+    """The policy of a document and every problem of it, in the order of the file; None when one is an error.
+
+    Source: "PropagationPolicy and OverridePolicy", Override policies (both generations); Karmada: webhook checks.
+    """
+    fields = document_fields(document, OVERRIDE_SHAPE)
+    flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
+    policy = None
+    if spec is not None:
+        shown = ref or PolicyRef(fields.text("kind"), "", "")
+        policy = _policy(fields, spec, shown, flavor or Flavor.ACK)
+    problems = fields.report.sorted()
+    return (None if fields.report.has_errors else policy), problems
+
+
+def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> OverridePolicy:
+    rules = tuple(_rule(item, flavor) for item in spec.children("overrideRules"))
+    legacy = spec.has("targetCluster") or spec.has("overriders")
+    if legacy and spec.has("overrideRules"):
+        message = (
+            "overrideRules and the old targetCluster and overriders beside them exclude each other; keep the rules"
+        )
+        spec.report.error("rules-and-legacy", message, *spec.path("overrideRules"))
+    elif legacy:
+        rules = (_rule(spec, flavor),)
+    return OverridePolicy(
+        ref=ref,
+        flavor=flavor,
+        source=document.source(),
+        selectors=read_selectors(spec, ref, flavor),
+        rules=rules,
+        digest=digest_of(document.report.document.body),
+    )
+
+
+def _rule(fields: Fields, flavor: Flavor) -> OverrideRule:
+    overriders = fields.child("overriders")
+    return OverrideRule(
+        target=read_target(fields),
+        overriders=read_overriders(overriders, strict_values=flavor.is_ack) if overriders else Overriders(),
+        source=fields.source(),
+    )

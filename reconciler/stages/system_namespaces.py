@@ -1,0 +1,33 @@
+"""Namespaces and API groups that are never distributed."""
+
+from __future__ import annotations
+
+import re
+
+from reconciler.model.refs import GVK, Identity
+
+_SYSTEM = re.compile(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)
+
+CONTROL_GROUPS = frozenset({"policy.karmada.io", "cluster.karmada.io", "work.karmada.io"})
+"""Karmada's own control API: what steers distribution is never distributed."""
+
+
+def is_system_namespace(namespace: str) -> bool:
+    """Whether nothing is distributed into a namespace.
+
+    Source: "PropagationPolicy and OverridePolicy" (any namespace other than the system reserved ones); Karmada:
+    `kube-*` and its own namespaces; `fleet-system` is where members keep our own marks.
+
+    >>> is_system_namespace("kube-system"), is_system_namespace("kubernetes"), is_system_namespace("default")
+    (True, False, False)
+    """
+    return _SYSTEM.fullmatch(namespace) is not None
+
+
+def is_never_distributed(gvk: GVK, identity: Identity) -> bool:
+    """Whether no policy may claim it: it lives in or is a system namespace, or belongs to the control API."""
+    if gvk.group in CONTROL_GROUPS:
+        return True
+    if identity.namespace:
+        return is_system_namespace(identity.namespace)
+    return identity.group == "" and identity.kind == "Namespace" and is_system_namespace(identity.name)
