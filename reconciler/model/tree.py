@@ -74,4 +74,9 @@ def canonical_bytes(tree: Json) -> bytes:
 
 def digest_of(tree: Json) -> str:
     """A 128-bit digest of the tree as 32 hex characters, independent of key order."""
-    return hashlib.blake2b(canonical_bytes(tree), digest_size=16).hexdigest()
+    return digest_of_bytes(canonical_bytes(tree))
+
+
+def digest_of_bytes(data: bytes) -> str:
+    """A 128-bit digest of bytes as 32 hex characters."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
