@@ -1,0 +1,120 @@
+"""Image references, `[registry/]repository[:tag][@digest]`, and what an imageOverrider makes of them.
+
+Source: "PropagationPolicy and OverridePolicy", imageOverrider; Karmada: image parser and imageOverrider, whose table
+of components and operators is followed. Three differences: a digest survives unless the tag is replaced, a value that
+is no tag is an error instead of being ignored, and a result that is no image reference is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.model.override import ImageComponent, OverrideOperator
+
+_DOMAIN_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN: Final = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
+_PATH_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME: Final = re.compile(rf"(?:{_DOMAIN}/)?{_PATH_PART}(?:/{_PATH_PART})*", re.ASCII)
+_TAG: Final = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+_DIGEST: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}", re.ASCII)
+_MAX_NAME: Final = 255
+_MAX_TEXT: Final = 1024
+"""Longer texts are refused before a pattern sees them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageReference:
+    """The parts of a reference; empty where it has none. No default registry or tag is invented."""
+
+    registry: str = ""
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    @property
+    def name(self) -> str:
+        """Registry and repository."""
+        return f"{self.registry}/{self.repository}" if self.registry else self.repository
+
+    def __str__(self) -> str:
+        """The reference as it is written in a container."""
+        tag = f":{self.tag}" if self.tag else ""
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.name}{tag}{digest}"
+
+
+def parse_image(text: str) -> ImageReference | None:
+    """The parts of a reference; None when it is none.
+
+    What stands before the first slash is a registry when it has a dot or a colon or is `localhost`.
+    """
+    if len(text) > _MAX_TEXT:
+        return None
+    rest, _, digest = text.partition("@")
+    name, colon, tag = rest.rpartition(":")
+    if not colon or "/" in tag:
+        name, colon, tag = rest, "", ""
+    has_bad_tag = bool(colon) and not _TAG.fullmatch(tag)
+    has_bad_digest = "@" in text and not _DIGEST.fullmatch(digest)
+    if has_bad_tag or has_bad_digest or len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        return None
+    first, slash, repository = name.partition("/")
+    if slash and (first == "localhost" or "." in first or ":" in first):
+        return ImageReference(registry=first, repository=repository, tag=tag, digest=digest)
+    return ImageReference(repository=name, tag=tag, digest=digest)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFault:
+    """Why an image cannot be overridden. The message quotes the image."""
+
+    message: str
+
+
+def override_image(image: str, component: ImageComponent, operator: OverrideOperator, value: str) -> str | ImageFault:
+    """The image with one component changed, as text.
+
+    >>> override_image("nginx:latest", ImageComponent.REGISTRY, OverrideOperator.ADD, "registry.example.com")
+    'registry.example.com/nginx:latest'
+    """
+    reference = parse_image(image)
+    if reference is None:
+        return ImageFault(f"{image!r} is no image reference")
+    if component is ImageComponent.TAG:
+        changed = _with_tag(reference, operator, value)
+        if isinstance(changed, ImageFault):
+            return changed
+    elif component is ImageComponent.REGISTRY:
+        changed = replace(reference, registry=_changed(reference.registry, operator, value))
+    else:
+        changed = replace(reference, repository=_changed(reference.repository, operator, value))
+    if not changed.repository:
+        return ImageFault(f"{image!r} would be left without a repository")
+    if parse_image(str(changed)) is None:
+        return ImageFault(f"{image!r} would become {str(changed)!r}, which is no image reference")
+    return str(changed)
+
+
+def _changed(current: str, operator: OverrideOperator, value: str) -> str:
+    match operator:
+        case OverrideOperator.ADD:
+            return current + value
+        case OverrideOperator.REPLACE:
+            return value
+        case OverrideOperator.REMOVE:
+            return ""
+
+
+def _with_tag(reference: ImageReference, operator: OverrideOperator, value: str) -> ImageReference | ImageFault:
+    """A new tag drops the digest, which would still name the old content; removing the tag keeps it."""
+    if operator is OverrideOperator.REMOVE:
+        return replace(reference, tag="") if reference.tag else replace(reference, digest="")
+    current = reference.tag or reference.digest
+    text = current + value if operator is OverrideOperator.ADD else value
+    if _TAG.fullmatch(text):
+        return replace(reference, tag=text, digest="")
+    if _DIGEST.fullmatch(text):
+        return replace(reference, tag="", digest=text)
+    return ImageFault(f"{text!r} is neither a tag nor a digest")
