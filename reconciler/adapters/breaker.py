@@ -1,0 +1,64 @@
+"""A circuit breaker: a cluster that does not answer is asked rarely instead of in every request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerSettings:
+    """After `failures_max` failures in a row nothing is sent for `pause_s`, doubling up to `pause_max_s`."""
+
+    failures_max: int = 3
+    pause_s: float = 5
+    pause_max_s: float = 60
+
+
+class Breaker:
+    """Counts failures in a row of one cluster. Any answer, also a refusal, is a success: the cluster is there."""
+
+    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = BreakerSettings()) -> None:
+        """Start closed."""
+        self._monotonic_s = monotonic_s
+        self._settings = settings
+        self._failures = 0
+        self._closed_from_s = 0.0
+        self._is_probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the cluster has failed so often that requests are held back."""
+        return self._failures >= self._settings.failures_max
+
+    def wait_s(self) -> float:
+        """Seconds until a request may be sent; 0 lets this one through.
+
+        When the pause is over, one request goes through as a probe; the others wait for its outcome.
+        """
+        if not self.is_open:
+            return 0.0
+        left_s = self._closed_from_s - self._monotonic_s()
+        if left_s > 0 or self._is_probing:
+            return max(left_s, 1.0)
+        self._is_probing = True
+        return 0.0
+
+    def succeeded(self) -> None:
+        """An answer came."""
+        self._failures = 0
+        self._is_probing = False
+
+    def failed(self) -> None:
+        """No answer came. Failures of requests that were under way when it opened do not lengthen the pause."""
+        was_open = self.is_open
+        self._failures += 0 if was_open and not self._is_probing else 1
+        if self.is_open and (not was_open or self._is_probing):
+            doublings = min(self._failures - self._settings.failures_max, 16)
+            pause_s = min(self._settings.pause_s * 2**doublings, self._settings.pause_max_s)
+            self._closed_from_s = self._monotonic_s() + pause_s
+        self._is_probing = False
+
+    def abandoned(self) -> None:
+        """The request ended without telling anything (it was cancelled): another one may probe."""
+        self._is_probing = False

@@ -1,0 +1,58 @@
+"""The time of the world, injected wherever it matters so that tests own it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for what people read, monotonic time for spans, and waiting."""
+
+    def now(self) -> str:
+        """RFC 3339 in UTC with whole seconds, as Kubernetes writes times."""
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go backwards; only differences mean something."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> str:
+        """RFC 3339 in UTC with whole seconds."""
+        return rfc3339(time.time())
+
+    def monotonic_s(self) -> float:
+        """Seconds since an arbitrary moment."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without blocking the event loop."""
+        await asyncio.sleep(seconds)
+
+
+def rfc3339(epoch_s: float) -> str:
+    """An epoch time as Kubernetes writes it.
+
+    >>> rfc3339(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def epoch_s(text: str) -> float:
+    """An RFC 3339 time as epoch seconds, with any offset and fraction. Raises ValueError for anything else.
+
+    >>> epoch_s("1970-01-01T01:00:00+01:00")
+    0.0
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.timestamp()

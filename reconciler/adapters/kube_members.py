@@ -1,0 +1,105 @@
+"""All member clusters of a fleet: one session, one event loop, each cluster by itself.
+
+Usage: `async with Members.open(configs, fleet="shop") as members: await members["m1"].version()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TypeVar
+
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.kube_client import MemberCluster
+from reconciler.adapters.kube_transport import Shared, SharedSlots, Transport, TransportSettings, open_session
+from reconciler.adapters.kubeconfig import MemberConfig
+from reconciler.errors import ConfigurationError, MemberClusterError
+
+DEFAULT_SETTINGS = TransportSettings()
+_T = TypeVar("_T")
+_NOT_IN_A_HEADER = re.compile(r"[^A-Za-z0-9._:/@+-]")
+
+
+class Members(Mapping[str, MemberCluster]):
+    """The clusters whose configuration is usable, by name; `failed` says why the others are not here."""
+
+    def __init__(self, clusters: Mapping[str, MemberCluster], failed: Mapping[str, ConfigurationError]) -> None:
+        """Take clusters that share a session."""
+        self._clusters = dict(sorted(clusters.items()))
+        self.failed = dict(sorted(failed.items()))
+
+    def __getitem__(self, name: str) -> MemberCluster:
+        return self._clusters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._clusters)
+
+    def __len__(self) -> int:
+        return len(self._clusters)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        configs: Mapping[str, MemberConfig | ConfigurationError],
+        *,
+        agent: UserAgent,
+        clock: Clock | None = None,
+        settings: TransportSettings = DEFAULT_SETTINGS,
+        jitter: random.Random | None = None,
+    ) -> AsyncIterator[Members]:
+        """The members over a session of their own, which ends with the block. Nothing is connected yet."""
+        async with open_session() as session:
+            shared = Shared(
+                session=session,
+                slots=SharedSlots(settings),
+                clock=clock or SystemClock(),
+                settings=settings,
+                jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
+            )
+            usable = {name: config for name, config in configs.items() if isinstance(config, MemberConfig)}
+            yield cls(
+                {name: MemberCluster(Transport(config, shared), agent.header) for name, config in usable.items()},
+                {name: error for name, error in configs.items() if isinstance(error, ConfigurationError)},
+            )
+
+    async def each(
+        self, ask: Callable[[MemberCluster], Awaitable[_T]]
+    ) -> Mapping[str, _T | MemberClusterError | ConfigurationError]:
+        """What `ask` gives for every cluster at once, or why it gives nothing: no cluster waits for another's error."""
+
+        async def outcome(cluster: MemberCluster) -> _T | MemberClusterError:
+            try:
+                return await ask(cluster)
+            except MemberClusterError as error:
+                return error
+
+        answers = await asyncio.gather(*(outcome(cluster) for cluster in self._clusters.values()))
+        return {**self.failed, **dict(zip(self._clusters, answers, strict=True))}
+
+
+class UserAgent:
+    """What every request says about us, so that an API server's audit log leads back to the commit."""
+
+    def __init__(self, fleet: str, commit: str = "") -> None:
+        """Name the fleet and the revision that is worked on."""
+        self._fleet = _NOT_IN_A_HEADER.sub("_", fleet)
+        self.commit = commit
+
+    @property
+    def commit(self) -> str:
+        """The revision that is worked on; set it when a new one is taken up."""
+        return self._commit
+
+    @commit.setter
+    def commit(self, commit: str) -> None:
+        self._commit = _NOT_IN_A_HEADER.sub("_", commit)
+        self._header = f"fleet-reconciler/{version('fleet-reconciler')} (fleet={self._fleet}; commit={self._commit})"
+
+    def header(self) -> str:
+        """`fleet-reconciler/0.1.0 (fleet=shop; commit=0a1b2c)`."""
+        return self._header

@@ -1,0 +1,246 @@
+"""The request shapes that we send to an API server, as pure values. Nothing else is ever sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from reconciler.model.tree import Json, JsonObject
+
+JSON = "application/json"
+APPLY_PATCH = "application/apply-patch+yaml"
+"""JSON is YAML, so the bytes are orjson's."""
+JSON_PATCH = "application/json-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+AGGREGATED_DISCOVERY = ",".join(
+    [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
+    + [JSON]
+)
+
+LIST_PAGE = 500
+WRITE_DEADLINE_S = 30.0
+READ_DEADLINE_S = 30.0
+LIST_DEADLINE_S = 60.0
+WATCH_SECONDS = 300
+
+CREATE_VERSION = "1"
+"""The resourceVersion that no stored object has: an apply that carries it creates, or answers 409."""
+
+
+class Purpose(StrEnum):
+    """What a request is for, which decides how a refusal reads and whether it may be sent twice."""
+
+    READ = "read"
+    CREATE = "create"
+    APPLY = "apply"
+    PATCH = "patch"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request. `path` is percent-encoded and begins with a slash; `kind` is of the object it is about."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = field(default=b"", repr=False)
+    content_type: str = ""
+    accept: str = JSON
+    purpose: Purpose = Purpose.READ
+    kind: str = ""
+    deadline_s: float = READ_DEADLINE_S
+    if_none_match: str = ""
+
+    @property
+    def target(self) -> str:
+        """Path and query as they stand in the request line."""
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether sending it again after a lost answer changes nothing.
+
+        A create or a delete that was carried out would answer 409 or 404 the second time, which reads like
+        somebody else's doing, so their outcome is left open instead.
+        """
+        return self.purpose in (Purpose.READ, Purpose.APPLY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Where a kind lives: `group_version` as in apiVersion, `plural` as in paths."""
+
+    group_version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """The path of a collection or an object; the namespace of a cluster-scoped kind is left out."""
+        parts = [api_root(self.group_version)]
+        if namespace and self.namespaced:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(quote(self.plural, safe=""))
+        if name:
+            parts.append(quote(name, safe=""))
+        return "/".join(parts)
+
+
+def api_root(group_version: str) -> str:
+    """`/api/v1` or `/apis/apps/v1`."""
+    return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+
+
+def is_path_segment(name: str) -> bool:
+    """Whether a name can be one segment of a path. Source: Kubernetes, Object Names and IDs, Path Segment Names."""
+    return bool(name) and name not in (".", "..") and "/" not in name and "%" not in name
+
+
+def read(path: str, **query: str) -> Request:
+    """A plain GET."""
+    return Request(method="GET", path=path, query=query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One object of a kind, whether it exists or not."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Where it is read and written."""
+        return self.resource.path(self.namespace, self.name)
+
+
+def get(target: Target) -> Request:
+    """Read one object."""
+    return Request(method="GET", path=target.path, kind=target.resource.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuery:
+    """What is listed or watched. An empty namespace means all of them."""
+
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+    def parameters(self) -> dict[str, str]:
+        """As query parameters."""
+        pairs = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {key: value for key, value in pairs.items() if value}
+
+
+def list_page(resource: Resource, query: ListQuery, *, limit: int, token: str = "", accept: str = JSON) -> Request:
+    """One page of a list; `limit` 0 asks for everything at once."""
+    parameters = query.parameters()
+    if limit:
+        parameters["limit"] = str(limit)
+    if token:
+        parameters["continue"] = token
+    return Request(
+        method="GET",
+        path=resource.path(query.namespace),
+        query=parameters,
+        accept=accept,
+        kind=resource.kind,
+        deadline_s=LIST_DEADLINE_S,
+    )
+
+
+def watch(resource: Resource, query: ListQuery, *, resource_version: str, metadata_only: bool, seconds: int) -> Request:
+    """A watch that the API server ends after `seconds`, with bookmarks in between."""
+    parameters = {**query.parameters(), "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+    if resource_version:
+        parameters["resourceVersion"] = resource_version
+    return Request(
+        method="GET",
+        path=resource.path(query.namespace),
+        query=parameters,
+        accept=METADATA if metadata_only else JSON,
+        kind=resource.kind,
+    )
+
+
+def create(target: Target, body: JsonObject, *, manager: str, dry_run: bool) -> Request:
+    """A server-side apply that creates, and never merges into what exists."""
+    parameters = {"fieldManager": manager}
+    return _write(target, _with_metadata(body, "resourceVersion", CREATE_VERSION), parameters, Purpose.CREATE, dry_run)
+
+
+def apply(target: Target, body: JsonObject, *, manager: str, force: bool, uid: str, dry_run: bool) -> Request:
+    """A server-side apply to the object of that uid, or to whatever has the name when the uid is empty."""
+    parameters = {"fieldManager": manager, "force": "true"} if force else {"fieldManager": manager}
+    if uid:
+        body = _with_metadata(body, "uid", uid)
+    return _write(target, body, parameters, Purpose.APPLY, dry_run)
+
+
+def json_patch(target: Target, operations: Sequence[JsonObject], *, manager: str, dry_run: bool) -> Request:
+    """An RFC 6902 patch; put `test` operations first for what must hold."""
+    parameters = {"fieldManager": manager} if manager else {}
+    return _write(target, operations, parameters, Purpose.PATCH, dry_run)
+
+
+def delete(target: Target, *, uid: str, resource_version: str, propagation: str, dry_run: bool) -> Request:
+    """Delete the object of that uid, and of that resourceVersion unless it is empty."""
+    preconditions = {"uid": uid, "resourceVersion": resource_version}
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {key: value for key, value in preconditions.items() if value},
+        "propagationPolicy": propagation,
+    }
+    return Request(
+        method="DELETE",
+        path=target.path,
+        query={"dryRun": "All"} if dry_run else {},
+        body=orjson.dumps(options),
+        content_type=JSON,
+        purpose=Purpose.DELETE,
+        kind=target.resource.kind,
+        deadline_s=WRITE_DEADLINE_S,
+    )
+
+
+def access_review(verb: str, resource: Resource, namespace: str) -> Request:
+    """Ask the API server whether we may do that. It stores nothing."""
+    group = resource.group_version.rpartition("/")[0]
+    attributes = {"verb": verb, "group": group, "resource": resource.plural, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = f"{api_root('authorization.k8s.io/v1')}/selfsubjectaccessreviews"
+    return Request(method="POST", path=path, body=orjson.dumps(review), content_type=JSON)
+
+
+def _with_metadata(body: JsonObject, key: str, value: str) -> JsonObject:
+    return {**body, "metadata": {**body.get("metadata", {}), key: value}}
+
+
+def _write(target: Target, body: Json, parameters: Mapping[str, str], purpose: Purpose, dry_run: bool) -> Request:
+    query = {**parameters, "fieldValidation": "Strict"}
+    if dry_run:
+        query["dryRun"] = "All"
+    return Request(
+        method="PATCH",
+        path=target.path,
+        query=query,
+        body=orjson.dumps(body),
+        content_type=JSON_PATCH if purpose is Purpose.PATCH else APPLY_PATCH,
+        purpose=purpose,
+        kind=target.resource.kind,
+        deadline_s=WRITE_DEADLINE_S,
+    )
