@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
+from dataclasses import field as property_of
 from enum import StrEnum
-from types import MappingProxyType
 
 from reconciler.model.problem import Severity
-
-NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class FieldType(StrEnum):
@@ -49,9 +47,9 @@ class Field:
     _: KW_ONLY
     shape: Shape | None = None
     spellings: tuple[str, ...] = ()
-    values: Mapping[str, str] = NO_VALUES
-    refused_values: Mapping[str, str] = NO_VALUES
-    inert_values: Mapping[str, str] = NO_VALUES
+    values: Mapping[str, str] = property_of(default_factory=dict)
+    refused_values: Mapping[str, str] = property_of(default_factory=dict)
+    inert_values: Mapping[str, str] = property_of(default_factory=dict)
     default: str = ""
     required: bool = False
     no_effect: str = ""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import NamedTuple
 
 from reconciler.model.document import Document
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.tree import Json, JsonObject, Step
-from reconciler.stages.field_shapes import NO_VALUES, Field, FieldType, Shape, walk
+from reconciler.stages.field_shapes import Field, FieldType, Shape, walk
 
+_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 _INT32_MAX = 2**31 - 1
 _PYTHON_TYPES: Mapping[FieldType, type | UnionType] = {
     FieldType.TEXT: str,
@@ -130,7 +131,7 @@ class Fields:
 
     def text_map(self, name: str) -> Mapping[str, str]:
         """A mapping of strings to strings, empty when it is not given."""
-        return self._get(name, FieldType.MAP) or NO_VALUES
+        return self._get(name, FieldType.MAP) or _NO_TEXTS
 
     def any(self, name: str) -> Json:
         """Whatever stands there; `has` tells null from absent."""
