@@ -1,0 +1,43 @@
+"""What one overrider did to a body, or why it could not."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from reconciler.model.tree import JsonObject, Step, dig
+
+_IDENTITY: Final[tuple[tuple[str, ...], ...]] = (
+    ("apiVersion",),
+    ("kind",),
+    ("metadata", "name"),
+    ("metadata", "namespace"),
+)
+
+
+class Edit(NamedTuple):
+    """The body afterwards, the steps of what changed, and what should be said about it as (code, message)."""
+
+    body: JsonObject
+    changed: tuple[tuple[Step, ...], ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+
+
+class EditFault(NamedTuple):
+    """Why the overrider cannot be applied."""
+
+    code: str
+    message: str
+
+
+IDENTITY_FAULT: Final = EditFault(
+    "override-of-identity",
+    "apiVersion, kind, metadata.name and metadata.namespace say which object this is, and an override must not change "
+    "them; write another template",
+)
+
+
+def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
+    """The first field in which the two name different objects; empty when they name one (Karmada does not look)."""
+    if before is after:
+        return ()
+    return next((field for field in _IDENTITY if dig(before, *field) != dig(after, *field)), ())

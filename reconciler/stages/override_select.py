@@ -1,0 +1,89 @@
+"""Which override rules apply to a template on a cluster, and in which order.
+
+Source: Karmada: all ClusterOverridePolicies come before the OverridePolicies of the namespace; within each class the
+less precise selector comes first (so that the most precise is applied last and wins), then the smaller name; the
+rules of a policy keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.fleet import Template
+from reconciler.model.override import OverridePolicy, OverrideRule
+from reconciler.model.refs import PolicyRef
+from reconciler.stages.match import matching_clusters
+from reconciler.stages.patch import CompiledPatch, compile_patch
+from reconciler.stages.policy_index import Match, PolicyIndex, best_matches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedRule:
+    """A rule with its place in its policy. `clusters` None: every cluster. `number` names it within one index."""
+
+    number: int
+    policy: PolicyRef
+    index: int
+    rule: OverrideRule
+    clusters: frozenset[str] | None
+    plaintext: CompiledPatch
+
+    @property
+    def label(self) -> str:
+        """How reports name it: `OverridePolicy demo/web rule 0`."""
+        return f"{self.policy} rule {self.index}"
+
+    def is_for(self, cluster: str) -> bool:
+        """Whether the rule targets a cluster."""
+        return self.clusters is None or cluster in self.clusters
+
+
+class OverrideIndex:
+    """Override policies, found by kind and compiled once. What it remembers never changes its answers."""
+
+    __slots__ = ("_clusters", "_policies", "_rules", "_total")
+
+    def __init__(self, overrides: Iterable[OverridePolicy], clusters: Mapping[str, Cluster]) -> None:
+        self._policies = PolicyIndex(overrides)
+        self._clusters = tuple(clusters[name] for name in sorted(clusters))
+        self._rules: dict[int, tuple[SelectedRule, ...]] = {}
+        self._total = 0
+
+    def rules_of(self, template: Template) -> tuple[SelectedRule, ...]:
+        """The rules that apply to a template on any cluster, in the order of application."""
+        matches = self._policies.matches(template)
+        if not matches:
+            return ()
+        return tuple(
+            rule for match in sorted(best_matches(matches), key=_rank) for rule in self._compiled(match.policy)
+        )
+
+    def _compiled(self, policy: OverridePolicy) -> tuple[SelectedRule, ...]:
+        known = self._rules.get(id(policy))
+        if known is None:
+            known = tuple(self._compile(policy, index, rule) for index, rule in enumerate(policy.rules))
+            self._rules[id(policy)] = known
+        return known
+
+    def _compile(self, policy: OverridePolicy, index: int, rule: OverrideRule) -> SelectedRule:
+        self._total += 1
+        return SelectedRule(
+            number=self._total,
+            policy=policy.ref,
+            index=index,
+            rule=rule,
+            clusters=None if rule.target is None else frozenset(matching_clusters(rule.target, self._clusters)),
+            plaintext=compile_patch(rule.overriders.plaintext),
+        )
+
+
+def _rank(match: Match[OverridePolicy]) -> tuple[bool, int, str, str]:
+    """Two API groups may hold policies of one name: then the place in the store decides."""
+    return (not match.policy.is_cluster_scoped, match.score, match.policy.ref.name, str(match.policy.source))
+
+
+def applicable(index: OverrideIndex, template: Template, cluster: str) -> tuple[SelectedRule, ...]:
+    """The rules that apply to a template on a cluster, in the order of application: the last one wins."""
+    return tuple(rule for rule in index.rules_of(template) if rule.is_for(cluster))
