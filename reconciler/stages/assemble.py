@@ -1,0 +1,227 @@
+"""All files of the store together: scopes, duplicates, one Fleet document, a canonical order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.fleet import Fleet, FleetSettings, Reach, Template
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem, Severity, Source
+from reconciler.model.refs import Identity
+from reconciler.model.tree import dig, digest_of, with_value
+from reconciler.stages.parsed_file import ParsedFile
+from reconciler.stages.scopes import is_namespaced
+from reconciler.stages.template_rules import DEFAULT_NAMESPACE
+
+_CHART_FILES: Final = frozenset({"Chart.yaml", "Chart.yml"})
+
+_Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
+
+
+@dataclass(slots=True)
+class _Collected:
+    """Everything that the files say, in the order of their paths."""
+
+    templates: list[Template] = field(default_factory=list)
+    propagation: list[PropagationPolicy] = field(default_factory=list)
+    overrides: list[OverridePolicy] = field(default_factory=list)
+    clusters: list[Cluster] = field(default_factory=list)
+    settings: list[FleetSettings] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    frozen: list[Reach] = field(default_factory=list)
+    skipped: list[Source] = field(default_factory=list)
+
+
+def assemble(revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = ()) -> Fleet:
+    """The fleet that the files make together. `problems` are those of the snapshot.
+
+    An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of
+    the files. `is_complete` is False when anything is frozen: what could not be
+    read, by a problem of the snapshot, of a file, or of two files together.
+    """
+    collected = _collect(sorted(files, key=lambda file: file.path), problems)
+    custom_kinds = _custom_kinds(collected.templates)
+    templates = _unique_templates(_settle_scopes(collected, custom_kinds), collected)
+    propagation = _unique_policies(collected.propagation, collected)
+    overrides = _unique_policies(collected.overrides, collected)
+    clusters = _unique_clusters(collected)
+    settings = _one_settings(collected)
+    _hint_skipped(collected)
+    return Fleet(
+        revision=revision,
+        settings=settings,
+        clusters=clusters,
+        templates=templates,
+        propagation=propagation,
+        overrides=overrides,
+        custom_kinds=custom_kinds,
+        problems=tuple(sorted(set(collected.problems))),
+        frozen=tuple(sorted(collected.frozen, key=_reach_order)),
+        is_complete=not collected.frozen,
+    )
+
+
+def _collect(files: list[ParsedFile], problems: Iterable[Problem]) -> _Collected:
+    collected = _Collected(problems=list(problems))
+    for problem in collected.problems:
+        if problem.severity is Severity.ERROR:
+            collected.frozen.append(Reach(source=problem.source, everything=True))
+    charts = [folder for folder, _, name in (file.path.rpartition("/") for file in files) if name in _CHART_FILES]
+    for file in files:
+        if charts and _is_of_chart(file, charts):
+            collected.skipped.append(Source(file.path))
+            continue
+        collected.templates.extend(file.templates)
+        collected.propagation.extend(file.propagation)
+        collected.overrides.extend(file.overrides)
+        collected.clusters.extend(file.clusters)
+        collected.settings.extend(file.settings)
+        collected.problems.extend(file.problems)
+        collected.frozen.extend(file.frozen)
+        collected.skipped.extend(file.skipped)
+    return collected
+
+
+def _is_of_chart(file: ParsedFile, charts: list[str]) -> bool:
+    """Whether it is a Helm template: under `templates` of a chart, or under a chart and full of `{{`."""
+    for chart in charts:
+        below = f"{chart}/" if chart else ""
+        if file.path.startswith(f"{below}templates/") or (file.has_template_syntax and file.path.startswith(below)):
+            return True
+    return False
+
+
+def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
+    """Kinds whose definition is in the store, with whether they are namespaced."""
+    kinds: dict[tuple[str, str], bool] = {}
+    for template in templates:
+        if template.gvk.group_kind != ("apiextensions.k8s.io", "CustomResourceDefinition"):
+            continue
+        group, kind = dig(template.body, "spec", "group"), dig(template.body, "spec", "names", "kind")
+        scope = dig(template.body, "spec", "scope")
+        if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
+            kinds[group, kind] = scope == "Namespaced"
+    return dict(sorted(kinds.items()))
+
+
+def _settle_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], bool]) -> list[Template]:
+    """The templates with the namespaces that the definitions of their kinds ask for."""
+    if not custom_kinds:
+        return collected.templates
+    settled = []
+    for template in collected.templates:
+        group_kind = template.gvk.group_kind
+        namespaced = custom_kinds.get(group_kind) if is_namespaced(*group_kind) is None else None
+        if namespaced and not template.identity.namespace:
+            settled.append(_in_default_namespace(template))
+        elif namespaced is False and template.identity.namespace:
+            message = "this kind is cluster-scoped by its definition in the store; take metadata.namespace out"
+            collected.problems.append(
+                Problem(
+                    source=template.source, path="metadata.namespace", code="namespace-on-cluster-kind", message=message
+                )
+            )
+            bare = template.identity._replace(namespace="")
+            collected.frozen.append(Reach(source=template.source, identities=frozenset({template.identity, bare})))
+        else:
+            settled.append(template)
+    return settled
+
+
+def _in_default_namespace(template: Template) -> Template:
+    body = with_value(template.body, ("metadata", "namespace"), DEFAULT_NAMESPACE)
+    identity = template.identity._replace(namespace=DEFAULT_NAMESPACE)
+    return replace(template, body=body, identity=identity, digest=digest_of(body))
+
+
+def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
+    """Templates by identity in its order, without those that stand more than once."""
+    unique: dict[Identity, Template] = {}
+    twins: dict[Identity, list[Template]] = {}
+    for template in templates:
+        other = unique.setdefault(template.identity, template)
+        if other is not template:
+            twins.setdefault(template.identity, [other]).append(template)
+    for identity, found in sorted(twins.items()):
+        del unique[identity]
+        sources = sorted(template.source for template in found)
+        _report_duplicates(str(identity), sources, collected)
+        collected.frozen.extend(Reach(source=source, identities=frozenset({identity})) for source in sources)
+    return dict(sorted(unique.items()))
+
+
+def _unique_policies(policies: list[_Value], collected: _Collected) -> tuple[_Value, ...]:
+    """Policies by name, without those that stand more than once."""
+    kept = []
+    for found in _grouped(policies, lambda policy: policy.ref):
+        if len(found) == 1:
+            kept.append(found[0])
+            continue
+        _report_duplicates(str(found[0].ref), sorted(policy.source for policy in found), collected)
+        collected.frozen.extend(_policy_reach(policy) for policy in found)
+    return tuple(kept)
+
+
+def _grouped(values: list[_Value], key: Callable[[_Value], tuple[str, ...]]) -> list[list[_Value]]:
+    groups: dict[tuple[str, ...], list[_Value]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return [groups[name] for name in sorted(groups)]
+
+
+def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> Reach:
+    if policy.selectors:
+        return Reach(source=policy.source, selectors=policy.selectors, policy=policy.ref)
+    if policy.is_cluster_scoped:
+        return Reach(source=policy.source, everything=True, policy=policy.ref)
+    return Reach(source=policy.source, namespace=policy.ref.namespace, policy=policy.ref)
+
+
+def _unique_clusters(collected: _Collected) -> dict[str, Cluster]:
+    """Clusters by name. Two documents for one name leave what is where it is, so everything is frozen."""
+    found: dict[str, list[Cluster]] = {}
+    for cluster in collected.clusters:
+        found.setdefault(cluster.name, []).append(cluster)
+    for name, twins in sorted(found.items()):
+        if len(twins) > 1:
+            sources = sorted(cluster.source for cluster in twins)
+            _report_duplicates(f"the cluster {name}", sources, collected)
+            collected.frozen.append(Reach(source=sources[0], everything=True))
+    return {name: twins[0] for name, twins in sorted(found.items()) if len(twins) == 1}
+
+
+def _one_settings(collected: _Collected) -> FleetSettings:
+    """The settings of the one document of kind Fleet; the defaults when there is none, or when there are several."""
+    if len(collected.settings) == 1:
+        return collected.settings[0]
+    if collected.settings:
+        sources = sorted(settings.source for settings in collected.settings)
+        _report_duplicates("the document of kind Fleet", sources, collected)
+        collected.frozen.append(Reach(source=sources[0], everything=True))
+    return FleetSettings()
+
+
+def _report_duplicates(subject: str, sources: list[Source], collected: _Collected) -> None:
+    for index, source in enumerate(sources):
+        others = ", ".join(str(other) for position, other in enumerate(sources) if position != index)
+        message = f"{subject} is also in {others}; keep one of them"
+        collected.problems.append(Problem(source=source, code="duplicate-identity", message=message))
+
+
+def _hint_skipped(collected: _Collected) -> None:
+    """Say once how much was passed over, with the first of them."""
+    if not collected.skipped:
+        return
+    first = min(collected.skipped)
+    number = len(collected.skipped)
+    what = f"{number} documents were" if number > 1 else "1 document was"
+    message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
+    collected.problems.append(Problem(source=first, code="documents-skipped", message=message, severity=Severity.HINT))
+
+
+def _reach_order(reach: Reach) -> tuple[Source, tuple[Identity, ...]]:
+    return (reach.source, tuple(sorted(reach.identities)))

@@ -1,0 +1,32 @@
+"""What one file of the store says, by itself: a pure function of its path and content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.fleet import FleetSettings, Reach, Template
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFile:
+    """The documents of a file by kind, its problems, and the reach of what is broken in it.
+
+    `skipped`: where documents without apiVersion and kind stand. `has_template_syntax`: it is no YAML and holds `{{`,
+    which under a Helm chart is no error.
+    """
+
+    path: str
+    blob: str
+    templates: tuple[Template, ...] = ()
+    propagation: tuple[PropagationPolicy, ...] = ()
+    overrides: tuple[OverridePolicy, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    settings: tuple[FleetSettings, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    frozen: tuple[Reach, ...] = ()
+    skipped: tuple[Source, ...] = ()
+    has_template_syntax: bool = False

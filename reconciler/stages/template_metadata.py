@@ -1,0 +1,136 @@
+"""Names, namespaces, labels and annotations of templates, as the API server would judge them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.policy_names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
+from reconciler.stages.template_findings import Findings, not_a_string, type_name
+
+MAX_ANNOTATIONS_BYTES: Final = 262_144
+RESERVED_PREFIX: Final = "fleet.reconciler/"
+DOCUMENTED_ANNOTATIONS: Final = frozenset(
+    RESERVED_PREFIX + name for name in ("context", "alias", "affinity-mode", "replace", "take-over")
+)
+"""Annotations of ours that people write; every other mark of ours is written by the reconciler alone."""
+
+_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_LABEL_NAMED: Final = frozenset({("", "Namespace")})
+_DNS_1035_NAMED: Final = frozenset({("", "Service")})
+_FREELY_NAMED: Final = frozenset({("networking.k8s.io", "IPAddress"), ("certificates.k8s.io", "ClusterTrustBundle")})
+_FREELY_NAMED_GROUPS: Final = ("rbac.authorization.k8s.io", "openshift.io")
+
+_SERVER_FIELDS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+                         "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences")  # fmt: skip
+
+
+def check_name(metadata: JsonObject, group_kind: tuple[str, str], findings: Findings) -> str:
+    """metadata.name, empty with an error when it is missing or not legal for the kind.
+
+    Source: Kubernetes "Object Names and IDs".
+    """
+    name = metadata.get("name")
+    if name is None or name == "":
+        if metadata.get("generateName"):
+            message = "generateName makes a new object each time; write metadata.name"
+            findings.error("generate-name", message, "metadata", "generateName")
+        else:
+            findings.error("name-missing", "metadata.name is missing; every object of the store has a name", "metadata")
+        return ""
+    if not isinstance(name, str):
+        findings.error("wrong-type", not_a_string(name), "metadata", "name")
+        return ""
+    rule = _broken_name_rule(name, group_kind)
+    if rule:
+        findings.error("name-illegal", f"{name[:80]!r} cannot name this kind: {rule}", "metadata", "name")
+        return ""
+    return name
+
+
+def _broken_name_rule(name: str, group_kind: tuple[str, str]) -> str:
+    """The rule that a name breaks, empty when it is legal."""
+    if group_kind in _FREELY_NAMED or group_kind[0].endswith(_FREELY_NAMED_GROUPS):
+        is_legal = name not in (".", "..") and "/" not in name and "%" not in name
+        return "" if is_legal else "it must not be . or .. or hold / or %"
+    if group_kind in _DNS_1035_NAMED:
+        is_legal = _DNS_1035.fullmatch(name) is not None
+        return "" if is_legal else "small letters, digits and dashes, beginning with a letter, at most 63"
+    if group_kind in _LABEL_NAMED:
+        return "" if is_dns_label(name) else "small letters, digits and dashes, at most 63"
+    return "" if is_dns_subdomain(name) else "small letters, digits, dashes and dots, at most 253"
+
+
+def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Findings) -> str:
+    """The namespace as it is written; empty when none is, or with an error when it is not legal or has no place."""
+    namespace = metadata.get("namespace")
+    if namespace is None or namespace == "":
+        return ""
+    if not isinstance(namespace, str):
+        findings.error("wrong-type", not_a_string(namespace), "metadata", "namespace")
+        return ""
+    if namespaced is False:
+        message = "this kind is cluster-scoped; take metadata.namespace out"
+        findings.error("namespace-on-cluster-kind", message, "metadata", "namespace")
+        return ""
+    if not is_dns_label(namespace):
+        message = f"{namespace[:80]!r} cannot name a namespace: small letters, digits and dashes, at most 63"
+        findings.error("namespace-illegal", message, "metadata", "namespace")
+        return ""
+    return namespace
+
+
+def check_labels(labels: Json, findings: Findings, *steps: str) -> None:
+    """Report label keys and values that the API server refuses."""
+    for key, value in _entries(labels, findings, *steps):
+        if not is_label_key(key):
+            findings.error("label-illegal", f"{key[:80]!r} cannot be a label key", *steps, key)
+        elif not is_label_value(value):
+            rule = "at most 63 letters, digits, dashes, dots and underscores, beginning and ending alphanumerically"
+            findings.error("label-illegal", f"not the value of a label: {rule}", *steps, key)
+        elif key.startswith(RESERVED_PREFIX):
+            findings.error("mark-reserved", f"only the reconciler writes the label {key}; take it out", *steps, key)
+
+
+def check_annotations(annotations: Json, findings: Findings, *steps: str) -> None:
+    """Report annotation keys, values and sizes that the API server refuses."""
+    size = 0
+    for key, value in _entries(annotations, findings, *steps):
+        size += len(key) + (len(value) if value.isascii() else len(value.encode()))
+        if not is_label_key(key.lower()):
+            findings.error("annotation-illegal", f"{key[:80]!r} cannot be an annotation key", *steps, key)
+        elif key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS:
+            findings.error(
+                "mark-reserved", f"only the reconciler writes the annotation {key}; take it out", *steps, key
+            )
+    if size > MAX_ANNOTATIONS_BYTES:
+        message = f"{size:,} bytes of annotations, Kubernetes takes {MAX_ANNOTATIONS_BYTES:,}"
+        findings.error("annotations-too-large", message, *steps)
+
+
+def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, str]]:
+    """The entries whose values are strings; the others are errors."""
+    if mapping is None:
+        return []
+    if not isinstance(mapping, dict):
+        findings.error("wrong-type", f"{type_name(mapping)} where a mapping is needed", *steps)
+        return []
+    entries = []
+    for key, value in mapping.items():
+        if isinstance(value, str):
+            entries.append((key, value))
+        else:
+            findings.error("wrong-type", not_a_string(value), *steps, key)
+    return entries
+
+
+def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findings) -> None:
+    """Warn once of what only an API server writes; rendering leaves it out."""
+    found = [f"metadata.{name}" for name in _SERVER_FIELDS if metadata.get(name)]
+    if body.get("status"):
+        found.append("status")
+    if found:
+        steps = tuple(found[0].split("."))
+        message = f"{', '.join(found)} belong to a live object and are not sent; take them out"
+        findings.warning("server-field", message, *steps)
