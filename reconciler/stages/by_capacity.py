@@ -1,0 +1,210 @@
+"""Placement of replicas by free room: dynamic weights and Aggregated, with tiers, groups, caps and exclusions.
+
+Source: Karmada: steady scheduling, "Unschedulable" keeps what is there; design: table rows "not enough capacity",
+"descheduler" (capped only as far as others have room), and "nothing is taken away before something else can take it".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.model.binding import Reason
+from reconciler.model.cluster import Cluster
+from reconciler.model.policy import Division
+from reconciler.stages.affinity_groups import Group
+from reconciler.stages.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.divide import listed, webster, without_zeros
+from reconciler.stages.placing import Decision, Shortfall, Situation, targets_of
+from reconciler.stages.spread_constraints import Ranked, keeps_to_maximum, spread_applies
+from reconciler.stages.spread_selection import select
+from reconciler.stages.tiers import RoomOf, Rule, Standing, fill_tiers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One group tried with a number of replicas. `failure` None: it worked."""
+
+    group: Group
+    candidates: Candidates
+    counts: Mapping[str, int]
+    missing: int = 0
+    texts: tuple[str, ...] = ()
+    failure: Shortfall | None = None
+
+
+def place_by_capacity(
+    situation: Situation,
+    groups: Sequence[Group],
+    finder: CandidateFinder,
+    clusters: Mapping[str, Cluster],
+    room_of: RoomOf,
+) -> Decision:
+    """A placement by free room; groups are given in the order in which they are tried.
+
+    When the replicas fit nowhere, what is there stays and the shortfall is told; as many as were there before are still
+    moved where they have to and can move. With `partial` what fits is placed.
+    """
+    there = sum(situation.had.values())
+    shortfalls: tuple[Shortfall, ...] = ()
+    first: _Attempt | None = None
+    for wanted in (situation.replicas, there) if 0 < there < situation.replicas else (situation.replicas,):
+        attempts = _try_groups(wanted, situation, groups, finder, clusters, room_of)
+        if attempts[-1].failure is None:
+            return _decision(attempts[-1], situation, shortfalls)
+        failed = next((attempt for attempt in attempts if attempt.candidates.members), attempts[0])
+        assert failed.failure is not None, "an attempt before one that failed has failed"
+        lacks_room = failed.failure.code == "not-enough-capacity"
+        eased = _give_back(failed, situation) if lacks_room else failed
+        if lacks_room and not eased.missing:
+            return _decision(eased, situation, shortfalls)
+        if lacks_room and situation.partial:
+            return _decision(_with_old_copies(failed, situation), situation, (failed.failure,))
+        shortfalls = shortfalls or (failed.failure,)
+        first = first or failed
+    assert first is not None, "at least one number of replicas is tried"
+    return _decision(_kept(first, situation), situation, shortfalls, affinity_name=situation.group_in_use)
+
+
+def _try_groups(
+    replicas: int,
+    situation: Situation,
+    groups: Sequence[Group],
+    finder: CandidateFinder,
+    clusters: Mapping[str, Cluster],
+    room_of: RoomOf,
+) -> list[_Attempt]:
+    """Attempts up to the first that worked. Unknown room ends the search: unknown is not full."""
+    attempts: list[_Attempt] = []
+    for group in groups:
+        attempt = _attempt(replicas, situation, group, finder.find(situation, group), clusters, room_of)
+        attempts.append(attempt)
+        if attempt.failure is None or attempt.failure.code == "capacity-unknown":
+            break
+    return attempts
+
+
+def _attempt(
+    replicas: int,
+    situation: Situation,
+    group: Group,
+    candidates: Candidates,
+    clusters: Mapping[str, Cluster],
+    room_of: RoomOf,
+) -> _Attempt:
+    members, had = candidates.members, situation.had
+    attempt = _Attempt(group=group, candidates=candidates, counts={}, missing=replicas)
+    if not members:
+        return replace(attempt, failure=Shortfall(code="no-cluster-fits", text="no cluster is a candidate"))
+    there = {member.name: had[member.name] for member in members if had.get(member.name)}
+    if _stays(replicas, there, situation, clusters):
+        text = f"{replicas} replicas stay where they are: {listed(there.items())}"
+        return replace(attempt, counts=there, missing=0, texts=(text,))
+    placement = situation.item.policy.placement
+    texts: tuple[str, ...] = ()
+    if spread_applies(placement) or situation.division is Division.AGGREGATED:
+        selection = select(placement, _ranked(replicas, members, had, clusters, room_of), replicas)
+        texts = (selection.text,) if selection.text else ()
+        if selection.failure and not (selection.lacks_room and situation.partial):
+            code = "not-enough-capacity" if selection.lacks_room else "spread-constraint-unmet"
+            return replace(attempt, failure=Shortfall(code=code, text=selection.failure))
+        by_name = {member.name: member for member in members}
+        members = [by_name[name] for name in selection.names]
+    standings = [_standing(member, situation) for member in members]
+    policy = situation.item.policy
+    rule = Rule(situation.division is Division.AGGREGATED, situation.fresh, policy.ecs_provision)
+    outcome = fill_tiers(replicas, standings, [tier.label for tier in group.tiers], room_of, rule)
+    if outcome.unknown:
+        text = f"the free capacity of {', '.join(outcome.unknown)} is not known"
+        return replace(attempt, failure=Shortfall(code="capacity-unknown", text=text))
+    tried = replace(attempt, counts=outcome.counts, missing=outcome.missing, texts=(*texts, *outcome.texts))
+    if not outcome.missing:
+        return tried
+    text = f"{outcome.missing} of {replicas} replicas find no room"
+    return replace(tried, failure=Shortfall(code="not-enough-capacity", text=text))
+
+
+def _stays(replicas: int, there: Mapping[str, int], situation: Situation, clusters: Mapping[str, Cluster]) -> bool:
+    """Whether the previous placement holds as it is: the sum is right, no cap is exceeded, not too many clusters."""
+    return (
+        not situation.fresh
+        and sum(there.values()) == replicas
+        and all(count <= situation.caps.get(name, count) for name, count in there.items())
+        and keeps_to_maximum(situation.item.policy.placement, {name: clusters[name].region for name in there})
+    )
+
+
+def _standing(member: Candidate, situation: Situation) -> Standing:
+    cap = situation.caps.get(member.name)
+    had = situation.had.get(member.name, 0)
+    return Standing(member.name, member.tier, had if cap is None else min(had, cap), cap, member.takes_more)
+
+
+def _ranked(
+    replicas: int,
+    members: Sequence[Candidate],
+    had: Mapping[str, int],
+    clusters: Mapping[str, Cluster],
+    room_of: RoomOf,
+) -> list[Ranked]:
+    # Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
+    ranked = []
+    for member in members:
+        free = room_of(member.name) if member.takes_more else 0
+        available = (replicas if free is None else free) + had.get(member.name, 0)
+        score = 100 if member.name in had else 0
+        ranked.append(Ranked(member.name, member.tier, score, available, clusters[member.name].region))
+    return ranked
+
+
+def _give_back(attempt: _Attempt, situation: Situation) -> _Attempt:
+    """Caps and exclusions hold only as far as others have room: what finds none stays where it was."""
+    ticked = {*situation.caps, *situation.excluded}
+    over = {name: count - attempt.counts.get(name, 0) for name, count in situation.had.items() if name in ticked}
+    back = without_zeros(webster(min(attempt.missing, sum(max(0, count) for count in over.values())), over))
+    if not back:
+        return attempt
+    text = f"{sum(back.values())} replicas find no room elsewhere and stay: {listed(back.items())}"
+    counts = {name: attempt.counts.get(name, 0) + back.get(name, 0) for name in {*attempt.counts, *back}}
+    missing = attempt.missing - sum(back.values())
+    return replace(attempt, counts=without_zeros(counts), missing=missing, texts=(*attempt.texts, text))
+
+
+def _with_old_copies(attempt: _Attempt, situation: Situation) -> _Attempt:
+    """What fits, and for the rest the old copies on clusters that should be left."""
+    left = {name: count for name, count in situation.had.items() if count > attempt.counts.get(name, 0)}
+    old = {name: count - attempt.counts.get(name, 0) for name, count in left.items()}
+    stay = without_zeros(webster(min(attempt.missing, sum(old.values())), old))
+    counts = {name: attempt.counts.get(name, 0) + stay.get(name, 0) for name in {*attempt.counts, *stay}}
+    return replace(attempt, counts=without_zeros(counts))
+
+
+def _kept(attempt: _Attempt, situation: Situation) -> _Attempt:
+    """The previous placement; when fewer replicas are asked for, less of it, first where it should leave anyway."""
+    had, total = situation.had, min(situation.replicas, sum(situation.had.values()))
+    names = {member.name for member in attempt.candidates.members}
+    staying = {name: count for name, count in had.items() if name in names}
+    leaving = {name: count for name, count in had.items() if name not in names}
+    if sum(staying.values()) > total:
+        counts = webster(total, staying)
+    else:
+        counts = {**staying, **webster(total - sum(staying.values()), leaving)}
+    text = f"the previous placement stays: {listed(without_zeros(counts).items())}"
+    return replace(attempt, counts=without_zeros(counts), texts=(text,))
+
+
+def _decision(
+    attempt: _Attempt, situation: Situation, shortfalls: tuple[Shortfall, ...], affinity_name: str | None = None
+) -> Decision:
+    source = situation.item.policy.placement.scheduling.source
+    rule = str(situation.division)
+    reasons = [Reason(rule=rule, text=text, source=source) for text in attempt.texts]
+    reasons += [Reason(rule=shortfall.code, text=shortfall.text, source=source) for shortfall in shortfalls]
+    return Decision(
+        targets=targets_of(attempt.counts),
+        unplaced=max(0, situation.replicas - sum(attempt.counts.values())),
+        affinity_name=attempt.group.name if affinity_name is None else affinity_name,
+        reasons=tuple(reasons),
+        cluster_reasons=attempt.candidates.reasons,
+        shortfalls=shortfalls,
+    )

@@ -1,0 +1,173 @@
+"""Placement that does not depend on free room: things without replicas, Duplicated, static weights, and scaled to 0.
+
+Source: Karmada: every selected cluster gets a copy (non-workloads without a number, Duplicated with all replicas),
+static weights are divided from scratch; design: table row "scaled to 0", and that nothing is cleared because nothing
+fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from reconciler.model.binding import Reason, TargetCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.policy import Division, ReplicaScheduling
+from reconciler.stages.affinity_groups import Group
+from reconciler.stages.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.divide import divide_statically
+from reconciler.stages.match import matches_cluster
+from reconciler.stages.placing import Decision, Shortfall, Situation, targets_of
+from reconciler.stages.spread_constraints import Ranked, Selection, spread_applies
+from reconciler.stages.spread_selection import select
+from reconciler.stages.tiers import RoomOf
+
+
+class StaticWeights:
+    """Weights of every cluster by the static list of a policy, worked out once per policy."""
+
+    def __init__(self, clusters: Mapping[str, Cluster]) -> None:
+        """Take the clusters of the store."""
+        self._clusters = clusters
+        self._weights: dict[int, dict[str, int]] = {}
+
+    def of(self, scheduling: ReplicaScheduling, names: Sequence[str]) -> dict[str, int]:
+        """Weight of each named cluster: the greatest of the entries that match it, 0 when none does."""
+        weights = self._weights.get(id(scheduling))
+        if weights is None:
+            weights = self._weights[id(scheduling)] = {
+                name: max(
+                    (entry.weight for entry in scheduling.static_weights if matches_cluster(entry.target, cluster)[0]),
+                    default=0,
+                )
+                for name, cluster in self._clusters.items()
+            }
+        return {name: weights[name] for name in names}
+
+
+def place_copies(
+    situation: Situation,
+    groups: Sequence[Group],
+    finder: CandidateFinder,
+    clusters: Mapping[str, Cluster],
+    weights: StaticWeights,
+    room_of: RoomOf,
+) -> Decision:
+    """A placement in the first group that has a candidate; what is there stays when none has."""
+    failures: list[tuple[Candidates, Shortfall]] = []
+    for group in groups:
+        candidates = finder.find(situation, group)
+        if not candidates.members:
+            failures.append((candidates, Shortfall(code="no-cluster-fits", text="no cluster is a candidate")))
+            continue
+        selection = _selection(situation, candidates.members, clusters, room_of)
+        if selection.failure:
+            failures.append((candidates, Shortfall(code="spread-constraint-unmet", text=selection.failure)))
+            continue
+        return _placed(situation, group, candidates, selection, weights)
+    candidates, shortfall = failures[0]
+    text = f"{shortfall.text}; the previous placement stays" if situation.had else shortfall.text
+    targets = _kept(situation)
+    placed = sum(target.replicas or 0 for target in targets)
+    return Decision(
+        targets=targets,
+        unplaced=_unplaced(situation, placed, bool(targets)),
+        affinity_name=situation.group_in_use,
+        reasons=(_reason(situation, shortfall.code, text),),
+        cluster_reasons=candidates.reasons,
+        shortfalls=(shortfall,),
+    )
+
+
+def _selection(
+    situation: Situation, members: Sequence[Candidate], clusters: Mapping[str, Cluster], room_of: RoomOf
+) -> Selection:
+    placement = situation.item.policy.placement
+    if not spread_applies(placement):
+        return Selection(names=tuple(member.name for member in members))
+    # Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
+    wanted, ranked = situation.replicas, []
+    for member in members:
+        free = (room_of(member.name) if member.takes_more else 0) if wanted else 0
+        available = (wanted if free is None else free) + situation.had.get(member.name, 0)
+        score = 100 if member.name in situation.had else 0
+        ranked.append(Ranked(member.name, member.tier, score, available, clusters[member.name].region))
+    return select(placement, ranked, wanted)
+
+
+def _placed(
+    situation: Situation, group: Group, candidates: Candidates, selection: Selection, weights: StaticWeights
+) -> Decision:
+    names, item = sorted(selection.names), situation.item
+    if item.demand.replicas is None:
+        targets = tuple(TargetCluster(cluster=name) for name in names)
+        text = f"{item.gvk.kind} has no replicas: a copy on each of {len(names)} selected clusters"
+        rule = "copies"
+    elif situation.division is Division.DUPLICATED:
+        targets = targets_of(dict.fromkeys(names, situation.replicas))
+        text = f"Duplicated: all {situation.replicas} replicas on each of {len(names)} selected clusters"
+        rule = str(Division.DUPLICATED)
+    elif not situation.replicas:
+        first_tier = min(member.tier for member in candidates.members)
+        primary = {member.name for member in candidates.members if member.tier == first_tier}
+        targets, text = _scaled_to_zero(situation, names, primary, weights)
+        rule = "scaled-to-zero"
+    else:
+        targets, text = _by_static_weights(situation, names, weights)
+        rule = str(Division.STATIC)
+    reasons = [_reason(situation, rule, text)]
+    if selection.text:
+        reasons.insert(0, _reason(situation, "spread", selection.text))
+    return Decision(
+        targets=targets,
+        affinity_name=group.name,
+        reasons=tuple(reasons),
+        cluster_reasons=candidates.reasons,
+    )
+
+
+def _by_static_weights(
+    situation: Situation, names: Sequence[str], weights: StaticWeights
+) -> tuple[tuple[TargetCluster, ...], str]:
+    scheduling, demand = situation.item.policy.placement.scheduling, situation.item.demand
+    weighed = weights.of(scheduling, names)
+    if demand.is_divisible:
+        share = divide_statically(situation.replicas, weighed)
+        return targets_of(share.counts), share.text
+    share = divide_statically(1, weighed)
+    counts = dict.fromkeys(share.counts, situation.replicas)
+    return targets_of(counts), f"{situation.item.gvk.kind} cannot be divided: whole on the heaviest; {share.text}"
+
+
+def _scaled_to_zero(
+    situation: Situation, names: Sequence[str], primary: Collection[str], weights: StaticWeights
+) -> tuple[tuple[TargetCluster, ...], str]:
+    """Where it was, with 0; where it would go first (`primary`: the candidates of the first tier) when it was nowhere.
+
+    Source: design: table row "scaled to 0". Karmada deletes it (or, without any request, sends it to every candidate).
+    """
+    stays = [name for name in names if name in situation.had]
+    if stays:
+        return targets_of(dict.fromkeys(stays, 0)), "scaled to 0: it stays where it is, with 0 replicas"
+    names = [name for name in names if name in primary] or names
+    if situation.division is Division.STATIC:
+        weighed = weights.of(situation.item.policy.placement.scheduling, names)
+        names = [name for name in names if weighed[name]] or names
+    return targets_of(dict.fromkeys(names, 0)), "0 replicas and nowhere yet: the object goes to the candidates"
+
+
+def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
+    if situation.item.demand.replicas is None:
+        return tuple(TargetCluster(cluster=name) for name in situation.had)
+    if situation.division is Division.DUPLICATED or not situation.replicas:
+        return targets_of(dict.fromkeys(situation.had, situation.replicas))
+    return targets_of(situation.had)
+
+
+def _unplaced(situation: Situation, placed: int, is_somewhere: bool) -> int:
+    if situation.division is Division.DUPLICATED:
+        return 0 if is_somewhere else situation.replicas
+    return max(0, situation.replicas - placed)
+
+
+def _reason(situation: Situation, rule: str, text: str) -> Reason:
+    return Reason(rule=rule, text=text, source=situation.item.policy.placement.scheduling.source)

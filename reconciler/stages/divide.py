@@ -1,0 +1,155 @@
+"""Division of replicas over clusters by weights: exact integers, the same result on every machine.
+
+Source: Karmada: Webster's method (Sainte-Laguë) since 1.16, steady scaling of dynamic weights and Aggregated; design:
+table row "replica division".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+_EXACT = 96
+"""Bits with which a floored quotient orders exactly: fractions over odd numbers below 2**47 differ by over 2**-94."""
+
+Room = Sequence[tuple[str, int]]
+"""Clusters with the replicas that each could still take, in the order in which Aggregated prefers them."""
+
+
+def webster(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
+    """Seats per party by Webster's method: each seat goes to the greatest votes / (2·seats + 1).
+
+    Ties go to the party with fewer seats, then to the smaller name. Parties without votes get none. Monotone in `seats`
+    (nobody loses when more are handed out), and nobody gets more seats than votes while `seats` ≤ Σ votes.
+
+    >>> webster(14, {"m1": 3, "m2": 2, "m3": 1})
+    {'m1': 7, 'm2': 5, 'm3': 2}
+    """
+    given = dict.fromkeys(sorted(votes), 0)
+    parties = [(name, votes[name]) for name in given if votes[name] > 0]
+    if not parties or seats <= 0:
+        return given
+    left = seats - _hand_out_certain_seats(seats, parties, given)
+    queue = [(-((vote << _EXACT) // (2 * given[name] + 1)), given[name], name, vote) for name, vote in parties]
+    heapq.heapify(queue)
+    for _ in range(left):
+        _, held, name, vote = queue[0]
+        held += 1
+        given[name] = held
+        heapq.heapreplace(queue, (-((vote << _EXACT) // (2 * held + 1)), held, name, vote))
+    return given
+
+
+def _hand_out_certain_seats(seats: int, parties: Sequence[tuple[str, int]], given: dict[str, int]) -> int:
+    """Give everybody the seats whose priority reaches a divisor that is high enough not to hand out too many.
+
+    With divisor 2·Σvotes/(2·seats − parties) the rounded quotients sum up to `seats` at most, and every seat of an
+    equal priority is among them, so they are the first seats of the one-by-one procedure. Returns how many were given.
+    """
+    numerator = 2 * seats - len(parties)
+    if numerator <= 0:
+        return 0
+    total = sum(vote for _, vote in parties)
+    for name, vote in parties:
+        given[name] = (vote * numerator // total + 1) // 2
+    return sum(given[name] for name, _ in parties)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """An outcome of a division: replicas per cluster (zeros left out) and how many found no room."""
+
+    counts: Mapping[str, int]
+    missing: int = 0
+    text: str = ""
+    """The arithmetic, for people."""
+
+
+def listed(counts: Iterable[tuple[str, int]], *, sign: str = "", limit: int = 12) -> str:
+    """`m1 2, m2 1`: at most `limit` clusters, then how many more there are and their sum."""
+    entries = list(counts)
+    shown = ", ".join(f"{name} {sign}{count}" for name, count in entries[:limit])
+    rest = entries[limit:]
+    return f"{shown} and {len(rest)} more with {sum(count for _, count in rest)}" if rest else shown or "nothing"
+
+
+def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    """The clusters that have replicas, by name. Source: Karmada: a cluster with 0 replicas leaves the placement."""
+    return {name: counts[name] for name in sorted(counts) if counts[name] > 0}
+
+
+def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
+    """The share of each cluster by static weights, from scratch: neither capacity nor the previous placement count.
+
+    `weights` has the weight of every candidate, 0 when no entry of the list matches it. When nobody has a weight,
+    everybody weighs 1. Source: Karmada: static weight; design: table row "replica division".
+    """
+    used = weights if any(weights.values()) else dict.fromkeys(weights, 1)
+    counts = without_zeros(webster(replicas, used))
+    named = sorted((name, weight) for name, weight in used.items() if weight > 0)
+    equal = "" if used is weights else " (no entry of the list matches a candidate, so everybody weighs 1)"
+    text = f"static weights {listed(named)}{equal}, {replicas} replicas -> {listed(counts.items())}"
+    return Share(counts=counts, text=text)
+
+
+def divide_by_capacity(
+    replicas: int, kept: Mapping[str, int], room: Callable[[], Room], *, aggregated: bool, fresh: bool = False
+) -> Share:
+    """The share of each cluster by free capacity, on top of what is there.
+
+    `kept` is the previous placement on the clusters that are still candidates, `room` tells what each could take in
+    addition. Equal: nothing moves. Fewer: the previous counts shrink in proportion, without regard to capacity. More:
+    the additional replicas are divided by room and added. `fresh`: everything is divided anew by room plus what is
+    there. Source: Karmada: dynamic weights and Aggregated, steady and fresh mode.
+    """
+    there = sum(kept.values())
+    if fresh:
+        anew = [(name, free + kept.get(name, 0)) for name, free in room()]
+        anew.sort(key=lambda entry: -entry[1])
+        return _grow(replicas, {}, anew, aggregated=aggregated)
+    if there == replicas:
+        return Share(
+            counts=without_zeros(kept), text=f"{replicas} replicas stay: {listed(without_zeros(kept).items())}"
+        )
+    if there > replicas:
+        return _shrink(replicas, kept, aggregated=aggregated)
+    return _grow(replicas, kept, room(), aggregated=aggregated)
+
+
+def _shrink(replicas: int, kept: Mapping[str, int], *, aggregated: bool) -> Share:
+    votes = sorted(
+        ((name, count) for name, count in kept.items() if count > 0), key=lambda entry: (-entry[1], entry[0])
+    )
+    if aggregated:
+        votes = _shortest_prefix(votes, replicas)
+    counts = without_zeros(webster(replicas, dict(votes)))
+    text = f"scaled down to {replicas} in proportion to {listed(votes)} -> {listed(counts.items())}"
+    return Share(counts=counts, text=text)
+
+
+def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: bool) -> Share:
+    wanted = replicas - sum(kept.values())
+    total = sum(free for _, free in room)
+    missing = max(0, wanted - total)
+    chosen = [(name, free) for name, free in room if free > 0]
+    if aggregated:
+        in_use = [entry for entry in chosen if kept.get(entry[0], 0) > 0]
+        chosen = _shortest_prefix(in_use + [entry for entry in chosen if kept.get(entry[0], 0) <= 0], wanted)
+    added = without_zeros(webster(wanted - missing, dict(chosen)))
+    counts = without_zeros({name: kept.get(name, 0) + added.get(name, 0) for name in {*kept, *added}})
+    weighed = "aggregated by free room" if aggregated else "dynamic weights by free room"
+    text = f"{weighed} {listed(chosen)}: {wanted} replicas -> {listed(added.items(), sign='+' if kept else '')}"
+    if missing:
+        text += f", {missing} find no room"
+    return Share(counts=counts, missing=missing, text=text)
+
+
+def _shortest_prefix(entries: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:
+    """The first clusters whose sum reaches `wanted`; all of them when it never does."""
+    total = 0
+    for index, (_, amount) in enumerate(entries):
+        total += amount
+        if total >= wanted:
+            return list(entries[: index + 1])
+    return list(entries)

@@ -1,0 +1,171 @@
+"""How many pods of a shape a node, a cluster and a namespace's quotas have room for.
+
+Source: Karmada: the accurate estimator (per node, summed over nodes) and its quota plugin; of a cluster's pods that
+wait for a node, Karmada's general estimator. Affinity between pods, preferred affinity, topology spread, host ports and
+volumes are not considered, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.cluster import Taint
+from reconciler.model.demand import NodeTerm, PodShape
+from reconciler.model.observation import ClusterObservation, Node, Quota
+from reconciler.model.quantity import Resources
+
+PODS_OF_A_NODE = 110
+"""The kubelet's default, for a node whose observation does not tell."""
+
+UNLIMITED = 2**31 - 1
+"""What no limit at all amounts to; the greatest replica count that Kubernetes knows."""
+
+_KEEPS_OUT = ("NoSchedule", "NoExecute")
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+def tolerates(tolerations: tuple[tuple[str, str, str, str], ...], taint: Taint) -> bool:
+    """Whether one of the (key, operator, value, effect) tolerations covers the taint.
+
+    Source: Kubernetes: an empty key with Exists covers every key, an empty effect every effect.
+    """
+    return any(
+        (not effect or effect == taint.effect)
+        and (not key or key == taint.key)
+        and (operator == "Exists" or value == taint.value)
+        for key, operator, value, effect in tolerations
+    )
+
+
+def admits(node: Node, shape: PodShape) -> str:
+    """Why no pod of the shape may run on the node, whatever its size; empty when one may."""
+    if not node.ready:
+        return "not ready"
+    if node.unschedulable and not tolerates(shape.tolerations, _CORDONED):
+        return "unschedulable"
+    for taint in node.taints:
+        if taint.effect in _KEEPS_OUT and not tolerates(shape.tolerations, taint):
+            return f"taint {taint.key}:{taint.effect}"
+    if any(node.labels.get(key) != value for key, value in shape.node_selector):
+        return "node selector"
+    if shape.node_terms and not any(_meets_term(node, term) for term in shape.node_terms):
+        return "required node affinity"
+    return ""
+
+
+def _meets_term(node: Node, term: NodeTerm) -> bool:
+    # Source: Kubernetes: a term without any requirement selects no node.
+    if not term.labels and not term.fields:
+        return False
+    names = {"metadata.name": node.name}
+    return all(_meets(node.labels, *requirement) for requirement in term.labels) and all(
+        _meets(names, *requirement) for requirement in term.fields
+    )
+
+
+def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
+    present = labels.get(key)
+    match operator:
+        case "In":
+            return present is not None and present in values
+        case "NotIn":
+            return present not in values
+        case "Exists":
+            return present is not None
+        case "DoesNotExist":
+            return present is None
+        case "Gt" | "Lt":
+            return present is not None and len(values) == 1 and _compares(present, operator, values[0])
+    return False
+
+
+def _compares(present: str, operator: str, bound: str) -> bool:
+    if not _is_integer(present) or not _is_integer(bound):
+        return False
+    return int(present) > int(bound) if operator == "Gt" else int(present) < int(bound)
+
+
+def _is_integer(text: str) -> bool:
+    return len(text) < 20 and text.removeprefix("-").removeprefix("+").isdecimal() and text.isascii()
+
+
+def free_room(node: Node) -> dict[str, int]:
+    """Allocatable minus requested of every resource that the node has; `pods` always among them. May be negative."""
+    free = {name: amount - node.requested.get(name, 0) for name, amount in node.allocatable.items()}
+    if "pods" not in free:
+        free["pods"] = PODS_OF_A_NODE - node.requested.get("pods", 0)
+    return free
+
+
+def fit(free: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
+    """Pods with these requests that go into the free room, at most `free["pods"]`; a missing resource gives 0."""
+    pods = free.get("pods", 0)
+    for resource, amount in requests:
+        if amount > 0:
+            pods = min(pods, free.get(resource, 0) // amount)
+    return max(0, pods)
+
+
+def fit_of_quota(quota: Quota, taken: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
+    """Pods with these requests that a ResourceQuota still lets in, after what this round has `taken` of it.
+
+    `requests.cpu` and `cpu` mean the same, and so on; `pods` and `count/pods` count pods. Limits are not known here and
+    do not count, nor do keys that no pod touches.
+    """
+    pods = UNLIMITED
+    asked = {**{name: amount for name, amount in requests if amount > 0}, "pods": 1}
+    for key, hard in quota.hard.items():
+        resource = key.removeprefix("requests.").removeprefix("count/")
+        amount = asked.get(resource, 0)
+        if amount and (resource == "pods" or not key.startswith("count/")):
+            pods = min(pods, (hard - quota.used.get(key, 0) - taken.get(resource, 0)) // amount)
+    return max(0, pods)
+
+
+_COUNTED = {
+    ("apps", "Deployment"): "deployments.apps",
+    ("apps", "ReplicaSet"): "replicasets.apps",
+    ("apps", "StatefulSet"): "statefulsets.apps",
+    ("apps", "DaemonSet"): "daemonsets.apps",
+    ("batch", "Job"): "jobs.batch",
+    ("batch", "CronJob"): "cronjobs.batch",
+}
+
+
+def admits_object(quotas: tuple[Quota, ...], namespace: str, group_kind: tuple[str, str], taken: int = 0) -> bool:
+    """Whether one more object of the kind may be created in the namespace: `count/deployments.apps` and the like."""
+    key = f"count/{_COUNTED.get(group_kind, '')}"
+    return all(
+        key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - taken >= 1
+        for quota in quotas
+        if quota.namespace == namespace
+    )
+
+
+def estimate(observation: ClusterObservation, shape: PodShape, namespace: str = "") -> int | None:
+    """Pods of the shape that the cluster has room for now, in addition to what runs; None when that is not known.
+
+    Sum over the nodes that admit the shape, but not more than these nodes have left as a whole after the pods that wait
+    for a node (`pending_requests`: where those will land is not known, that they will take room is), and not more than
+    the quotas of the namespace allow. An unreachable cluster has no room.
+    """
+    if not observation.reachable:
+        return 0
+    if observation.nodes is None:
+        return None
+    open_nodes = [free_room(node) for node in observation.nodes if not admits(node, shape)]
+    pods = sum(fit(free, shape.requests) for free in open_nodes)
+    pods = min(pods, fit_as_a_whole(open_nodes, observation.pending_requests, shape))
+    for quota in observation.quotas:
+        if quota.namespace == namespace:
+            pods = min(pods, fit_of_quota(quota, {}, shape.requests))
+    return pods
+
+
+def fit_as_a_whole(nodes: list[dict[str, int]], waiting: Resources, shape: PodShape) -> int:
+    """Pods that the nodes together have room for after the waiting pods, as if they were one node."""
+    if not any(waiting.values()):
+        return UNLIMITED
+    names = ["pods", *(name for name, amount in shape.requests if amount > 0)]
+    whole = {name: sum(max(0, free.get(name, 0)) for free in nodes) - waiting.get(name, 0) for name in names}
+    return fit(whole, shape.requests)

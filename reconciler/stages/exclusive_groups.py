@@ -1,0 +1,44 @@
+"""Which of several exclusive groups of clusters is tried first.
+
+Source: design: table row "ordered clusterAffinities": the group in use stays while it fits, else the first that fits
+from the top. Karmada never looks at an earlier group again, and clears the placement when the one in use stops
+matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reconciler.model.cluster import Cluster
+from reconciler.stages.affinity_groups import Group
+from reconciler.stages.candidates import tier_of
+from reconciler.stages.placing import Situation
+
+
+def in_order_of_trial(
+    groups: Sequence[Group], situation: Situation, clusters: Mapping[str, Cluster]
+) -> tuple[Group, ...]:
+    """The groups with the one in use first; in their own order after an explicit reschedule or on first placement."""
+    if len(groups) == 1 or situation.fresh:
+        return tuple(groups)
+    in_use = _group_in_use(groups, situation, clusters)
+    if in_use is None:
+        return tuple(groups)
+    return (in_use, *(group for group in groups if group is not in_use))
+
+
+def _group_in_use(groups: Sequence[Group], situation: Situation, clusters: Mapping[str, Cluster]) -> Group | None:
+    named = next((group for group in groups if group.name == situation.group_in_use), None)
+    if named is not None or not situation.had:
+        return named if situation.had else None
+    # A placement that does not tell its group (an observations file, marks read back) is recognised by its clusters.
+    held = [clusters[name] for name in situation.had if name in clusters]
+    for matches_enough in (all, any):
+        for group in groups:
+            if held and matches_enough(_matches(held, group)):
+                return group
+    return None
+
+
+def _matches(held: Iterable[Cluster], group: Group) -> list[bool]:
+    return [tier_of(cluster, group)[0] is not None for cluster in held]

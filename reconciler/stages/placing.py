@@ -1,0 +1,119 @@
+"""What placement takes and returns, and the situation of one resource while it is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.binding import Binding, Reason, TargetCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.demand import Demand
+from reconciler.model.fleet import FleetSettings
+from reconciler.model.observation import Observations
+from reconciler.model.policy import Division, PropagationPolicy
+from reconciler.model.problem import Problem
+from reconciler.model.refs import GVK, Identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementItem:
+    """A claimed template: what it is, who claims it, what it asks for."""
+
+    identity: Identity
+    gvk: GVK
+    policy: PropagationPolicy
+    demand: Demand
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRequest:
+    """Everything that decides a placement. `now` is RFC 3339; `fresh` ignores what is there (an explicit reschedule).
+
+    `priority_classes`: value of each PriorityClass that a policy may name; those of Kubernetes itself are known.
+    """
+
+    items: tuple[PlacementItem, ...]
+    clusters: Mapping[str, Cluster]
+    observations: Observations = field(default_factory=Observations)
+    settings: FleetSettings = field(default_factory=FleetSettings)
+    now: str = ""
+    fresh: bool = False
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementResult:
+    """A binding for every item, and what could not be done as wanted."""
+
+    bindings: Mapping[Identity, Binding]
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """One resource at the moment of its placement.
+
+    `had`: replicas of the previous placement on clusters of the store, in name order; 0 for what has none. `caps`: the
+    most replicas that a tick allows on a cluster. `excluded`: clusters that a tick excludes, with why. `group_in_use`:
+    name of the group of clusterAffinities that was in use.
+    """
+
+    item: PlacementItem
+    had: Mapping[str, int] = field(default_factory=dict)
+    caps: Mapping[str, int] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    group_in_use: str = ""
+    fresh: bool = False
+    partial: bool = False
+
+    @property
+    def division(self) -> Division:
+        """How the policy divides replicas."""
+        return self.item.policy.placement.scheduling.division
+
+    @property
+    def replicas(self) -> int:
+        """Replicas that the template asks for; 0 when it has none."""
+        return self.item.demand.replicas or 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it belongs on one cluster: a gang, or what cannot be divided under Divided."""
+        demand, scheduling = self.item.demand, self.item.policy.placement.scheduling
+        if not demand.replicas and not demand.components:
+            return False
+        if scheduling.gang:
+            return True
+        indivisible = not demand.is_divisible and (self.replicas > 1 or bool(demand.components))
+        return indivisible and scheduling.division.needs_capacity
+
+    @property
+    def is_divided_by_capacity(self) -> bool:
+        """Whether free room decides about its replicas."""
+        return bool(self.replicas) and self.division.needs_capacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """Why something could not be placed as wanted: a stable code and a sentence without its subject."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A placement without the name of its resource, so that equal cases can share it."""
+
+    targets: tuple[TargetCluster, ...]
+    unplaced: int = 0
+    affinity_name: str = ""
+    reasons: tuple[Reason, ...] = ()
+    cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
+    """Counts as target clusters in name order."""
+    return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))

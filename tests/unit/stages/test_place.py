@@ -1,0 +1,74 @@
+"""Placement, by the case tables under tests/cases/placement: one table an area, each case with the source of its rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.model.binding import Binding
+from reconciler.model.problem import Severity
+from reconciler.stages.place import place
+from tests.placement_cases import Case, identity, request_of
+
+TABLES = Path(__file__).parents[2] / "cases" / "placement"
+KNOWN = {
+    "case", "source", "note", "clusters", "free", "observed", "policy", "kind", "replicas", "divisible", "requests",
+    "components", "previous", "group_in_use", "caps", "excluded", "until", "now", "partial", "fresh", "workloads",
+    "workload", "namespace", "expect", "unplaced", "problems", "group", "reasons", "cluster_reasons", "priority_classes",
+    "nodeSelector", "nodeTerms", "podTolerations",
+}  # fmt: skip
+
+
+def load() -> list[tuple[str, Case]]:
+    cases = []
+    for table in sorted(TABLES.glob("*.yaml")):
+        shared: dict[str, Any] = {}
+        for entry in yaml.safe_load(table.read_text()):
+            if "defaults" in entry:
+                shared = entry["defaults"]
+                continue
+            cases.append((f"{table.stem}: {entry['case']}", {**shared, **entry}))
+    return cases
+
+
+CASES = load()
+
+
+def test_every_case_has_its_own_name_and_a_source() -> None:
+    names = [name for name, _ in CASES]
+    assert len(names) == len(set(names))
+    for name, case in CASES:
+        assert case.get("source"), name
+        assert set(case) <= KNOWN, (name, set(case) - KNOWN)
+        assert "expect" in case or "workloads" in case, name
+
+
+@pytest.mark.parametrize("case", [case for _, case in CASES], ids=[name for name, _ in CASES])
+def test_places_as_the_rule_says(case: Case) -> None:
+    result = place(request_of(case))
+    workloads = [{**case, **given} for given in case.get("workloads", [{}])]
+    for workload in workloads:
+        binding = result.bindings[identity(workload)]
+        assert {t.cluster: t.replicas for t in binding.targets} == _expected(workload["expect"]), binding.reasons
+        assert binding.unplaced == workload.get("unplaced", 0)
+        _check_reasons(binding, workload)
+    assert [problem.code for problem in result.problems] == [code for w in workloads for code in w.get("problems", [])]
+    assert all(problem.severity is Severity.WARNING for problem in result.problems)
+
+
+def _expected(given: Any) -> dict[str, int | None]:
+    return dict(given) if isinstance(given, dict) else dict.fromkeys(given or ())
+
+
+def _check_reasons(binding: Binding, case: Case) -> None:
+    assert set(binding.cluster_reasons) >= set(dict(request_of(case).clusters))
+    assert binding.affinity_name == case.get("group", binding.affinity_name)
+    said = " | ".join(reason.text for reason in binding.reasons)
+    assert said
+    for text in case.get("reasons", []):
+        assert text in said
+    for cluster, text in case.get("cluster_reasons", {}).items():
+        assert text in binding.cluster_reasons[cluster].text
