@@ -1,0 +1,68 @@
+"""Pieces that the machine formats share. Their keys are a contract: they never change within a version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import orjson
+
+from reconciler.model.binding import Reason, TargetCluster
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import Json
+from reconciler.report.safe import ascii_json
+
+_SEVERITIES = list(Severity)
+
+
+def resource_part(gvk: GVK, identity: Identity) -> dict[str, Json]:
+    """`{apiVersion, kind, namespace, name}`; the namespace of a cluster-scoped resource is an empty string."""
+    return {
+        "apiVersion": gvk.api_version,
+        "kind": identity.kind,
+        "namespace": identity.namespace,
+        "name": identity.name,
+    }
+
+
+def placement_part(targets: Iterable[TargetCluster]) -> list[Json]:
+    """`[{cluster, replicas}]` by cluster name; replicas is null for what has none."""
+    return [{"cluster": target.cluster, "replicas": target.replicas} for target in sorted_targets(targets)]
+
+
+def sorted_targets(targets: Iterable[TargetCluster]) -> list[TargetCluster]:
+    """Targets by cluster name."""
+    return sorted(targets, key=lambda target: target.cluster)
+
+
+def reasons_part(reasons: Iterable[Reason]) -> list[Json]:
+    """Reasons as sentences with the place that they rest on, and the cluster that they concern."""
+    return [f"{reason.cluster}: {reason}" if reason.cluster else str(reason) for reason in reasons]
+
+
+def problems_part(problems: Iterable[Problem]) -> list[Json]:
+    """`[{severity, code, source, path, message}]`, worst first, then by place."""
+    return [
+        {
+            "severity": str(problem.severity),
+            "code": problem.code,
+            "source": str(problem.source),
+            "path": problem.path,
+            "message": f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message,
+        }
+        for problem in sorted_problems(problems)
+    ]
+
+
+def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Errors first, then by file, line and the rest; each once."""
+    return sorted(set(problems), key=lambda problem: (_SEVERITIES.index(problem.severity), problem))
+
+
+def json_text(document: Json) -> str:
+    """The document as indented JSON with a newline at the end; always valid, and harmless on a terminal."""
+    try:
+        return ascii_json(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()) + "\n"
+    except TypeError:  # an integer beyond 64 bits or half a surrogate pair, which the standard library can write
+        return json.dumps(document, indent=2, allow_nan=False) + "\n"

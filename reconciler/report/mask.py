@@ -1,0 +1,231 @@
+"""The one place where values that must not be seen are taken out of what is shown.
+
+Every report passes a `Masker` first; nothing else decides what is secret. A hidden value becomes `«value #3»`, and
+equal values get equal numbers within one output, so that a reader sees what is the same in two clusters without
+seeing what it is: no length, no hash to try words against. Source: design, "Secrets".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from reconciler.model.binding import Reason
+from reconciler.model.plan import MISSING, Change, FieldChange, Plan
+from reconciler.model.problem import Problem
+from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig
+from reconciler.stages.recorded import LAST_APPLIED, decoded
+
+SECRET_ANNOTATIONS = frozenset(
+    {LAST_APPLIED, "objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied", "kapp.k14s.io/original"}
+)
+"""Annotations in which tools keep whole manifests."""
+
+_OPEN_IN_A_SECRET = re.compile(r"(apiVersion|kind|type|immutable|metadata)(?![^.\[])")
+_USERINFO = re.compile(r"://([^\s/\"'<>]{1,1024})@")
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
+)
+_BASE64_PEM = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
+_JWT = re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}")
+_BEARER = re.compile(r"(?i)\b(bearer\s+)([\w.~+/=-]{8,})")
+_SECRET_MANIFEST = re.compile(r"^[\s{,-]*[\"']?kind[\"']?\s*:\s*[\"']?Secret\b|\"kind\"\s*:\s*\"Secret\"", re.MULTILINE)
+_SHORTEST_KNOWN = 4  # shorter values occur everywhere by chance
+
+
+class Masker:
+    """The masking of one output. `annotations`: more annotation names whose values are hidden."""
+
+    def __init__(self, *, annotations: Iterable[str] = (), show_secrets: bool = False) -> None:
+        """Begin an output; its numbers start at 1."""
+        self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
+        self._shows = show_secrets
+        self._numbers: dict[bytes, int] = {}
+        self._known: dict[str, str] = {}
+
+    def plan(self, plan: Plan) -> Plan:
+        """The plan with every hidden value replaced; its changes carry no manifest, so that none can be sent."""
+        if self._shows:
+            return plan
+        changes = tuple(self.change(change) for change in plan.changes)
+        return replace(
+            plan,
+            # Again, now that the values of all Secrets are known: reasons may quote them.
+            changes=tuple(self._worded(change) for change in changes),
+            placements=tuple(
+                replace(placement, reasons=tuple(map(self.reason, placement.reasons))) for placement in plan.placements
+            ),
+            problems=tuple(map(self.problem, plan.problems)),
+        )
+
+    def change(self, change: Change) -> Change:
+        """The change with its values masked and without its manifest."""
+        if self._shows:
+            return change
+        is_secret = change.identity[:2] == ("", "Secret")
+        if is_secret:
+            self.learn(change.manifest)
+            for field in change.fields:  # an annotation may quote a value that is only met further down
+                self._field(field, is_secret)
+        masked = tuple(self._field(field, is_secret) for field in change.fields)
+        return replace(change, fields=masked, manifest=None)
+
+    def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
+        before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))
+        return replace(field, before=before, after=after)
+
+    def _at(self, path: str, value: Json, is_secret: bool) -> Json:
+        if value is MISSING or value is None:
+            return value
+        if any(name in path for name in self._annotations):
+            return self._hidden(value)
+        if not is_secret:
+            return self._walked(value)
+        if not path:
+            return self.manifest(value) if isinstance(value, Mapping) else self._hidden(value)
+        # What may be shown is listed, not what may not: an unknown path of a Secret is hidden.
+        if _OPEN_IN_A_SECRET.match(path) is None:
+            return self._hidden_data(value)
+        return self._without_known(self._walked(value))
+
+    def manifest(self, body: JsonObject) -> JsonObject:
+        """A manifest with its values masked; the body itself when nothing is hidden. For eyes, never to be sent."""
+        if self._shows:
+            return body
+        masked = self._walked(body)
+        assert isinstance(masked, Mapping), "a manifest is a mapping"
+        return masked
+
+    def text(self, text: str) -> str:
+        """Words of ours or of an API server, without known Secret values, credentials in URLs, keys and tokens."""
+        if self._shows:
+            return text
+        # The longest first: a short value may be a part of a long one.
+        for known, placeholder in sorted(self._known.items(), key=lambda item: -len(item[0])):
+            if known in text:
+                text = text.replace(known, placeholder)
+        return _BEARER.sub(lambda found: found[1] + self._hidden(found[2]), self._cleaned(text))
+
+    def problem(self, problem: Problem) -> Problem:
+        """The problem with its message masked."""
+        return replace(problem, message=self.text(problem.message))
+
+    def reason(self, reason: Reason) -> Reason:
+        """The reason with its text masked."""
+        return replace(reason, text=self.text(reason.text))
+
+    def learn(self, manifest: JsonObject | None) -> None:
+        """Take note of a Secret's values, so that `text` finds them wherever they are quoted."""
+        for part in ("data", "stringData"):
+            values = dig(manifest, part)
+            if values is not None:
+                self._hidden_data(values, plain=part == "stringData")
+
+    def _worded(self, change: Change) -> Change:
+        held = self.text(change.held) if change.held is not None else None
+        reason = self.reason(change.reason) if change.reason is not None else None
+        return replace(change, held=held, reason=reason)
+
+    def _walked(self, value: Json) -> Json:
+        if isinstance(value, str):
+            return self._cleaned(value)
+        if isinstance(value, Mapping):
+            is_secret = value.get("kind") == "Secret"
+            masked = {name: self._member(name, below, is_secret) for name, below in value.items()}
+            return masked if any(masked[name] is not value[name] for name in value) else value
+        if isinstance(value, list):
+            items = [self._walked(item) for item in value]
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return value
+
+    def _member(self, name: str, value: Json, is_secret: bool) -> Json:
+        if is_secret and name in ("data", "stringData"):
+            return self._hidden_data(value, plain=name == "stringData")
+        if name in self._annotations:
+            return self._hidden(value)
+        return self._walked(value)
+
+    def _cleaned(self, text: str) -> str:
+        if _SECRET_MANIFEST.search(text):
+            return self._hidden(text)
+        if "://" in text:
+            text = _USERINFO.sub(self._userinfo, text)
+        if "PRIVATE KEY" in text:
+            text = _PRIVATE_KEY.sub(lambda found: self._hidden(found[0]), text)
+        if "LS0tLS1CRUdJTi" in text:
+            text = _BASE64_PEM.sub(self._base64_pem, text)
+        return _JWT.sub(lambda found: self._hidden(found[0]), text) if "eyJ" in text else text
+
+    def _userinfo(self, found: re.Match[str]) -> str:
+        # `ssh://git@host` names an account; a password or a token is what must go.
+        if ":" not in found[1] and len(found[1]) < 16:
+            return found[0]
+        return f"://{self._hidden(found[1])}@"
+
+    def _base64_pem(self, found: re.Match[str]) -> str:
+        return self._hidden(found[0]) if b"PRIVATE KEY" in _decoded_start(found[0]) else found[0]
+
+    def _without_known(self, value: Json) -> Json:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {name: self._without_known(below) for name, below in value.items()}
+        return [self._without_known(item) for item in value] if isinstance(value, list) else value
+
+    def _hidden_data(self, value: Json, *, plain: bool = False) -> Json:
+        if value is None:
+            return None
+        if isinstance(value, Mapping):
+            return {name: self._hidden_data(below, plain=plain) for name, below in value.items()}
+        raw = value.encode(errors="surrogatepass") if plain and isinstance(value, str) else decoded(value)
+        placeholder = self._numbered(raw)
+        for form in _forms(raw) if len(raw) >= _SHORTEST_KNOWN else ():
+            self._known.setdefault(form, placeholder)
+        return placeholder
+
+    def _hidden(self, value: Json) -> str:
+        return self._numbered(
+            value.encode(errors="surrogatepass") if isinstance(value, str) else canonical_bytes(value)
+        )
+
+    def _numbered(self, raw: bytes) -> str:
+        return f"«value #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
+
+
+def _decoded_start(text: str) -> bytes:
+    try:
+        return base64.b64decode(text[:64])
+    except binascii.Error:
+        return b"PRIVATE KEY"  # cut off: better hidden than shown
+
+
+def _forms(raw: bytes) -> Iterable[str]:
+    yield base64.b64encode(raw).decode()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return
+    yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""))
+
+
+def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:
+    """The plan as it may be shown to anybody."""
+    return Masker(annotations=annotations).plan(plan)
+
+
+def mask_manifest(body: JsonObject) -> JsonObject:
+    """The manifest as it may be shown to anybody, numbered by itself."""
+    return Masker().manifest(body)
+
+
+def scrub_text(text: str, secrets: Iterable[JsonObject] = ()) -> str:
+    """A message as it may be shown to anybody. `secrets`: manifests of Secrets whose values it might quote."""
+    masker = Masker()
+    for manifest in secrets:
+        masker.learn(manifest)
+    return masker.text(text)

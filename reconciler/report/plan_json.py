@@ -1,0 +1,82 @@
+"""A plan for machines: `diff -o json`, and the plan inside `apply -o json`. Version 1.
+
+A held change counts under `held` alone, so that the numbers add up to the number of changes and say what is done now.
+`before` and `after` are null where a field is absent. Source: design, "Command line".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.model.plan import MISSING, Action, Change, FieldChange, FieldOwner, PlacementChange, Plan
+from reconciler.model.tree import Json
+from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
+from reconciler.report.mask import mask_plan
+
+
+def plan_json(plan: Plan, *, annotations: Iterable[str] = ()) -> str:
+    """The plan as a JSON text. `annotations`: more annotation names whose values are hidden."""
+    return json_text(plan_document(plan, annotations=annotations))
+
+
+def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, Json]:
+    """The plan as a JSON document, masked, in an order that depends on its content alone."""
+    plan = mask_plan(plan, annotations=annotations)
+    return {
+        "version": 1,
+        "base": plan.base,
+        "head": plan.head,
+        "complete": plan.is_complete,
+        "summary": summary(plan.changes),
+        "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
+        "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
+        "problems": problems_part(plan.problems),
+    }
+
+
+def summary(changes: Iterable[Change]) -> dict[str, int]:
+    """How many changes of each action are done now, and how many are held."""
+    counts = {**{str(action): 0 for action in Action}, "held": 0}
+    for change in changes:
+        counts["held" if change.held is not None else str(change.action)] += 1
+    return counts
+
+
+def _order(change: Change) -> tuple[str, ...]:
+    return (change.cluster, *change.identity, str(change.action))
+
+
+def _change(change: Change) -> dict[str, Json]:
+    return {
+        "action": str(change.action),
+        "cluster": change.cluster,
+        "resource": resource_part(change.gvk, change.identity),
+        "cause": str(change.cause),
+        "source": str(change.source),
+        "held": change.held,
+        "fields": [_field(field) for field in change.fields],
+    }
+
+
+def _field(field: FieldChange) -> dict[str, Json]:
+    return {
+        "path": field.path,
+        "before": None if field.before is MISSING else field.before,
+        "after": None if field.after is MISSING else field.after,
+        "owner": _owner(field.owner),
+    }
+
+
+def _owner(owner: FieldOwner | None) -> Json:
+    if owner is None:
+        return None
+    return {"manager": owner.manager, "operation": owner.operation, "time": owner.time}
+
+
+def _placement(placement: PlacementChange) -> dict[str, Json]:
+    return {
+        "resource": resource_part(placement.gvk, placement.identity),
+        "before": placement_part(placement.before),
+        "after": placement_part(placement.after),
+        "reasons": reasons_part(placement.reasons),
+    }

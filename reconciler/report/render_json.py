@@ -1,0 +1,87 @@
+"""What the store comes to, for machines: `render -o json`. Version 1. Source: design, "Command line"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.binding import Binding
+from reconciler.model.plan import Manifest
+from reconciler.model.problem import NOWHERE, Problem, Source
+from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.tree import Json
+from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
+from reconciler.report.mask import Masker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """What `render` shows.
+
+    `kinds`: the version in which each resource was written; `policies`: where each policy stands.
+    """
+
+    revision: str
+    bindings: tuple[Binding, ...] = ()
+    kinds: Mapping[Identity, GVK] = field(default_factory=dict)
+    manifests: tuple[Manifest, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    policies: Mapping[PolicyRef, Source] = field(default_factory=dict)
+
+
+def render_json(rendering: Rendering, *, show_secrets: bool = False) -> str:
+    """The rendering as a JSON text, valid whatever the problems are."""
+    return json_text(render_document(rendering, show_secrets=show_secrets))
+
+
+def render_document(rendering: Rendering, *, show_secrets: bool = False) -> dict[str, Json]:
+    """The rendering as a JSON document: bindings by resource, objects by cluster and resource."""
+    masker = Masker(show_secrets=show_secrets)
+    manifests = sorted_manifests(rendering.manifests)
+    kinds = {**{manifest.identity: manifest.gvk for manifest in manifests}, **rendering.kinds}
+    objects = [_object(manifest, masker) for manifest in manifests]
+    return {
+        "version": 1,
+        "revision": rendering.revision,
+        "bindings": [
+            _binding(binding, kinds, rendering.policies, masker)
+            for binding in sorted(rendering.bindings, key=lambda binding: binding.identity)
+        ],
+        "objects": objects,
+        "problems": problems_part(map(masker.problem, rendering.problems)),
+    }
+
+
+def sorted_manifests(manifests: tuple[Manifest, ...]) -> list[Manifest]:
+    """Manifests by cluster, then by identity."""
+    return sorted(manifests, key=lambda manifest: (manifest.cluster, manifest.identity))
+
+
+def _binding(
+    binding: Binding, kinds: Mapping[Identity, GVK], policies: Mapping[PolicyRef, Source], masker: Masker
+) -> dict[str, Json]:
+    identity = binding.identity
+    gvk = kinds.get(identity, GVK(identity.group, "", identity.kind))
+    return {
+        "resource": resource_part(gvk, identity),
+        "policy": _policy(binding.policy, policies),
+        "placement": placement_part(binding.targets),
+        "unplaced": binding.unplaced,
+        "reasons": reasons_part(map(masker.reason, binding.reasons)),
+    }
+
+
+def _policy(policy: PolicyRef | None, policies: Mapping[PolicyRef, Source]) -> Json:
+    if policy is None:
+        return None
+    source = str(policies.get(policy, NOWHERE))
+    return {"kind": policy.kind, "namespace": policy.namespace, "name": policy.name, "source": source}
+
+
+def _object(manifest: Manifest, masker: Masker) -> dict[str, Json]:
+    return {
+        "cluster": manifest.cluster,
+        "source": str(manifest.source),
+        "overrides": list(manifest.overrides),
+        "manifest": masker.manifest(manifest.body),
+    }

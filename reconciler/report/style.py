@@ -1,0 +1,70 @@
+"""Colour and arrows of terminal output; none of it when piped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.plan import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """`color`: ANSI colours. `unicode`: arrows and ellipses beyond ASCII, for a terminal that can show them."""
+
+    color: bool = False
+    unicode: bool = True
+
+    @property
+    def arrow(self) -> str:
+        """Between before and after."""
+        return "→" if self.unicode else "->"
+
+    def bold(self, text: str) -> str:
+        """A heading."""
+        return self._painted("1", text)
+
+    def dim(self, text: str) -> str:
+        """What is secondary."""
+        return self._painted("2", text)
+
+    def red(self, text: str) -> str:
+        """What is lost or wrong."""
+        return self._painted("31", text)
+
+    def green(self, text: str) -> str:
+        """What is new."""
+        return self._painted("32", text)
+
+    def yellow(self, text: str) -> str:
+        """What changes or waits."""
+        return self._painted("33", text)
+
+    def of_action(self, action: Action, text: str) -> str:
+        """The colour of an action: red for what destroys or leaves unmanaged."""
+        match action:
+            case Action.CREATE | Action.ADOPT:
+                return self.green(text)
+            case Action.UPDATE:
+                return self.yellow(text)
+            case Action.REPLACE | Action.DELETE | Action.RELEASE:
+                return self.red(text)
+
+    def _painted(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
+
+
+PLAIN = Style()
+"""For a pipe, a file, a golden test."""
+
+MARKS = {
+    Action.CREATE: "+",
+    Action.UPDATE: "~",
+    Action.REPLACE: "-/+",
+    Action.DELETE: "-",
+    Action.RELEASE: "!",
+    Action.ADOPT: "^",
+}
+"""What stands before an action's line."""
+
+DESTRUCTIVE = (Action.DELETE, Action.REPLACE, Action.RELEASE)
+"""Shown first and never folded away, in this order."""
