@@ -55,6 +55,8 @@ class Binding:
     targets: tuple[TargetCluster, ...] = ()
     unplaced: int = 0
     owners: tuple[Identity, ...] = ()
+    is_dependency: bool = False
+    """It has no policy of its own and is there for its owners alone."""
     affinity_name: str = ""
     reasons: tuple[Reason, ...] = ()
     cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)

@@ -1,0 +1,28 @@
+"""The share of spec.completions that each cluster's part of a divided Job runs.
+
+Source: design, row "Jobs": split at creation and fixed; Karmada: completions by Webster over the assigned parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.interpreters.job import COMPLETIONS
+from reconciler.model.binding import TargetCluster
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.divide import webster
+
+
+def completions(body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int]) -> dict[str, int]:
+    """Completions per cluster; empty when the Job has none to split.
+
+    `fixed`: what live parts were created with, which API servers refuse to change; the other clusters share the rest.
+    """
+    total = dig(body, *COMPLETIONS)
+    if isinstance(total, bool) or not isinstance(total, int):
+        return {}
+    votes = {target.cluster: target.replicas or 0 for target in targets if target.cluster not in fixed}
+    if not any(votes.values()):
+        # Scaled to 0: the share counts later, and a part with 0 completions would end at once.
+        votes = dict.fromkeys(votes, 1)
+    return {**webster(max(0, total - sum(fixed.values())), votes), **fixed}
