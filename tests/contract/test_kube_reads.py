@@ -1,0 +1,213 @@
+"""What reading means: lists, metadata, tables, discovery, schemas, access, watches."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from reconciler.adapters import kube_requests
+from reconciler.adapters.kube_watch import Bookmark, WatchEvent
+from reconciler.errors import KindNotServed, ListExpired, ObjectNotFound
+from reconciler.model.refs import GVK
+from tests.contract.conftest import Connect
+from tests.contract.kube_objects import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    MANAGER,
+    NAMESPACE,
+    WIDGET,
+    WIDGET_DEFINITION,
+    config_map,
+    deployment,
+    widget,
+)
+from tests.real_clusters import RealCluster
+
+
+async def test_version_and_identity_tell_what_kubectl_tells(member: Connect, cluster: RealCluster) -> None:
+    async with member() as it:
+        assert (await it.version()) in cluster.kubectl("version")
+        assert await it.identity() == cluster.get("namespace", "kube-system")["metadata"]["uid"]
+
+
+async def test_a_list_of_many_pages_has_every_object_once(
+    member: Connect, cluster: RealCluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube_requests, "LIST_PAGE", 3)
+    names = [f"c{index}" for index in range(10)]
+    cluster.apply(*({**config_map(name), "metadata": {"name": name, "namespace": namespace}} for name in names))
+    async with member() as it:
+        listing = await it.list_objects(CONFIG_MAP, namespace=namespace)
+        found = [live.identity.name for live in listing.objects]
+        assert sorted(found) == sorted([*names, "kube-root-ca.crt"])
+        assert listing.is_complete
+        assert all(live.body["kind"] == "ConfigMap" and live.body["apiVersion"] == "v1" for live in listing.objects)
+        table = await it.table((await it.discover()).kinds[CONFIG_MAP], namespace=namespace)
+        assert sorted(row.name for row in table.rows) == sorted(found)
+
+
+async def test_a_list_honours_label_and_field_selectors(member: Connect, cluster: RealCluster, namespace: str) -> None:
+    for name, colour in (("r", "red"), ("g", "green")):
+        metadata = {"name": name, "namespace": namespace, "labels": {"colour": colour}}
+        cluster.apply({**config_map(name), "metadata": metadata})
+    async with member() as it:
+        by_label = await it.list_objects(CONFIG_MAP, label_selector=f"colour in (red,{namespace})", namespace=namespace)
+        by_field = await it.list_objects(CONFIG_MAP, field_selector=f"metadata.name=g,metadata.namespace={namespace}")
+    assert [live.identity.name for live in by_label.objects] == ["r"]
+    assert [live.identity.name for live in by_field.objects] == ["g"]
+
+
+async def test_metadata_lists_hold_no_content(member: Connect, cluster: RealCluster, namespace: str) -> None:
+    cluster.apply({**config_map("x", a="b"), "metadata": {"name": "x", "namespace": namespace}})
+    async with member() as it:
+        whole = await it.list_objects(CONFIG_MAP, namespace=namespace)
+        listing = await it.list_metadata(CONFIG_MAP, namespace=namespace)
+    assert [(live.identity, live.uid, live.resource_version) for live in listing.objects] == [
+        (live.identity, live.uid, live.resource_version) for live in whole.objects
+    ]
+    assert all("data" not in live.body for live in listing.objects)
+
+
+async def test_a_custom_kind_is_found_as_soon_as_it_is_served(
+    member: Connect, cluster: RealCluster, namespace: str
+) -> None:
+    cluster.kubectl("delete", "crd", "widgets.contract.example", "--ignore-not-found")
+    async with member() as it:
+        await it.discover(refresh=True)
+        with pytest.raises(KindNotServed):
+            await it.list_objects(WIDGET)
+        cluster.apply(WIDGET_DEFINITION)
+        cluster.kubectl("wait", "crd/widgets.contract.example", "--for=condition=Established", "--timeout=30s")
+        made = await it.create(WIDGET, namespace, "w", widget("w", 3), manager=MANAGER)
+        listing = await it.list_objects(WIDGET, namespace=namespace)
+        assert [live.uid for live in listing.objects] == [made.uid]
+        kind = (await it.discover()).find("wd")
+        assert kind is not None
+        table = await it.table(kind, namespace=namespace)
+        assert [column.name for column in table.columns] == ["Name", "Size"]
+        assert [row.cells for row in table.rows] == [("w", 3)]
+
+
+async def test_discovery_knows_names_scopes_and_preferred_versions(member: Connect) -> None:
+    async with member() as it:
+        discovery = await it.discover()
+    assert {name: found and found.gvk for name in ("deploy", "Deployment", "deployments.apps", "deployments.v1.apps")
+            for found in [discovery.find(name)]} == dict.fromkeys(
+        ("deploy", "Deployment", "deployments.apps", "deployments.v1.apps"), DEPLOYMENT)  # fmt: skip
+    assert discovery.find("nothing") is None
+    assert discovery.find("deployments.batch") is None
+    assert (discovery.served()[NAMESPACE], discovery.served()[CONFIG_MAP]) == (False, True)
+    preferred = discovery.preferred("autoscaling", "HorizontalPodAutoscaler")
+    assert preferred is not None
+    assert preferred.gvk.version == "v2"
+    assert discovery.find("events") is not None
+    assert discovery.find("events").gvk.group == ""  # type: ignore[union-attr] # the line above has it
+
+
+async def test_the_older_form_of_discovery_says_the_same(member: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with member() as it:
+        aggregated = await it.discover()
+    monkeypatch.setattr(kube_requests, "AGGREGATED_DISCOVERY", kube_requests.JSON)
+    async with member() as it:
+        older = await it.discover()
+    assert older.kinds == aggregated.kinds
+    assert older.stale == aggregated.stale == frozenset()
+
+
+async def test_openapi_describes_how_list_items_are_matched(member: Connect) -> None:
+    async with member() as it:
+        document = await it.openapi("apps/v1")
+        with pytest.raises(KindNotServed):
+            await it.openapi("nobody.example/v1")
+    containers = document["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
+    assert containers["x-kubernetes-list-map-keys"] == ["name"]
+
+
+async def test_a_table_is_what_kubectl_prints(member: Connect, cluster: RealCluster, namespace: str) -> None:
+    cluster.apply({**deployment("web", 0), "metadata": {"name": "web", "namespace": namespace}})
+    async with member() as it:
+        kind = (await it.discover()).kinds[DEPLOYMENT]
+        table = await it.table(kind, namespace=namespace)
+        one = await it.table(kind, namespace=namespace, name="web")
+        with pytest.raises(ObjectNotFound):
+            await it.table(kind, namespace=namespace, name="absent")
+    printed = cluster.kubectl("get", "deploy", "-n", namespace).splitlines()
+    shown = [column.name.upper() for column in table.columns if column.priority == 0]
+    assert printed[0].split() == shown
+    assert [str(cell) for cell in table.rows[0].cells[: len(shown) - 1]] == printed[1].split()[:-1]
+    assert [row.name for row in one.rows] == ["web"]
+    assert table.rows[0].namespace == namespace
+
+
+async def test_access_is_asked_and_not_guessed(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        assert await it.may("patch", DEPLOYMENT, namespace)
+        assert await it.may("delete", NAMESPACE)
+
+
+async def test_a_watch_tells_every_change_after_the_list(member: Connect, namespace: str) -> None:
+    selector = f"ns={namespace}"
+
+    async with member() as it:
+        listing = await it.list_objects(CONFIG_MAP, label_selector=selector)
+        body = config_map("x", a="1")
+        body["metadata"]["labels"] = {"ns": namespace}
+        seen = []
+        async with aclosing(
+            it.watch(CONFIG_MAP, label_selector=selector, resource_version=listing.resource_version)
+        ) as events:
+            made = await it.create(CONFIG_MAP, namespace, "x", body, manager=MANAGER)
+            await it.apply(
+                CONFIG_MAP, namespace, "x", {**body, "data": {"a": "2"}}, manager=MANAGER, force=True, uid=made.uid
+            )
+            await it.delete(CONFIG_MAP, namespace, "x", uid=made.uid)
+            async with asyncio.timeout(30):
+                async for event in events:
+                    if isinstance(event, WatchEvent):
+                        seen.append((event.type, event.object.uid, event.object.body["data"]["a"]))
+                    if len(seen) == 3:
+                        break
+    assert seen == [("ADDED", made.uid, "1"), ("MODIFIED", made.uid, "2"), ("DELETED", made.uid, "2")]
+
+
+async def test_a_watch_of_metadata_holds_no_content(member: Connect, cluster: RealCluster, namespace: str) -> None:
+    metadata = {"name": "x", "namespace": namespace, "labels": {"ns": namespace}}
+    cluster.apply({**config_map("x", a="1"), "metadata": metadata})
+    async with member() as it, asyncio.timeout(30):
+        async with aclosing(it.watch(CONFIG_MAP, label_selector=f"ns={namespace}", metadata_only=True)) as events:
+            event = await anext(events)
+    assert isinstance(event, WatchEvent)
+    assert event.type == "ADDED"
+    assert event.object.identity.name == "x"
+    assert "data" not in event.object.body
+
+
+async def test_a_watch_ends_with_a_bookmark_from_which_the_next_one_goes_on(
+    member: Connect, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube_requests, "WATCH_SECONDS", 3)
+    async with member() as it, asyncio.timeout(30):
+        listing = await it.list_objects(CONFIG_MAP, namespace=namespace)
+        events = [event async for event in it.watch(CONFIG_MAP, resource_version=listing.resource_version)]
+    bookmarks = [event for event in events if isinstance(event, Bookmark)]
+    assert bookmarks
+    assert int(bookmarks[-1].resource_version) >= int(listing.resource_version)
+
+
+async def test_a_watch_from_a_version_that_is_too_old_has_expired(member: Connect) -> None:
+    async with member() as it, asyncio.timeout(30):
+        with pytest.raises(ListExpired):
+            async for _ in it.watch(GVK("", "v1", "Namespace"), resource_version="1"):
+                pass
+
+
+async def test_many_requests_at_once_all_get_their_own_answer(member: Connect, namespace: str) -> None:
+    names = [f"n{index}" for index in range(100)]
+    async with member() as it:
+        made = await asyncio.gather(
+            *(it.create(CONFIG_MAP, namespace, name, config_map(name, a=name), manager=MANAGER) for name in names)
+        )
+        assert [live.body["data"]["a"] for live in made] == names
+        assert len((await it.list_objects(CONFIG_MAP, namespace=namespace)).objects) == len(names) + 1

@@ -1,0 +1,268 @@
+"""What writing means: create, apply, patch and delete with their preconditions, and what a refusal says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.errors import (
+    AlreadyExists,
+    InvalidObject,
+    KindNotServed,
+    ObjectNotFound,
+    WriteConflict,
+)
+from reconciler.model.refs import GVK
+from tests.contract.conftest import Connect
+from tests.contract.kube_objects import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    MANAGER,
+    NAMESPACE,
+    OTHER_UID,
+    SECRET,
+    WIDGET,
+    WIDGET_DEFINITION,
+    config_map,
+    deployment,
+    secret,
+    widget,
+)
+from tests.real_clusters import RealCluster
+
+
+@pytest.fixture
+def widgets(cluster: RealCluster) -> None:
+    cluster.apply(WIDGET_DEFINITION)
+    cluster.kubectl("wait", "crd/widgets.contract.example", "--for=condition=Established", "--timeout=30s")
+
+
+def body_of(gvk: GVK, name: str) -> dict[str, Any]:
+    made = {CONFIG_MAP: config_map(name, a="b"), DEPLOYMENT: deployment(name), WIDGET: widget(name)}
+    if gvk == NAMESPACE:
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return made[gvk]
+
+
+@pytest.mark.parametrize("gvk", [CONFIG_MAP, DEPLOYMENT, WIDGET, NAMESPACE], ids=lambda gvk: gvk.kind)
+async def test_create_makes_what_is_absent_and_refuses_what_is_there(
+    member: Connect, namespace: str, widgets: None, gvk: GVK
+) -> None:
+    name = f"{namespace}-made"
+    where = "" if gvk == NAMESPACE else namespace
+    async with member() as it:
+        made = await it.create(gvk, where, name, body_of(gvk, name), manager=MANAGER)
+        assert (made.identity.kind, made.identity.name) == (gvk.kind, name)
+        assert {entry["operation"] for entry in made.body["metadata"]["managedFields"]} == {"Apply"}
+        with pytest.raises(AlreadyExists):
+            await it.create(gvk, where, name, body_of(gvk, name), manager=MANAGER)
+        assert (await it.get(gvk, where, name)).resource_version == made.resource_version
+        await it.delete(gvk, where, name, uid=made.uid)
+
+
+async def test_create_leaves_somebody_elses_object_as_it_is(
+    member: Connect, cluster: RealCluster, namespace: str
+) -> None:
+    cluster.apply({**config_map("theirs", a="1"), "metadata": {"name": "theirs", "namespace": namespace}})
+    before = cluster.get("configmap", "theirs", "-n", namespace)
+    async with member() as it:
+        with pytest.raises(AlreadyExists):
+            await it.create(CONFIG_MAP, namespace, "theirs", config_map("theirs", b="2"), manager=MANAGER)
+    assert cluster.get("configmap", "theirs", "-n", namespace) == before
+
+
+async def test_a_dry_run_of_create_answers_as_the_real_one_and_makes_nothing(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "dry", config_map("dry", a="b"), manager=MANAGER, dry_run=True)
+        assert made.body["data"] == {"a": "b"}
+        with pytest.raises(ObjectNotFound):
+            await it.get(CONFIG_MAP, namespace, "dry")
+
+
+async def test_create_in_a_namespace_that_is_not_there_names_the_namespace(member: Connect) -> None:
+    async with member() as it:
+        with pytest.raises(ObjectNotFound, match="nowhere"):
+            await it.create(CONFIG_MAP, "nowhere", "x", config_map("x"), manager=MANAGER)
+
+
+async def test_apply_to_another_uid_changes_nothing(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1"), manager=MANAGER)
+        with pytest.raises(WriteConflict, match=r"metadata\.uid"):
+            await it.apply(
+                CONFIG_MAP, namespace, "x", config_map("x", a="2"), manager=MANAGER, force=True, uid=OTHER_UID
+            )
+        assert (await it.get(CONFIG_MAP, namespace, "x")).resource_version == made.resource_version
+
+
+async def test_apply_with_a_uid_does_not_make_an_object_that_is_gone(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        with pytest.raises(WriteConflict, match="uid"):
+            await it.apply(
+                CONFIG_MAP, namespace, "gone", config_map("gone"), manager=MANAGER, force=True, uid=OTHER_UID
+            )
+        with pytest.raises(ObjectNotFound):
+            await it.get(CONFIG_MAP, namespace, "gone")
+
+
+async def test_apply_of_the_same_body_writes_nothing(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(DEPLOYMENT, namespace, "same", deployment("same", 0), manager=MANAGER)
+        again = await it.apply(
+            DEPLOYMENT, namespace, "same", deployment("same", 0), manager=MANAGER, force=True, uid=made.uid
+        )
+        assert again.body["metadata"]["generation"] == 1
+        assert again.body["spec"] == made.body["spec"]
+
+
+async def test_apply_without_force_names_the_other_manager_and_its_field(
+    member: Connect, cluster: RealCluster, namespace: str
+) -> None:
+    cluster.apply({**config_map("shared", a="1"), "metadata": {"name": "shared", "namespace": namespace}})
+    async with member() as it:
+        with pytest.raises(WriteConflict, match=r"\.data\.a.*somebody-else"):
+            await it.apply(CONFIG_MAP, namespace, "shared", config_map("shared", a="2"), manager=MANAGER, force=False)
+        forced = await it.apply(
+            CONFIG_MAP, namespace, "shared", config_map("shared", a="2"), manager=MANAGER, force=True
+        )
+        assert forced.body["data"] == {"a": "2"}
+
+
+async def test_apply_takes_away_what_only_we_had_set(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1", b="2"), manager=MANAGER)
+        body = config_map("x", a="1")
+        after = await it.apply(CONFIG_MAP, namespace, "x", body, manager=MANAGER, force=True, uid=made.uid)
+        assert after.body["data"] == {"a": "1"}
+
+
+async def test_a_json_patch_whose_test_fails_changes_nothing(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1"), manager=MANAGER)
+        operations = [
+            {"op": "test", "path": "/metadata/uid", "value": OTHER_UID},
+            {"op": "remove", "path": "/data/a"},
+        ]
+        with pytest.raises(WriteConflict):
+            await it.json_patch(CONFIG_MAP, namespace, "x", operations, manager=MANAGER)
+        operations[0]["value"] = made.uid
+        dry = await it.json_patch(CONFIG_MAP, namespace, "x", operations, manager=MANAGER, dry_run=True)
+        assert "data" not in dry.body
+        assert (await it.get(CONFIG_MAP, namespace, "x")).body["data"] == {"a": "1"}
+        after = await it.json_patch(CONFIG_MAP, namespace, "x", operations, manager=MANAGER)
+        assert "data" not in after.body
+
+
+async def test_a_json_patch_can_take_our_field_manager_off(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1"), manager=MANAGER)
+        operations = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": made.resource_version},
+            {"op": "test", "path": "/metadata/managedFields/0/manager", "value": MANAGER},
+            {"op": "remove", "path": "/metadata/managedFields/0"},
+        ]
+        after = await it.json_patch(CONFIG_MAP, namespace, "x", operations, manager=MANAGER)
+        managers = {entry["manager"] for entry in after.body["metadata"].get("managedFields", ())}
+        assert MANAGER not in managers
+        assert after.body["data"] == {"a": "1"}
+
+
+async def test_delete_takes_only_the_object_that_was_meant(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1"), manager=MANAGER)
+        with pytest.raises(WriteConflict):
+            await it.delete(CONFIG_MAP, namespace, "x", uid=OTHER_UID)
+        with pytest.raises(WriteConflict):
+            await it.delete(CONFIG_MAP, namespace, "x", uid=made.uid, resource_version="1")
+        assert (await it.get(CONFIG_MAP, namespace, "x")).uid == made.uid
+        await it.delete(CONFIG_MAP, namespace, "x", uid=made.uid, dry_run=True)
+        assert (await it.get(CONFIG_MAP, namespace, "x")).uid == made.uid
+        gone = await it.delete(CONFIG_MAP, namespace, "x", uid=made.uid, resource_version=made.resource_version)
+        assert gone is None
+        with pytest.raises(ObjectNotFound):
+            await it.delete(CONFIG_MAP, namespace, "x", uid=made.uid)
+
+
+async def test_delete_answers_with_what_a_finalizer_still_holds(member: Connect, namespace: str) -> None:
+    body = config_map("held")
+    body["metadata"]["finalizers"] = ["contract.example/hold"]
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "held", body, manager=MANAGER)
+        left = await it.delete(CONFIG_MAP, namespace, "held", uid=made.uid)
+        assert left is not None
+        assert left.body["metadata"]["deletionTimestamp"]
+        await it.json_patch(
+            CONFIG_MAP, namespace, "held", [{"op": "remove", "path": "/metadata/finalizers"}], manager=MANAGER
+        )
+        with pytest.raises(ObjectNotFound):
+            await it.get(CONFIG_MAP, namespace, "held")
+
+
+async def test_a_field_that_the_schema_does_not_know_is_the_objects_fault(
+    member: Connect, namespace: str, widgets: None
+) -> None:
+    async with member() as it:
+        with pytest.raises(InvalidObject, match="dat"):
+            await it.create(CONFIG_MAP, namespace, "x", {**config_map("x"), "dat": {"a": "b"}}, manager=MANAGER)
+        with pytest.raises(InvalidObject, match="colour"):
+            await it.create(WIDGET, namespace, "x", {**widget("x"), "colour": "red"}, manager=MANAGER)
+
+
+async def test_an_invalid_object_is_refused_with_its_field(member: Connect, namespace: str, widgets: None) -> None:
+    async with member() as it:
+        with pytest.raises(InvalidObject, match=r"spec\.size"):
+            await it.create(WIDGET, namespace, "x", widget("x", size=-1), manager=MANAGER)
+        made = await it.create(DEPLOYMENT, namespace, "d", deployment("d", 0), manager=MANAGER)
+        moved = deployment("d", 0)
+        moved["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+        moved["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
+        with pytest.raises(InvalidObject, match=r"spec\.selector.*immutable"):
+            await it.apply(DEPLOYMENT, namespace, "d", moved, manager=MANAGER, force=True, uid=made.uid)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"password": "hunter2 is not base64"},
+        {"password": 5, "hunter2": "x"},
+        {".dockerconfigjson": "aHVudGVyMg==", "type": "kubernetes.io/dockerconfigjson"},
+    ],
+    ids=["not base64", "not a string", "not a docker configuration"],
+)
+async def test_a_refused_secret_shows_no_value(member: Connect, namespace: str, data: dict[str, Any]) -> None:
+    kind = data.pop("type", "Opaque")
+    async with member() as it:
+        with pytest.raises(InvalidObject) as refused:
+            await it.create(SECRET, namespace, "s", {**secret("s"), "type": kind, "data": data}, manager=MANAGER)
+    assert "hunter2" not in str(refused.value)
+    assert "aHVudGVyMg" not in str(refused.value)
+
+
+async def test_a_kind_that_is_not_served_is_not_an_object_that_is_not_there(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        with pytest.raises(KindNotServed):
+            await it.get(GVK("nobody.example", "v1", "Thing"), namespace, "x")
+        with pytest.raises(ObjectNotFound):
+            await it.get(CONFIG_MAP, namespace, "x")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
+async def test_a_name_that_does_not_fit_into_a_path_is_never_sent(
+    member: Connect, cluster: RealCluster, namespace: str, name: str
+) -> None:
+    async with member() as it:
+        with pytest.raises(InvalidObject):
+            await it.create(CONFIG_MAP, namespace, name, config_map(name), manager=MANAGER)
+        with pytest.raises(InvalidObject):
+            await it.get(CONFIG_MAP, name, "x")
+
+
+async def test_every_write_names_version_fleet_and_commit(
+    member: Connect, cluster: RealCluster, namespace: str
+) -> None:
+    mark = cluster.mark()
+    async with member() as it:
+        await it.create(CONFIG_MAP, namespace, "x", config_map("x"), manager=MANAGER)
+    events = cluster.writes(since=mark, user_agent="fleet-reconciler/")
+    assert [event["userAgent"].partition(" ")[2] for event in events] == ["(fleet=contract; commit=c0ffee)"]
