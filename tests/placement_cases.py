@@ -167,7 +167,7 @@ def policy(given: Mapping[str, Any]) -> PropagationPolicy:
 
 
 def scheduling(given: Mapping[str, Any]) -> ReplicaScheduling:
-    """`weights` is a list of [cluster names or affinity, weight]; a mapping of cluster name to weight is short for it."""
+    """`weights` is a list of [cluster names or affinity, weight], or short for it a mapping of names to weights."""
     weights = given.get("weights")
     entries = [([name], weight) for name, weight in weights.items()] if isinstance(weights, Mapping) else weights or []
     return ReplicaScheduling(

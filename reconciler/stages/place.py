@@ -258,7 +258,7 @@ def _problem(item: PlacementItem, shortfall: Shortfall) -> Problem:
 
 _ADVICE = {
     "no-cluster-fits": "see `reconciler explain` for what each cluster lacks; an earlier placement stays as it is",
-    "not-enough-capacity": "an earlier placement stays; add capacity or clusters, or allow spec.placement.partial (Fleet)",
+    "not-enough-capacity": "an earlier placement stays; add capacity, or allow spec.placement.partial in the Fleet",
     "capacity-unknown": "an earlier placement stays; give access to the cluster, or --observations of it",
     "spread-constraint-unmet": "an earlier placement stays; relax spec.placement.spreadConstraints or add clusters",
 }

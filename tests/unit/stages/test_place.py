@@ -1,4 +1,4 @@
-"""Placement, by the case tables under tests/cases/placement: one table an area, each case with the source of its rule."""
+"""Placement, by the case tables under tests/cases/placement: one table an area, each case citing its rule."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TABLES = Path(__file__).parents[2] / "cases" / "placement"
 KNOWN = {
     "case", "source", "note", "clusters", "free", "observed", "policy", "kind", "replicas", "divisible", "requests",
     "components", "previous", "group_in_use", "caps", "excluded", "until", "now", "partial", "fresh", "workloads",
-    "workload", "namespace", "expect", "unplaced", "problems", "group", "reasons", "cluster_reasons", "priority_classes",
-    "nodeSelector", "nodeTerms", "podTolerations",
+    "workload", "namespace", "expect", "unplaced", "problems", "group", "reasons", "cluster_reasons",
+    "priority_classes", "nodeSelector", "nodeTerms", "podTolerations",
 }  # fmt: skip
 
 
 def load() -> list[tuple[str, Case]]:
-    cases = []
+    cases: list[tuple[str, Case]] = []
     for table in sorted(TABLES.glob("*.yaml")):
         shared: dict[str, Any] = {}
         for entry in yaml.safe_load(table.read_text()):

@@ -1,0 +1,124 @@
+"""Observations in their machine format: the inverse of reading the file. Source: design §5, "observations"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler.model.binding import Constraint, PreviousPlacement
+from reconciler.model.observation import ClusterObservation, Node, Observations, Workload
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import GVK, Identity
+
+_BINARY = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+
+
+def dump_observations(observations: Observations) -> dict[str, Any]:
+    """The observations as a JSON tree in a fixed order; reading it gives equal observations.
+
+    What has its default is left out. The version in the apiVersion of bindings and constraints is made up where no
+    observed workload tells it: an identity has none.
+    """
+    versions = {
+        workload.identity: workload.gvk
+        for name in sorted(observations.clusters)
+        for workload in observations.clusters[name].workloads.values()
+    }
+    return {
+        "version": 1,
+        "clusters": [_cluster(observations.clusters[name]) for name in sorted(observations.clusters)],
+        "constraints": [_constraint(constraint, versions) for constraint in observations.constraints],
+        "bindings": [_binding(observations.previous[identity], versions) for identity in sorted(observations.previous)],
+    }
+
+
+def _cluster(seen: ClusterObservation) -> dict[str, Any]:
+    tree: dict[str, Any] = {"name": seen.name, "reachable": seen.reachable}
+    if seen.observed_at:
+        tree["observedAt"] = seen.observed_at
+    if seen.apis is not None:
+        tree["apis"] = sorted(f"{gvk.api_version}/{gvk.kind}" for gvk in seen.apis)
+    tree["pendingRequests"] = _amounts(seen.pending_requests)
+    tree["quotas"] = [
+        {"namespace": quota.namespace, "hard": _amounts(quota.hard), "used": _amounts(quota.used)}
+        for quota in seen.quotas
+    ]
+    if seen.nodes is not None:
+        tree["nodes"] = [_node(node) for node in seen.nodes]
+    tree["workloads"] = [_workload(seen.workloads[identity]) for identity in sorted(seen.workloads)]
+    return tree
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "ready": node.ready,
+        "unschedulable": node.unschedulable,
+        "labels": dict(sorted(node.labels.items())),
+        "taints": [_filled(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints],
+        "allocatable": _amounts(node.allocatable),
+        "requested": _amounts(node.requested),
+    }
+
+
+def _workload(workload: Workload) -> dict[str, Any]:
+    tree = {
+        **_resource(workload.gvk, workload.identity),
+        "replicas": workload.replicas,
+        "ready": workload.ready,
+        "unschedulable": workload.unschedulable,
+        "health": str(workload.health),
+    }
+    since = _filled(unschedulableSince=workload.unschedulable_since, unhealthySince=workload.unhealthy_since)
+    return {**tree, **since}
+
+
+def _constraint(constraint: Constraint, versions: dict[Identity, GVK]) -> dict[str, Any]:
+    tree = {
+        "resource": _reference(constraint.identity, versions),
+        "cluster": constraint.cluster,
+        "replicasMax": constraint.replicas_max,
+        **_filled(until=constraint.until, reason=constraint.reason),
+    }
+    return {**tree, "excludes": True} if constraint.excludes else tree
+
+
+def _binding(placement: PreviousPlacement, versions: dict[Identity, GVK]) -> dict[str, Any]:
+    by_name = {target.cluster: target.replicas for target in placement.targets}
+    targets = [{"cluster": name, "replicas": by_name[name]} for name in sorted(by_name)]
+    return {
+        "resource": _reference(placement.identity, versions),
+        "placement": targets,
+        **_filled(affinityName=placement.affinity_name),
+    }
+
+
+def _reference(identity: Identity, versions: dict[Identity, GVK]) -> dict[str, Any]:
+    known = versions.get(identity)
+    return _resource(known or GVK(identity.group, "v1", identity.kind), identity)
+
+
+def _resource(gvk: GVK, identity: Identity) -> dict[str, Any]:
+    return _filled(apiVersion=gvk.api_version, kind=identity.kind, namespace=identity.namespace, name=identity.name)
+
+
+def _filled(**fields: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _amounts(amounts: Resources) -> dict[str, str]:
+    return {name: _quantity(name, amounts[name]) for name in sorted(amounts)}
+
+
+def _quantity(resource: str, amount: int) -> str:
+    if resource == "cpu" or resource.endswith(".cpu"):
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if any(part in resource for part in ("memory", "storage", "hugepages")):
+        return _binary(amount, _BINARY)
+    return str(amount)
+
+
+def _binary(amount: int, suffixes: Iterable[tuple[int, str]]) -> str:
+    return next(
+        (f"{amount // unit}{suffix}" for unit, suffix in suffixes if amount and amount % unit == 0), str(amount)
+    )
