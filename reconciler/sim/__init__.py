@@ -1,1 +1,34 @@
-"""Embedded member clusters on loopback. Shares no logic with the reconciler, so that a shared bug cannot hide."""
+"""Embedded member clusters on loopback. Shares no logic with the reconciler, so that a shared bug cannot hide.
+
+`Cluster` is a pure model (objects, server-side apply, rollouts, scheduling, simulated time), `ClusterServer` its HTTP
+face, `FleetInABox` several of them with a kubeconfig, `Faults` what may go wrong on the way. What a real API server
+does and this one cannot is answered with 501.
+"""
+
+from __future__ import annotations
+
+from reconciler.sim.cluster import AuditEntry, Cluster, NodeSpec
+from reconciler.sim.controllers.owned import Settings
+from reconciler.sim.faults import Fault, FaultKind, Faults, is_write
+from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet, write_kubeconfig
+from reconciler.sim.http import Answer, Request
+from reconciler.sim.server import ClusterServer
+
+__all__ = [
+    "Answer",
+    "AuditEntry",
+    "BackgroundFleet",
+    "Cluster",
+    "ClusterServer",
+    "ClusterSpec",
+    "Fault",
+    "FaultKind",
+    "Faults",
+    "FleetInABox",
+    "NodeSpec",
+    "Request",
+    "Settings",
+    "background_fleet",
+    "is_write",
+    "write_kubeconfig",
+]

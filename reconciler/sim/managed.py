@@ -194,8 +194,7 @@ def _refuse_conflicts(managed: Managed, who: Manager, taken: Paths) -> None:
         text = f"conflict with {causes[0][0]}: {causes[0][1]}"
     else:
         text = "\n".join(
-            f"conflict{'s' if sum(s == said for s, _ in causes) > 1 else ''} with {said}:\n"
-            + "\n".join(f"- {field}" for s, field in causes if s == said)
+            f"conflicts with {said}:\n" + "\n".join(f"- {field}" for s, field in causes if s == said)
             for said in sorted(names)
         )
     plural = "s" if len(causes) > 1 else ""

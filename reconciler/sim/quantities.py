@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 
 _FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d{1,3})?$")
-_BINARY = {suffix: 1024**power for power, suffix in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
-_DECIMAL = {suffix: Fraction(1000) ** power for power, suffix in enumerate("num", -3)}
+_BINARY: dict[str, int] = {suffix: 1024**power for power, suffix in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
+_DECIMAL: dict[str, Fraction] = {suffix: Fraction(1000) ** power for power, suffix in enumerate("num", -3)}
 _DECIMAL |= {suffix: Fraction(1000) ** power for power, suffix in enumerate(("", "k", "M", "G", "T", "P", "E"))}
 
 
@@ -21,7 +21,7 @@ def parse(text: str | int | float) -> Fraction:
         return number * _BINARY[suffix]
     if suffix in _DECIMAL:
         return number * _DECIMAL[suffix]
-    return number * Fraction(10) ** int(suffix[1:])
+    return number * _ten(int(suffix[1:]))
 
 
 def canonical(text: str | int | float) -> str:
@@ -49,7 +49,11 @@ def _scaled(amount: Fraction, scales: dict[str, Fraction]) -> str:
 
 def _exponent(amount: Fraction) -> str:
     for power in range(18, -10, -3):
-        value = amount / Fraction(10) ** power
+        value = amount / _ten(power)
         if value.denominator == 1:
             return f"{value}e{power}" if power else str(value)
     return _scaled(amount, _DECIMAL)
+
+
+def _ten(power: int) -> Fraction:
+    return Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from reconciler.sim.status import Body, bad_request
+from reconciler.sim.status import Body, Json, bad_request
 
 Labels = Mapping[str, str]
 Matches = Callable[[Labels], bool]
@@ -117,11 +117,9 @@ def fields_match(selector: str, kind: str) -> Callable[[Body], bool]:
 
 
 def _field(body: Body, steps: tuple[str, ...]) -> str:
-    value = body
+    value: Json = body
     for step in steps:
-        value = value.get(step) or {} if isinstance(value, dict) else {}
-    if value is True:
-        return "true"
-    if value == {}:
-        return "false" if steps[-1] == "unschedulable" else ""
-    return str(value)
+        value = value.get(step) if isinstance(value, dict) else None
+    if steps[-1] == "unschedulable":
+        return "true" if value else "false"
+    return "" if value is None else str(value)

@@ -47,7 +47,7 @@ class Store:
         """One object, or None."""
         return self._objects.get(kept_as, {}).get((namespace, name))
 
-    def list(self, kept_as: GroupPlural, namespace: str = "") -> list[Body]:
+    def sorted(self, kept_as: GroupPlural, namespace: str = "") -> list[Body]:
         """Objects of a type, of one namespace or of all, by namespace and name."""
         found = self._objects.get(kept_as, {})
         return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
@@ -59,7 +59,7 @@ class Store:
     def everything(self) -> Iterator[tuple[GroupPlural, Body]]:
         """All objects, by type, namespace and name."""
         for kept_as in sorted(self._objects):
-            for body in self.list(kept_as):
+            for body in self.sorted(kept_as):
                 yield kept_as, body
 
     def put(self, kept_as: GroupPlural, body: Body) -> Body:

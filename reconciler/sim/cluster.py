@@ -1,0 +1,267 @@
+"""One embedded member cluster: requests in, answers out, and a control plane on simulated time. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop
+from typing import NamedTuple
+
+from reconciler.sim import api
+from reconciler.sim.controllers import deployments, housekeeping, jobs, sets
+from reconciler.sim.controllers.kubelets import Kubelets
+from reconciler.sim.controllers.owned import Settings, with_condition
+from reconciler.sim.controllers.scheduler import Scheduler
+from reconciler.sim.defaults import defaulted
+from reconciler.sim.http import Answer, Request, target_of
+from reconciler.sim.kinds import BY_KIND
+from reconciler.sim.state import Key, State, timestamp
+from reconciler.sim.status import Body
+from reconciler.sim.store import Event, name_of
+
+_STEPS_MAX = 5_000_000
+_SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PODS, _NODES = BY_KIND["Pod"].group_plural, BY_KIND["Node"].group_plural
+_DEFINITIONS = BY_KIND["CustomResourceDefinition"].group_plural
+
+
+class AuditEntry(NamedTuple):
+    """One write that was asked for, accepted or refused: what a referee looks at."""
+
+    time: str
+    verb: str
+    user_agent: str
+    group: str
+    plural: str
+    namespace: str
+    name: str
+    subresource: str
+    is_dry_run: bool
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpec:
+    """A node to add."""
+
+    name: str
+    cpu: str = "4"
+    memory: str = "8Gi"
+    pods: str = "110"
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[tuple[str, str, str], ...] = ()
+    """(key, value, effect)."""
+
+
+def allow_all(verb: str, group: str, plural: str, namespace: str) -> bool:
+    """The default permissions."""
+    return True
+
+
+class Cluster:
+    """The model of one cluster. Time passes only through `advance`; the same seed and calls give the same cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        seed: int = 0,
+        now_s: float = 1_750_000_000.0,
+        settings: Settings | None = None,
+        permits: api.Permits = allow_all,
+    ) -> None:
+        """Begin with the system namespaces and no nodes."""
+        self.name = name
+        self.settings = settings or Settings()
+        self.permits = permits
+        self.audit: list[AuditEntry] = []
+        self.on_change: list[Callable[[], None]] = []
+        """Called after every change of an object; what serves watches listens here."""
+        self._begin(seed, now_s)
+
+    def _begin(self, seed: int, now_s: float) -> None:
+        self.state = State(seed=seed, now_s=now_s)
+        self._queue: dict[Key, None] = {}
+        self._gone: list[Event] = []
+        self._scheduler = Scheduler(self.state)
+        self._kubelets = Kubelets(self.state, self.settings)
+        self.state.store.listeners.append(self._follow)
+        for name in _SYSTEM_NAMESPACES:
+            self.state.put(defaulted({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        self.settle()
+
+    def become_another(self, seed: int) -> None:
+        """Another, empty cluster answers under this name from now on."""
+        self._begin(seed, self.state.now_s)
+
+    @property
+    def now_s(self) -> float:
+        """Simulated seconds since the epoch."""
+        return self.state.now_s
+
+    @property
+    def uid(self) -> str:
+        """The uid of kube-system, by which a cluster is known."""
+        return str(self.get("Namespace", "", "kube-system")["metadata"]["uid"])
+
+    def get(self, kind: str, namespace: str, name: str) -> Body:
+        """An object of a built-in kind that is there."""
+        body = self.state.get(kind, namespace, name)
+        assert body is not None, f"{self.name}: no {kind} {namespace}/{name}"
+        return body
+
+    def request(self, request: Request) -> Answer:
+        """Answer one request; writes go into the audit trail."""
+        answer = api.handle(self.state, request, self.permits)
+        if request.method not in ("GET", "HEAD"):
+            self._record(request, answer)
+        return answer
+
+    def _record(self, request: Request, answer: Answer) -> None:
+        target = target_of(request.path)
+        if target is None:
+            return
+        verb = {"POST": "create", "PUT": "update", "DELETE": "delete"}.get(request.method, "patch")
+        name = target.name or (((answer.body or {}).get("metadata") or {}).get("name") or "")
+        entry = AuditEntry(
+            timestamp(self.now_s), verb, request.user_agent, target.group, target.plural, target.namespace, name,
+            target.subresource, bool(request.query.get("dryRun")), answer.status,
+        )  # fmt: skip
+        self.audit.append(entry)
+
+    def advance(self, to_s: float) -> None:
+        """Let time pass up to a moment; whatever falls due on the way happens at its own time, in order."""
+        assert to_s >= self.now_s, f"time runs forward: {to_s} is before {self.now_s}"
+        self.settle()
+        alarms = self.state.alarms
+        while alarms and alarms[0][0] <= to_s:
+            self.state.now_s = max(self.state.now_s, alarms[0][0])
+            while alarms and alarms[0][0] <= self.state.now_s:
+                self._queue[heappop(alarms)[1]] = None
+            self.settle()
+        self.state.now_s = to_s
+        self.settle()
+
+    def run_for(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self.advance(self.now_s + seconds)
+
+    def settle(self) -> None:
+        """Let the control plane do everything that it can do now."""
+        for _ in range(_STEPS_MAX):
+            if self._gone:
+                self._bury(self._gone.pop(0))
+            elif self._queue:
+                key = next(iter(self._queue))
+                del self._queue[key]
+                self._reconcile(key)
+            elif self._scheduler.is_due:
+                self._scheduler.run()
+            else:
+                return
+        raise AssertionError(f"{self.name}: the control plane does not come to rest")
+
+    def _follow(self, event: Event) -> None:
+        namespace, name = name_of(event.body)
+        self._queue[(*event.kept_as, namespace, name)] = None
+        for reference in event.body["metadata"].get("ownerReferences") or ():
+            resource = self.state.served.of_kind(reference["apiVersion"], reference["kind"])
+            if resource is not None:
+                self._queue[(*resource.group_plural, namespace if resource.namespaced else "", reference["name"])] = (
+                    None
+                )
+        if event.type == "DELETED":
+            self._gone.append(event)
+        if event.kept_as == _NODES:
+            for body in self.state.sorted("DaemonSet"):
+                self._queue[("apps", "daemonsets", *name_of(body))] = None
+        for listener in self.on_change:
+            listener()
+
+    def _bury(self, event: Event) -> None:
+        housekeeping.collect(self.state, event.body["metadata"]["uid"])
+        if event.kept_as == _PODS:
+            self._kubelets.forget(event.body)
+        elif event.kept_as == _DEFINITIONS:
+            housekeeping.forget_definition(self.state, event.body)
+        elif event.kept_as == _NODES:
+            for pod in self.state.sorted("Pod"):
+                if pod["spec"].get("nodeName") == event.body["metadata"]["name"]:
+                    self._queue[(*_PODS, *name_of(pod))] = None
+
+    def _reconcile(self, key: Key) -> None:
+        group, plural, namespace, name = key
+        state = self.state
+        body = state.store.get((group, plural), namespace, name)
+        if body is None:
+            return
+        if "deletionTimestamp" in body["metadata"] and body["metadata"].get("finalizers"):
+            housekeeping.finish_deletion(state, key, body)
+            return
+        match group, plural:
+            case "", "pods":
+                self._kubelets.reconcile_pod(body)
+            case "", "nodes":
+                self._kubelets.reconcile_node(body)
+            case "", "namespaces":
+                housekeeping.reconcile_namespace(state, body)
+            case "", "persistentvolumeclaims":
+                housekeeping.reconcile_claim(state, body)
+            case "", "services":
+                housekeeping.reconcile_service(state, body, self.settings)
+            case "apps", _:
+                self._reconcile_workload(plural, body)
+            case "batch", "jobs":
+                jobs.reconcile_job(state, body)
+            case "apiextensions.k8s.io", "customresourcedefinitions":
+                housekeeping.reconcile_definition(state, body)
+
+    def _reconcile_workload(self, plural: str, body: Body) -> None:
+        match plural:
+            case "deployments":
+                deployments.reconcile_deployment(self.state, body)
+            case "replicasets":
+                deployments.reconcile_replica_set(self.state, body)
+            case "statefulsets":
+                sets.reconcile_stateful_set(self.state, body)
+            case "daemonsets":
+                sets.reconcile_daemon_set(self.state, body)
+
+    def add_node(self, spec: NodeSpec) -> None:
+        """Add a node; it is ready at once."""
+        amounts = {"cpu": spec.cpu, "memory": spec.memory, "pods": spec.pods}
+        taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in spec.taints]
+        labels = {"kubernetes.io/hostname": spec.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        self.state.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": spec.name, "labels": {**labels, **dict(spec.labels)}},
+                "spec": {"taints": taints} if taints else {},
+                "status": {"capacity": amounts, "allocatable": amounts},
+            }
+        )
+        self.settle()
+
+    def set_node_ready(self, name: str, *, is_ready: bool) -> None:
+        """A node is lost (its kubelet stops to answer) or comes back."""
+        node = self.get("Node", "", name)
+        made = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": self.state.time}
+        if not is_ready:
+            made |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
+        conditions = with_condition(node["status"]["conditions"], made, self.state.time)
+        self.state.put({**node, "status": {**node["status"], "conditions": conditions}})
+        self.settle()
+
+    def set_capacity(self, name: str, **amounts: str) -> None:
+        """Change what a node can hold: `set_capacity("n1", cpu="2")`."""
+        node = self.get("Node", "", name)
+        changed = {"capacity": {**node["status"]["capacity"], **amounts}}
+        changed["allocatable"] = {**node["status"]["allocatable"], **amounts}
+        self.state.put({**node, "status": {**node["status"], **changed}})
+        self.settle()
+
+    def remove_node(self, name: str) -> None:
+        """A node goes with everything on it."""
+        self.state.remove(_NODES, self.get("Node", "", name))
+        self.settle()

@@ -1,0 +1,183 @@
+"""Places pods on nodes: taints, node selectors, required node affinity, requests. No preferences, no preemption."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from math import ceil
+
+from reconciler.sim import quantities
+from reconciler.sim.controllers.owned import with_condition
+from reconciler.sim.kinds import BY_KIND
+from reconciler.sim.selectors import expression_matches
+from reconciler.sim.state import State
+from reconciler.sim.status import Body
+from reconciler.sim.store import Event, Name, name_of
+
+Amounts = dict[str, int]
+"""Resource amounts in thousandths."""
+
+
+@lru_cache(maxsize=4096)
+def _thousandths(text: str) -> int:
+    return ceil(quantities.parse(text) * 1000)
+
+
+def _amounts(resources: Body | None) -> Amounts:
+    return {name: _thousandths(str(value)) for name, value in (resources or {}).items()}
+
+
+def requests(spec: Body) -> Amounts:
+    """What a pod asks for: the sum of its containers, at least each init container, plus overhead, and one pod."""
+    total: Counter[str] = Counter()
+    for container in spec.get("containers") or ():
+        total.update(_amounts((container.get("resources") or {}).get("requests")))
+    for container in spec.get("initContainers") or ():
+        for name, amount in _amounts((container.get("resources") or {}).get("requests")).items():
+            total[name] = max(total[name], amount)
+    total.update(_amounts(spec.get("overhead")))
+    return {**total, "pods": 1000}
+
+
+class Scheduler:
+    """Knows which pods wait and what is taken on each node, from the events of the store."""
+
+    def __init__(self, state: State) -> None:
+        """Begin with an empty cluster."""
+        self._state = state
+        self._taken: dict[str, Counter[str]] = {}
+        self._waiting: set[Name] = set()
+        self.is_due = False
+        state.store.listeners.append(self._follow)
+
+    def _follow(self, event: Event) -> None:
+        if event.kept_as == BY_KIND["Node"].group_plural:
+            self.is_due = True
+        elif event.kept_as == BY_KIND["Pod"].group_plural:
+            now = event.body if event.type != "DELETED" else None
+            self._count(event.previous, -1)
+            self._count(now, 1)
+            waits = now is not None and not now["spec"].get("nodeName") and "deletionTimestamp" not in now["metadata"]
+            if waits and event.type == "ADDED":
+                self._waiting.add(name_of(event.body))
+                self.is_due = True
+            elif not waits:
+                self._waiting.discard(name_of(event.body))
+                self.is_due = self.is_due or (now is None and bool(self._waiting))
+
+    def _count(self, pod: Body | None, sign: int) -> None:
+        if pod is None or not pod["spec"].get("nodeName"):
+            return
+        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            return
+        taken = self._taken.setdefault(pod["spec"]["nodeName"], Counter())
+        for name, amount in requests(pod["spec"]).items():
+            taken[name] += sign * amount
+
+    def run(self) -> None:
+        """Place every waiting pod that fits somewhere; mark the others Unschedulable."""
+        self.is_due = False
+        nodes = self._state.sorted("Node")
+        for name in sorted(self._waiting, key=self._age):
+            pod = self._state.get("Pod", *name)
+            assert pod is not None, f"waiting pod {name} is gone"
+            if pod["spec"].get("schedulingGates"):
+                continue
+            self._place(pod, nodes)
+
+    def _age(self, name: Name) -> tuple[int, Name]:
+        pod = self._state.get("Pod", *name)
+        return (int(pod["metadata"]["resourceVersion"]) if pod is not None and "status" not in pod else 0, name)
+
+    def _place(self, pod: Body, nodes: list[Body]) -> None:
+        wanted = requests(pod["spec"])
+        reasons: Counter[str] = Counter()
+        fitting: list[tuple[int, str]] = []
+        for node in nodes:
+            reason = unsuitable(pod["spec"], node) or self._lacks(wanted, node)
+            if reason:
+                reasons[reason] += 1
+            else:
+                fitting.append((self._load(wanted, node), node["metadata"]["name"]))
+        state, status = self._state, pod.get("status") or {}
+        if fitting:
+            made = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+            conditions = with_condition(status.get("conditions") or (), made, state.time)
+            spec = {**pod["spec"], "nodeName": min(fitting)[1]}
+            state.put({**pod, "spec": spec, "status": {**status, "conditions": conditions}})
+            return
+        parts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+        message = f"0/{len(nodes)} nodes are available: {parts}." if nodes else "no nodes available to schedule pods"
+        made = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+                "lastProbeTime": None}  # fmt: skip
+        conditions = with_condition(status.get("conditions") or (), made, state.time)
+        if conditions != status.get("conditions"):
+            state.put({**pod, "status": {**status, "conditions": conditions}})
+
+    def _lacks(self, wanted: Amounts, node: Body) -> str:
+        allocatable = _amounts((node.get("status") or {}).get("allocatable"))
+        taken = self._taken.get(node["metadata"]["name"], Counter())
+        for name, amount in wanted.items():
+            if amount > 0 and taken[name] + amount > allocatable.get(name, 0):
+                return "Too many pods" if name == "pods" else f"Insufficient {name}"
+        return ""
+
+    def _load(self, wanted: Amounts, node: Body) -> int:
+        """How full the node would be, in thousandths of its tightest of CPU, memory and pods."""
+        allocatable = _amounts((node.get("status") or {}).get("allocatable"))
+        taken = self._taken.get(node["metadata"]["name"], Counter())
+        names = [name for name in ("cpu", "memory", "pods") if allocatable.get(name)]
+        return max((1000 * (taken[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
+
+
+def unsuitable(spec: Body, node: Body) -> str:
+    """Why a node may not take such a pod, leaving its free room aside; empty when it may."""
+    if node["spec"].get("unschedulable") and not tolerates(spec, _UNSCHEDULABLE):
+        return "node(s) were unschedulable"
+    for taint in node["spec"].get("taints") or ():
+        if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerates(spec, taint):
+            return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+    if not _is_selected(spec, node):
+        return "node(s) didn't match Pod's node affinity/selector"
+    return ""
+
+
+_UNSCHEDULABLE: Body = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def tolerates(spec: Body, taint: Body) -> bool:
+    """Whether a toleration covers a taint."""
+    return bool(matching_tolerations(spec, taint))
+
+
+def matching_tolerations(spec: Body, taint: Body) -> list[Body]:
+    """The tolerations that cover a taint."""
+    return [t for t in spec.get("tolerations") or () if _covers(t, taint)]
+
+
+def _covers(toleration: Body, taint: Body) -> bool:
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    exists = toleration.get("operator") == "Exists"
+    if not toleration.get("key"):
+        return exists
+    if toleration["key"] != taint["key"]:
+        return False
+    return exists or toleration.get("value", "") == taint.get("value", "")
+
+
+def _is_selected(spec: Body, node: Body) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    fields = {"metadata.name": node["metadata"]["name"]}
+    return any(
+        all(expression_matches(e, labels) for e in term.get("matchExpressions") or ())
+        and all(expression_matches(e, fields) for e in term.get("matchFields") or ())
+        for term in required["nodeSelectorTerms"]
+        if term.get("matchExpressions") or term.get("matchFields")
+    )

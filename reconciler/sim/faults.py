@@ -1,0 +1,125 @@
+"""What may go wrong between a client and a cluster: seeded chances, and faults ordered for particular requests."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.sim.http import Request
+
+
+class FaultKind(StrEnum):
+    """The faults by name."""
+
+    THROTTLED = "throttled"
+    """429 with Retry-After; nothing was done."""
+    INTERNAL = "internal"
+    """500; nothing was done."""
+    UNAVAILABLE = "unavailable"
+    """503; nothing was done."""
+    RESET = "reset"
+    """The connection breaks before the request is handled."""
+    LOST_RESPONSE = "lost-response"
+    """The request is handled, then the connection breaks."""
+    TRUNCATED = "truncated"
+    """The answer breaks off in the middle of its body."""
+    PARTIAL_LIST = "partial-list"
+    """A list without its second half and with nothing to tell so."""
+    EMPTY_LIST = "empty-list"
+    """A list without any item."""
+    EXPIRED = "expired"
+    """410: the list or watch starts too far back."""
+    HTML = "html"
+    """200 with a page of some proxy."""
+    HANGING = "hanging"
+    """The connection stays open and no answer comes."""
+    FORBIDDEN = "forbidden"
+    """403 of a revoked permission."""
+    UNAUTHORIZED = "unauthorized"
+    """401 of an expired token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault as it strikes."""
+
+    kind: FaultKind
+    retry_after_s: int | None = 1
+    """Retry-After of a THROTTLED or UNAVAILABLE answer; None: without the header."""
+
+
+@dataclass(slots=True)
+class _Order:
+    fault: Fault
+    matches: Callable[[Request], bool]
+    times: int
+
+
+def any_request(request: Request) -> bool:
+    """Every request."""
+    return True
+
+
+def is_write(request: Request) -> bool:
+    """POST, PUT, PATCH, DELETE."""
+    return request.method not in ("GET", "HEAD")
+
+
+_LIST_ONLY = frozenset({FaultKind.PARTIAL_LIST, FaultKind.EMPTY_LIST, FaultKind.EXPIRED})
+_WRITE_ONLY = frozenset({FaultKind.LOST_RESPONSE})
+
+
+class Faults:
+    """The faults of one cluster. The same seed and the same requests give the same faults."""
+
+    def __init__(self, *, seed: int = 0) -> None:
+        """No faults until some are asked for."""
+        self.latency_s: tuple[float, float] = (0.0, 0.0)
+        """Every answer waits at least and at most so long."""
+        self.rates: dict[FaultKind, float] = {}
+        """Chance of each fault per request that it can strike."""
+        self.struck: list[tuple[FaultKind, str, str]] = []
+        """(fault, method, path) of everything that went wrong."""
+        self._rng = random.Random(seed)  # noqa: S311  faults must repeat with the seed; nothing secret
+        self._orders: list[_Order] = []
+
+    def order(self, fault: Fault, *, when: Callable[[Request], bool] = any_request, times: int = 1) -> None:
+        """Let a fault strike the next requests that match."""
+        self._orders.append(_Order(fault, when, times))
+
+    def clear(self) -> None:
+        """No more faults."""
+        self.rates.clear()
+        self._orders.clear()
+        self.latency_s = (0.0, 0.0)
+
+    def delay_s(self) -> float:
+        """How long this answer waits."""
+        low, high = self.latency_s
+        return self._rng.uniform(low, high) if high else low
+
+    def draw(self, request: Request) -> Fault | None:
+        """The fault that strikes a request, if any."""
+        fault = self._ordered(request) or self._by_chance(request)
+        if fault is not None:
+            self.struck.append((fault.kind, request.method, request.path))
+        return fault
+
+    def _ordered(self, request: Request) -> Fault | None:
+        for order in self._orders:
+            if order.matches(request):
+                order.times -= 1
+                if order.times <= 0:
+                    self._orders.remove(order)
+                return order.fault
+        return None
+
+    def _by_chance(self, request: Request) -> Fault | None:
+        for kind in sorted(self.rates):
+            if (kind in _WRITE_ONLY and not is_write(request)) or (kind in _LIST_ONLY and is_write(request)):
+                continue
+            if self._rng.random() < self.rates[kind]:
+                return Fault(kind=kind)
+        return None
