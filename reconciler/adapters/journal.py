@@ -165,11 +165,11 @@ class Journal:
 
     def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
         """What was last applied in one cluster, by identity."""
-        return self.ledger((cluster,)).get(cluster, {})
+        return journal_applied.read(self._file, cluster).get(cluster, {})
 
-    def ledger(self, clusters: Iterable[str] | None = None) -> dict[str, dict[Identity, AppliedRow]]:
-        """What was last applied, by cluster (None: all) and identity, sorted. Equal manifests are one shared tree."""
-        return journal_applied.read(self._file, clusters)
+    def ledger(self) -> dict[str, dict[Identity, AppliedRow]]:
+        """What was last applied, by cluster and identity, sorted. Equal manifests are one shared tree."""
+        return journal_applied.read(self._file, None)
 
     # Decisions that outlive a round
 

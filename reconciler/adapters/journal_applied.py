@@ -43,25 +43,18 @@ def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> N
     )
 
 
-def read(file: JournalFile, clusters: Iterable[str] | None) -> dict[str, dict[Identity, AppliedRow]]:
-    """Rows by cluster and identity; a manifest that several rows share is decoded once."""
+def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, AppliedRow]]:
+    """Rows by cluster (None: every cluster) and identity; a manifest that several rows share is decoded once."""
+    where, values = ("", ()) if cluster is None else ("WHERE cluster = ?", (cluster,))
+    bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)  # noqa: S608 - constants
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
-    if clusters is None:
-        _add(file, ledger, "", ())
-    else:
-        for cluster in sorted(set(clusters)):
-            _add(file, ledger, "WHERE cluster = ?", (cluster,))
-    return ledger
-
-
-def _add(file: JournalFile, ledger: dict[str, dict[Identity, AppliedRow]], where: str, values: Row) -> None:
-    bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)
     for row in file.rows(APPLIED, f"{where} ORDER BY cluster, api_group, kind, namespace, name", values):
         digest = row[8]
         if digest is not None and digest not in bodies:
             raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
         value = applied_row(row, bodies.get(digest))
         ledger.setdefault(value.cluster, {})[value.identity] = value
+    return ledger
 
 
 def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str, JsonObject]:
@@ -84,8 +77,9 @@ def broken_manifests(file: JournalFile) -> Iterator[str]:
     for digest, packed in file.execute("SELECT digest, body FROM manifest ORDER BY digest"):
         if unpack_manifest(digest, packed) is None:
             yield f"the recorded manifest {digest} was changed"
-    missing = "SELECT DISTINCT recorded FROM applied WHERE recorded NOT IN (SELECT digest FROM manifest)"
-    for (digest,) in file.execute(missing):
+    for (digest,) in file.execute(
+        "SELECT recorded FROM applied WHERE recorded IS NOT NULL EXCEPT SELECT digest FROM manifest"
+    ):
         yield f"the recorded manifest {digest} is missing"
 
 

@@ -80,6 +80,7 @@ class JournalFile:
         self._tables = tables
         self._depth = 0
         self._is_durable = False
+        self._is_closed = False
         self._connection = self._connect()
         try:
             with self.reported():
@@ -244,7 +245,10 @@ class JournalFile:
             self._connection.executemany(sql, rows)
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file and close it."""
+        """Fold the write-ahead log into the file and close it; a second call does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         with self.reported():
             if not self.read_only:
                 self._connection.execute("PRAGMA busy_timeout = 100")  # a reader must not hold up the shutdown
