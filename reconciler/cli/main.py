@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
 def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is None:
         return
-    from reconciler.cli.config_file import defaults_from  # noqa: PLC0415 - YAML is only needed with --config
+    from reconciler.cli.config_file import defaults_from
 
     ctx.default_map = {name: defaults_from(Path(value)) for name in COMMANDS}
 

@@ -1,4 +1,4 @@
-"""Options that several commands share. Each is also an environment variable: `--kubeconfig` is RECONCILER_KUBECONFIG."""
+"""Options that several commands share. Each is also an environment variable: `--rev` is RECONCILER_REV."""
 
 from __future__ import annotations
 

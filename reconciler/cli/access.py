@@ -1,0 +1,17 @@
+"""From options to access: the kubeconfig and the journal that a command uses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.daemon.session import Access
+
+
+def access_to(kubeconfig: Path | None, journal: Path | None, clusters: tuple[str, ...] = ()) -> Access:
+    """Access to the members and the journal; the journal is the default one unless named."""
+    from reconciler.daemon.session import Access, default_journal
+
+    return Access(kubeconfig=kubeconfig, journal=journal or default_journal(dict(os.environ)), clusters=clusters)

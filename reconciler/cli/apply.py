@@ -1,0 +1,114 @@
+"""`reconciler apply`: make the clusters equal to the store, once, after showing how."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import access_to
+from reconciler.cli.printing import answer, has_errors, remark, style_for
+from reconciler.cli.reading import bulk_load, read_fleet
+
+if TYPE_CHECKING:
+    from reconciler.daemon.act import Result
+    from reconciler.engine import Round
+
+
+@click.command()
+@options.store_argument
+@options.rev
+@options.as_directory
+@options.kubeconfig
+@options.journal
+@options.cluster_filter
+@options.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
+@options.output("text", "json", default="text")
+def command(
+    *,
+    store: str,
+    rev: str | None,
+    as_directory: bool,
+    kubeconfig: Path | None,
+    journal: Path | None,
+    clusters: tuple[str, ...],
+    yes: bool,
+    output: str,
+) -> None:
+    """Make the clusters equal to STORE: shows the plan, asks, and makes exactly that plan.
+
+    In a Git work tree the commit at HEAD is applied; --dir applies the files as they lie.
+    """
+    from reconciler.daemon.session import apply_once
+    from reconciler.report.plan_json import plan_document
+    from reconciler.report.plan_text import plan_text
+
+    with bulk_load():
+        fleet = read_fleet(store, rev, as_files=as_directory)
+    if output == "text":
+        remark(f"applying {fleet.revision}")
+
+    def agree(planned: Round) -> bool:
+        if output == "text":
+            answer(plan_text(planned.plan, style_for()))
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            remark("error: nobody can be asked here; give --yes to apply the plan")
+            return False
+        return click.confirm("Apply these changes?", err=True)
+
+    def tell(result: Result) -> None:
+        if output == "text":
+            remark(_line(result))
+
+    applied = asyncio.run(apply_once(fleet, access_to(kubeconfig, journal, clusters), agree, tell))
+    plan = applied.round.plan
+    if output == "json":
+        from reconciler.report.json_parts import json_text
+
+        answer(json_text({**plan_document(plan), "results": [_result(result) for result in applied.results]}))
+    elif not plan.waves:
+        answer(plan_text(plan, style_for()))
+    failed = sum(bool(result.error) for result in applied.results)
+    if output == "text" and applied.results:
+        remark(f"{len(applied.results) - failed} changes made, {failed} failed")
+    sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else 0)
+
+
+def _line(result: Result) -> str:
+    from reconciler.report.safe import visible
+
+    change = result.change
+    if result.error:
+        return visible(f"failed   {change.action} {change.identity} @ {change.cluster}: {result.error}")
+    return visible(f"{_DONE[change.action]} {change.identity} @ {change.cluster}")
+
+
+def _result(result: Result) -> dict[str, object]:
+    change = result.change
+    return {
+        "action": str(change.action),
+        "cluster": change.cluster,
+        "resource": {
+            "apiVersion": change.gvk.api_version,
+            "kind": change.gvk.kind,
+            "namespace": change.identity.namespace,
+            "name": change.identity.name,
+        },
+        "error": result.error or None,
+    }
+
+
+_DONE = {
+    "create": "created ",
+    "update": "updated ",
+    "replace": "replaced",
+    "delete": "deleted ",
+    "release": "released",
+    "adopt": "adopted ",
+}

@@ -1,0 +1,45 @@
+"""Where output goes: answers to stdout, commentary to stderr, colour only on a terminal that wants it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+import click
+
+from reconciler.model.problem import Problem, Severity
+from reconciler.report.problems_text import problems_text
+from reconciler.report.style import PLAIN, Style
+
+
+def style_for(stream: object = None) -> Style:
+    """Colours on a terminal that is not dumb, unless NO_COLOR is set; CLICOLOR_FORCE decides first."""
+    if os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return Style(color=True)
+    stream = stream or sys.stdout
+    is_terminal = getattr(stream, "isatty", lambda: False)()
+    wanted = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return Style(color=True) if wanted else PLAIN
+
+
+def answer(text: str) -> None:
+    """To stdout, as it is."""
+    click.echo(text, nl=not text.endswith("\n"), color=True)
+
+
+def remark(text: str) -> None:
+    """To stderr."""
+    click.echo(text, err=True)
+
+
+def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
+    """All problems to stderr, worst first."""
+    shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
+    if shown:
+        click.echo(problems_text(shown, style_for(sys.stderr)), err=True, nl=False, color=True)
+
+
+def has_errors(problems: Iterable[Problem]) -> bool:
+    """Whether any problem is an error: then the exit code is 1."""
+    return any(problem.severity is Severity.ERROR for problem in problems)

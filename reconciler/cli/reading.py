@@ -1,0 +1,56 @@
+"""Read what a command works on: the store and, where given, an observations file."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
+
+
+@contextmanager
+def bulk_load() -> Iterator[None]:
+    """No cyclic collections while a store is loaded: they cost as much as the parse itself and free nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def read_fleet(store: str, rev: str | None, *, as_files: bool) -> Fleet:
+    """The parsed store. `as_files`: in a Git work tree without a revision, read the files as they lie.
+
+    Raises:
+        StoreError: the store cannot be read as a whole.
+    """
+    from reconciler.adapters.store_location import open_store
+    from reconciler.stages.parse import parse
+
+    with bulk_load():
+        return parse(open_store(store, rev, as_files=as_files))
+
+
+def read_observations(path: Path | None) -> Observations:
+    """The observations of a file; none without a path.
+
+    Raises:
+        ConfigurationError: the file is unusable; the message lists every fault with its line.
+    """
+    if path is None:
+        return Observations()
+    from reconciler.stages.observations import parse_observations
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    found, problems = parse_observations(data, str(path))
+    if found is None:
+        raise ConfigurationError("\n".join(str(problem) for problem in problems))
+    return found

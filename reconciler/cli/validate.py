@@ -1,0 +1,51 @@
+"""`reconciler validate`: everything that can be said about a store without a cluster."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.printing import answer, has_errors, style_for
+from reconciler.cli.reading import bulk_load, read_fleet
+from reconciler.model.problem import Severity
+
+
+@click.command()
+@options.store_argument
+@options.rev
+@options.as_directory
+@options.option("--strict", is_flag=True, help="Exit with 1 on warnings as well.")
+@options.output("text", "json", "github", default="text")
+def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, output: str) -> None:
+    """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
+    from reconciler.adapters.clock import SystemClock
+    from reconciler.engine import decide
+    from reconciler.model.observation import Observations
+    from reconciler.report.github import github_annotations
+    from reconciler.report.json_parts import json_text, problems_part
+    from reconciler.report.problems_text import problems_text
+    from reconciler.report.rendering import rendering
+    from reconciler.stages.lint import lint
+
+    del as_directory
+    with bulk_load():
+        fleet = read_fleet(store, rev, as_files=True)
+        decision = decide(fleet, Observations(), SystemClock().now())
+        rendered = rendering(decision)
+    found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims)}))
+    # Without observations free capacity is unknown; that is no fault of the store.
+    problems = tuple(problem for problem in found if problem.code != "capacity-unknown")
+    if output == "json":
+        answer(json_text({"version": 1, "revision": fleet.revision, "problems": problems_part(problems)}))
+    elif output == "github":
+        answer(github_annotations(problems))
+    else:
+        counts = (
+            f"{len(fleet.templates)} resources, {len(fleet.propagation)} propagation policies, "
+            f"{len(fleet.overrides)} override policies, {len(fleet.clusters)} clusters"
+        )
+        answer(problems_text(problems, style_for()) or f"no problems: {counts}\n")
+    is_bad = has_errors(problems) or (strict and any(p.severity is Severity.WARNING for p in problems))
+    sys.exit(1 if is_bad else 0)

@@ -1,0 +1,127 @@
+"""Carry out a plan: cluster by cluster side by side, wave after wave, each request journaled before it is sent.
+
+One bad object or cluster never holds up the others. Source: design, "Apply", "Journal", promises 4 and 7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_client import MemberCluster
+from reconciler.daemon.perform import Done, perform
+from reconciler.errors import MemberClusterError
+from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.plan import Action, Change, Plan
+from reconciler.stages.marks import read_owner
+
+_LEAVES = (Action.DELETE, Action.RELEASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How one change ended. `error` is empty when it was made."""
+
+    change: Change
+    error: str = ""
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """Who acts, on what, and who is told."""
+
+    members: Mapping[str, MemberCluster]
+    journal: Journal
+    fleet: str
+    revision: str
+    tell: Callable[[Result], None] = lambda result: None
+
+
+async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
+    """Results in the order of the plan; held changes have none.
+
+    Raises:
+        JournalError: nothing is sent that could not be journaled first.
+    """
+    per_cluster: dict[str, list[list[int]]] = {}
+    for wave in plan.waves:
+        of_wave: dict[str, list[int]] = {}
+        for index in wave:
+            of_wave.setdefault(plan.changes[index].cluster, []).append(index)
+        for cluster, indexes in of_wave.items():
+            per_cluster.setdefault(cluster, []).append(indexes)
+    results: dict[int, Result] = {}
+
+    async def run(cluster: str, waves: list[list[int]]) -> None:
+        for indexes in waves:
+            changes = [plan.changes[index] for index in indexes]
+            results.update(zip(indexes, await _wave(acting.members[cluster], changes, acting), strict=True))
+
+    async with asyncio.TaskGroup() as group:
+        for cluster, waves in sorted(per_cluster.items()):
+            group.create_task(run(cluster, waves))
+    return tuple(results[index] for index in sorted(results))
+
+
+async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
+    """All changes of one wave in one cluster. One group commit before the requests and one after them."""
+    intents = acting.journal.begin(_intent(change, acting.revision) for change in changes)
+
+    async def one(change: Change) -> tuple[Result, Done | None]:
+        try:
+            done = await perform(member, change, acting.fleet)
+        except MemberClusterError as error:
+            result = Result(change=change, error=error.message)
+            acting.tell(result)
+            return result, None
+        result = Result(change=change, uid=done.uid)
+        acting.tell(result)
+        return result, done
+
+    ended = await asyncio.gather(*(one(change) for change in changes))
+    done = [(result.change, made) for result, made in ended if made is not None]
+    acting.journal.finish(
+        [
+            IntentOutcome(intent, Outcome.FAILED if result.error else Outcome.DONE, result.error)
+            for intent, (result, _) in zip(intents, ended, strict=True)
+        ],
+        applied=[row for change, made in done if (row := applied_row(change, made, acting.revision)) is not None],
+        removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
+    )
+    return [result for result, _ in ended]
+
+
+def _intent(change: Change, revision: str) -> Intent:
+    return Intent(
+        cluster=change.cluster,
+        gvk=change.gvk,
+        identity=change.identity,
+        action=change.action,
+        uid=change.uid,
+        revision=revision,
+    )
+
+
+def applied_row(change: Change, done: Done, revision: str) -> AppliedRow | None:
+    """What the journal keeps of an object that was written; None when it left, or carries no mark of ours."""
+    owner = read_owner(change.manifest) if change.manifest is not None else None
+    if owner is None or change.action in _LEAVES:
+        return None
+    return AppliedRow(
+        cluster=change.cluster,
+        gvk=change.gvk,
+        identity=change.identity,
+        uid=done.uid,
+        manifest_digest=change.manifest_digest,
+        recorded=change.manifest,
+        policy=str(owner.policy) if owner.policy else "",
+        keep=owner.keep,
+        flavor=owner.flavor,
+        replicas=owner.replicas,
+        dependency=owner.dependency,
+        revision=revision,
+        source=change.source,
+    )

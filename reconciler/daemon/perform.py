@@ -1,0 +1,182 @@
+"""One change as requests. Every request carries a precondition, so that a stale plan changes nothing.
+
+Source: design, "Apply": create with resourceVersion "1", update with the uid and force, delete after the marks were
+read again, release as a guarded patch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reconciler.adapters.kube_client import MemberCluster
+from reconciler.errors import AlreadyExists, InvalidObject, ObjectNotFound, WriteConflict
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action, Change
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.adoption import adoption_operations, release_operations, takeover_operations
+from reconciler.stages.ownership import Standing, field_manager, ownership_of
+
+_ATTEMPTS_MAX = 3
+"""How often a guarded patch is tried again after somebody else wrote in between."""
+_GONE_WAIT_S = 60.0
+_READY_WAIT_S = 30.0
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What the API server acknowledged. `uid` of the object that was written or removed."""
+
+    uid: str
+
+
+async def perform(member: MemberCluster, change: Change, fleet: str) -> Done:
+    """Make one change.
+
+    Raises:
+        MemberClusterError: it was not made, or not known to be made; the next round looks again.
+    """
+    match change.action:
+        case Action.CREATE:
+            return await _create(member, change, fleet)
+        case Action.UPDATE:
+            return await _update(member, change, fleet)
+        case Action.ADOPT:
+            return await _adopt(member, change, fleet)
+        case Action.REPLACE:
+            await _delete(member, change, fleet)
+            await _until_gone(member, change)
+            return await _create(member, change, fleet)
+        case Action.DELETE:
+            return await _delete(member, change, fleet)
+        case Action.RELEASE:
+            return await _release(member, change, fleet)
+
+
+async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
+    namespace, name = change.identity.namespace, change.identity.name
+    assert change.manifest is not None, "a create has a manifest"
+    try:
+        live = await member.create(change.gvk, namespace, name, change.manifest, manager=field_manager(fleet))
+    except AlreadyExists as error:
+        # Our own earlier request may have arrived though its answer did not.
+        live = await member.get(change.gvk, namespace, name)
+        if ownership_of(live, fleet).standing is not Standing.OURS:
+            raise AlreadyExists(
+                member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
+            ) from error
+        live = await member.apply(
+            change.gvk, namespace, name, change.manifest, manager=field_manager(fleet), force=True, uid=live.uid
+        )
+    if change.identity.kind == "CustomResourceDefinition":
+        await _until_established(member, change)
+    return Done(uid=live.uid)
+
+
+async def _update(member: MemberCluster, change: Change, fleet: str) -> Done:
+    assert change.manifest is not None, "an update has a manifest"
+    if change.removed_paths:
+        # Server-side apply prunes only what is ours: fields that moved to an editor are taken back first.
+        await _patched(
+            member, change, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
+        )
+    return await _applied(member, change, fleet)
+
+
+async def _adopt(member: MemberCluster, change: Change, fleet: str) -> Done:
+    assert change.manifest is not None, "an adoption has a manifest"
+    await _patched(member, change, lambda live: adoption_operations(live, field_manager(fleet)))
+    return await _applied(member, change, fleet)
+
+
+async def _applied(member: MemberCluster, change: Change, fleet: str) -> Done:
+    assert change.manifest is not None, "what is applied has a manifest"
+    namespace, name = change.identity.namespace, change.identity.name
+    live = await member.apply(
+        change.gvk, namespace, name, change.manifest, manager=field_manager(fleet), force=True, uid=change.uid
+    )
+    return Done(uid=live.uid)
+
+
+async def _patched(
+    member: MemberCluster, change: Change, operations_for: Callable[[JsonObject], Sequence[JsonObject]]
+) -> None:
+    """Send the operations for the object as it is now; once more when somebody wrote in between."""
+    namespace, name = change.identity.namespace, change.identity.name
+    for attempt in range(_ATTEMPTS_MAX):
+        live = await member.get(change.gvk, namespace, name)
+        if live.uid != change.uid:
+            raise WriteConflict(member.name, f"{change.identity} is another object than the one planned for")
+        operations = operations_for(live.body)
+        if not operations:
+            return
+        try:
+            await member.json_patch(change.gvk, namespace, name, operations)
+            return
+        except WriteConflict:
+            if attempt == _ATTEMPTS_MAX - 1:
+                raise
+
+
+async def _delete(member: MemberCluster, change: Change, fleet: str) -> Done:
+    namespace, name = change.identity.namespace, change.identity.name
+    try:
+        live = await _still_ours(member, change, fleet)
+        await member.delete(change.gvk, namespace, name, uid=live.uid)
+    except ObjectNotFound:
+        return Done(uid=change.uid)
+    return Done(uid=live.uid)
+
+
+async def _release(member: MemberCluster, change: Change, fleet: str) -> Done:
+    def operations_for(live: JsonObject) -> Sequence[JsonObject]:
+        return release_operations(live, field_manager(fleet))
+
+    try:
+        await _still_ours(member, change, fleet)
+        await _patched(member, change, operations_for)
+    except ObjectNotFound:
+        pass  # Gone is as unmanaged as it gets.
+    return Done(uid=change.uid)
+
+
+async def _still_ours(member: MemberCluster, change: Change, fleet: str) -> LiveObject:
+    """The object as it is now, its marks read again.
+
+    Raises:
+        WriteConflict: it is another object than planned for, or no longer ours.
+        ObjectNotFound: it is gone.
+    """
+    live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
+    if live.uid != change.uid:
+        raise WriteConflict(member.name, f"{change.identity} is another object than the one planned for", status=409)
+    if ownership_of(live, fleet).standing is not Standing.OURS:
+        raise WriteConflict(member.name, f"{change.identity} is no longer ours; it is left alone", status=409)
+    return live
+
+
+async def _until_gone(member: MemberCluster, change: Change) -> None:
+    deadline = asyncio.get_running_loop().time() + _GONE_WAIT_S
+    while asyncio.get_running_loop().time() < deadline:
+        try:
+            live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
+        except ObjectNotFound:
+            return
+        if live.uid != change.uid:
+            return
+        await asyncio.sleep(_POLL_S)
+    raise WriteConflict(member.name, f"{change.identity} is still terminating; its replacement is created later")
+
+
+async def _until_established(member: MemberCluster, change: Change) -> None:
+    deadline = asyncio.get_running_loop().time() + _READY_WAIT_S
+    while asyncio.get_running_loop().time() < deadline:
+        live = await member.get(change.gvk, "", change.identity.name)
+        conditions = dig(live.body, "status", "conditions") or ()
+        if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
+            await member.discover(refresh=True)
+            return
+        await asyncio.sleep(_POLL_S)
+    raise InvalidObject(member.name, f"{change.identity} was not established within {_READY_WAIT_S:.0f} s")

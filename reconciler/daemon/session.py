@@ -1,0 +1,150 @@
+"""One-shot use of the shell: open members and journal, look once, plan, and perhaps act. What a command line needs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.hold import hold
+from reconciler.daemon.look import Known, Looked, look, remembered
+from reconciler.daemon.remember import remember
+from reconciler.engine import Round, plan_round
+from reconciler.errors import ConfigurationError, JournalError
+from reconciler.model.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How the members and the journal are reached. `clusters`: only these; empty: all of the store."""
+
+    kubeconfig: Path | None = None
+    journal: Path | None = None
+    clusters: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@asynccontextmanager
+async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
+    """The members of the fleet. Nothing is connected before the first request."""
+    chosen = [cluster for name, cluster in sorted(fleet.clusters.items()) if _is_chosen(name, access)]
+    configs = load_members(access.kubeconfig, chosen)
+    agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
+    async with Members.open(configs, agent=agent, clock=access.clock) as members:
+        yield members
+
+
+def _is_chosen(name: str, access: Access) -> bool:
+    return not access.clusters or name in access.clusters
+
+
+async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None) -> Round:
+    """The round that would be made now, without writing anything. The journal is read when there is one."""
+    known = _known(access.journal)
+    async with open_members(fleet, access) as members:
+        looked = await look(fleet, members, known, access.clock)
+    return plan_round(looked.world, at or looked.now, looked.decision if at is None else None)
+
+
+def _known(path: Path | None) -> Known:
+    if path is None or not path.exists():
+        return Known()
+    with Journal.open(path, read_only=True) as journal:
+        return remembered(journal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What `apply` did: the round and the results of its changes; `is_agreed` False: the person said no."""
+
+    round: Round
+    results: tuple[Result, ...] = ()
+    is_agreed: bool = True
+
+
+async def apply_once(
+    fleet: Fleet,
+    access: Access,
+    agree: Callable[[Round], bool],
+    tell: Callable[[Result], None] = lambda result: None,
+) -> Applied:
+    """Look, show the plan to `agree`, make exactly that plan, and record it.
+
+    Raises:
+        ConfigurationError: the store does not name the fleet, or the journal belongs to another one.
+        JournalLocked: a daemon or another apply holds the journal.
+        FleetHeld: another journal holds the fleet.
+    """
+    assert access.journal is not None, "applying needs a journal"
+    if not fleet.settings.name:
+        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+    with Journal.open(access.journal) as journal:
+        check_fleet(journal, fleet)
+        async with open_members(fleet, access) as members:
+            looked = await look(fleet, members, remembered(journal), access.clock)
+            planned = plan_round(looked.world, looked.now, looked.decision)
+            if planned.plan.waves and not agree(planned):
+                return Applied(round=planned, is_agreed=False)
+            _record_clusters(journal, looked)
+            results = await _act(planned, members, journal, fleet, tell)
+            remember(journal, planned, looked, results)
+    return Applied(round=planned, results=results)
+
+
+async def _act(
+    planned: Round, members: Members, journal: Journal, fleet: Fleet, tell: Callable[[Result], None]
+) -> tuple[Result, ...]:
+    clusters = sorted({planned.plan.changes[index].cluster for wave in planned.plan.waves for index in wave})
+    if not clusters:
+        return ()
+    name = fleet.settings.name
+    failed = await hold([members[cluster] for cluster in clusters], name, journal)
+    plan = replace(
+        planned.plan,
+        waves=tuple(
+            tuple(index for index in wave if planned.plan.changes[index].cluster not in failed)
+            for wave in planned.plan.waves
+        ),
+    )
+    acting = Acting(members=members, journal=journal, fleet=name, revision=fleet.revision, tell=tell)
+    return await act(plan, acting)
+
+
+def check_fleet(journal: Journal, fleet: Fleet) -> None:
+    """Bind a new journal to the fleet; refuse a journal of another one, unless the fleet was renamed openly."""
+    name = fleet.settings.name
+    if journal.fleet not in ("", name, *fleet.settings.previous_names):
+        raise ConfigurationError(
+            f"{journal.path}: it belongs to fleet {journal.fleet}, the store to {name}; use another --journal, "
+            f"or add {journal.fleet} to spec.previousNames of the Fleet document if it was renamed"
+        )
+    if journal.fleet != name:
+        journal.record_fleet(name)
+
+
+def _record_clusters(journal: Journal, looked: Looked) -> None:
+    known = journal.cluster_uids()
+    for name, uid in sorted(looked.uids.items()):
+        if name not in known:
+            journal.record_cluster(name, uid)
+
+
+def default_journal(environ: dict[str, str]) -> Path:
+    """`$STATE_DIRECTORY/journal.db`, else the user's state folder.
+
+    Raises:
+        JournalError: neither is known.
+    """
+    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
+    if state:
+        return Path(state) / "journal.db"
+    home = environ.get("XDG_STATE_HOME") or (f"{environ['HOME']}/.local/state" if environ.get("HOME") else "")
+    if not home:
+        raise JournalError("no state folder is known; name the journal with --journal")
+    return Path(home) / "fleet-reconciler" / "journal.db"

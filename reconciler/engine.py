@@ -1,0 +1,132 @@
+"""The whole computation: from a parsed store and what is known of the members to an ordered plan.
+
+`decide` is what the store says (claims, dependencies, placement); `plan_round` compares it with the members. Both are
+pure functions of frozen values: the same input gives the same output, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import Member
+from reconciler.model.observation import Observations
+from reconciler.model.plan import Change, Manifest, Plan
+from reconciler.model.problem import Problem
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.compare import Stance
+from reconciler.stages.decide import Decision, decide
+from reconciler.stages.guard import guard
+from reconciler.stages.inputs import render_inputs
+from reconciler.stages.order import waves
+from reconciler.stages.placement_changes import placement_changes
+from reconciler.stages.render import RenderCache, Rendering, render, render_all
+from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
+from reconciler.stages.settle import Scene, settle
+
+__all__ = ["Decision", "Round", "World", "copies_in", "decide", "plan_round", "render_decision"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything a round rests on.
+
+    `ledger`: what the journal recorded per cluster. `has_history`: one complete round has been recorded, before
+    which nothing is deleted. `fresh`: previous placements are not considered.
+    """
+
+    fleet: Fleet
+    members: Mapping[str, Member] = field(default_factory=dict)
+    observations: Observations = field(default_factory=Observations)
+    ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
+    record_key: bytes = b""
+    has_history: bool = True
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One pass: the decisions, the manifests that are in force, and the plan that leads there."""
+
+    decision: Decision
+    manifests: Mapping[str, Mapping[Identity, Manifest]]
+    plan: Plan
+
+
+def render_decision(decision: Decision) -> Rendering:
+    """Every manifest of the target placement, with the problems that prevented some."""
+    return render_all(render_inputs(decision))
+
+
+def plan_round(world: World, now: str, decision: Decision | None = None) -> Round:
+    """The plan that makes every member that was read equal to the store.
+
+    `now`: RFC 3339 UTC. `decision`: that of the same world and time, when it has been computed already. Called again
+    with members that reflect the applied plan and its health, it gives an empty plan.
+    """
+    if decision is None:
+        decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
+    settings = world.fleet.settings
+    settled = settle(_scene(world, decision))
+    changes = tuple(sorted(settled.changes, key=_canonical_order))
+    changes, held = guard(changes, settings.guards, settled.managed, now)
+    plan = Plan(
+        base="",
+        head=world.fleet.revision,
+        changes=changes,
+        waves=waves(changes, decision.needs),
+        placements=placement_changes(decision, world.observations.previous),
+        problems=tuple(sorted({*decision.problems, *settled.problems})),
+        is_complete=settled.is_complete and world.fleet.is_complete,
+        held_digest=held,
+    )
+    return Round(decision=decision, manifests=settled.manifests, plan=plan)
+
+
+def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
+    """Where each object was last applied: identity to clusters."""
+    copies: dict[Identity, set[str]] = {}
+    for cluster, rows in ledger.items():
+        for identity in rows:
+            copies.setdefault(identity, set()).add(cluster)
+    return copies
+
+
+def _scene(world: World, decision: Decision) -> Scene:
+    settings, inputs, cache = world.fleet.settings, render_inputs(decision), RenderCache()
+    schemas: dict[GVK, Schema | None] = {}
+
+    def render_one(
+        identity: Identity, cluster: str, replicas: int | None
+    ) -> tuple[Manifest | None, tuple[Problem, ...]]:
+        rendered = render(inputs, identity, cluster, replicas, cache)
+        return rendered.manifest, rendered.problems
+
+    def schema_of(gvk: GVK) -> Schema | None:
+        if gvk not in schemas:
+            definition = decision.definitions.get(gvk.group_kind)
+            template = world.fleet.templates.get(definition) if definition else None
+            schemas[gvk] = builtin_schema(gvk) or (schema_of_crd(template.body, gvk.version) if template else None)
+        return schemas[gvk]
+
+    return Scene(
+        decision=decision,
+        members=world.members,
+        ledger=world.ledger,
+        stance=Stance(
+            fleet=settings.name,
+            previous_names=settings.previous_names,
+            record_key=world.record_key,
+            self_heal=settings.self_heal,
+            ignore=settings.ignore,
+        ),
+        render=render_one,
+        schema_of=schema_of,
+        has_history=world.has_history,
+    )
+
+
+def _canonical_order(change: Change) -> tuple[Identity, str, bool, str]:
+    return (change.identity, change.cluster, change.held is not None, change.action)

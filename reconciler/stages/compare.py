@@ -1,0 +1,269 @@
+"""One manifest against one live object: the change that makes them equal, or why there is none.
+
+Source: design, "Diff", "Apply", rows conflictResolution, HPA and Jobs of the decisions table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from reconciler.model.fleet import IgnoreRule
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.observation import Absent, Health, Live, LiveObject, Present, Unknown
+from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.model.policy import ConflictResolution
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.tree import JsonObject, dig, with_value, without
+from reconciler.stages.diff import Difference, three_way
+from reconciler.stages.managed_fields import managers_of
+from reconciler.stages.ownership import TAKE_OVER, Ownership, Standing, field_manager, ownership_of
+from reconciler.stages.recorded import recorded_form
+from reconciler.stages.schema import Schema
+
+ALLOW_REPLACE = "fleet.reconciler/replace"
+"""Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
+
+_NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
+_REPLICAS = ("spec", "replicas")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stance:
+    """How a cluster's objects are compared: who we are and what we may do.
+
+    `record_key`: the journal's key, with which Secret values were hashed when they were recorded.
+    """
+
+    fleet: str
+    previous_names: tuple[str, ...] = ()
+    record_key: bytes = b""
+    self_heal: bool = True
+    ignore: tuple[IgnoreRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What came out. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`."""
+
+    change: Change | None = None
+    problem: Problem | None = None
+    in_sync: bool = False
+    live: LiveObject | None = None
+
+
+def compare(
+    manifest: Manifest,
+    live: Live,
+    row: AppliedRow | None,
+    schema: Schema | None,
+    stance: Stance,
+    conflict: ConflictResolution,
+) -> Comparison:
+    """The change that makes `live` equal `manifest`.
+
+    `row`: what the journal recorded of the last apply there. `schema` None: the kind is unknown and engine T does not
+    vouch for removals inside its lists.
+    """
+    match live:
+        case Unknown(why=why):
+            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
+        case Absent():
+            return _absent(manifest, row)
+        case Present(object=found):
+            return _present(manifest, found, row, schema, stance, conflict)
+
+
+def _absent(manifest: Manifest, row: AppliedRow | None) -> Comparison:
+    if row is not None and row.finished and row.manifest_digest == manifest.digest:
+        return Comparison(in_sync=True)
+    return Comparison(change=_change(manifest, Action.CREATE, Cause.DECLARED, body=manifest.body))
+
+
+def _present(
+    manifest: Manifest,
+    live: LiveObject,
+    row: AppliedRow | None,
+    schema: Schema | None,
+    stance: Stance,
+    conflict: ConflictResolution,
+) -> Comparison:
+    ownership = ownership_of(live, stance.fleet, stance.previous_names)
+    if ownership.standing is not Standing.OURS:
+        return _foreign(manifest, live, ownership, schema, stance, conflict)
+    if live.uid == (row.uid if row else live.uid) and row is not None and row.finished:
+        return _finished(manifest, live, row, schema, stance)
+    return _ours(manifest, live, row, schema, stance)
+
+
+def _ours(
+    manifest: Manifest, live: LiveObject, row: AppliedRow | None, schema: Schema | None, stance: Stance
+) -> Comparison:
+    body = yield_replicas(manifest, live, stance.fleet)
+    difference = _difference(manifest, body, live, row, schema, stance)
+    if not difference.fields and not difference.removed_paths:
+        return Comparison(in_sync=True, live=live)
+    if difference.replace:
+        return Comparison(change=_replacement(manifest, live, difference), live=live)
+    cause = overall_cause(difference.fields)
+    held = None
+    if cause is Cause.DRIFT and not stance.self_heal:
+        held = "drift is left as it is (spec.drift.selfHeal: false)"
+    change = _change(manifest, Action.UPDATE, cause, body=body, live=live, held=held)
+    return Comparison(
+        change=replace(
+            change,
+            fields=difference.fields,
+            removed_paths=difference.removed_paths,
+            engine="S" if difference.unsure else "T",
+        ),
+        live=live,
+    )
+
+
+def _finished(
+    manifest: Manifest, live: LiveObject, row: AppliedRow, schema: Schema | None, stance: Stance
+) -> Comparison:
+    # A finished Job or Pod is history: it is only touched when its template changes.
+    if row.manifest_digest == manifest.digest:
+        return Comparison(in_sync=True, live=live)
+    return _ours(manifest, live, row, schema, stance)
+
+
+def _foreign(
+    manifest: Manifest,
+    live: LiveObject,
+    ownership: Ownership,
+    schema: Schema | None,
+    stance: Stance,
+    conflict: ConflictResolution,
+) -> Comparison:
+    if manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None:
+        # What lives in a namespace needs it to exist, not to be ours.
+        message = "exists in the cluster and is not ours; it is used as it is"
+        return Comparison(problem=_problem(manifest, "namespace-not-ours", message, Severity.HINT), live=live)
+    if ownership.standing is not Standing.NOBODYS and not _may_take_over(manifest, ownership):
+        message = (
+            f"exists and belongs to {ownership.holder}; release it there first, or set the annotation "
+            f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
+        )
+        return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
+    if conflict is ConflictResolution.ABORT:
+        message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
+        return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
+    body = yield_replicas(manifest, live, stance.fleet)
+    difference = _difference(manifest, body, live, None, schema, stance)
+    change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=body, live=live)
+    return Comparison(change=replace(change, fields=difference.fields), live=live)
+
+
+def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:
+    return dig(manifest.body, "metadata", "annotations", TAKE_OVER) == ownership.holder
+
+
+def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
+    held = None
+    allowed = dig(manifest.body, "metadata", "annotations", ALLOW_REPLACE) == "allowed"
+    if manifest.identity.kind in _NEVER_REPLACED:
+        held = f"{difference.replace} cannot be changed and a {manifest.identity.kind} is never replaced"
+    elif not allowed:
+        held = (
+            f"{difference.replace} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
+            "on the template to delete and create it"
+        )
+    change = _change(manifest, Action.REPLACE, Cause.DECLARED, body=manifest.body, live=live, held=held)
+    return replace(change, fields=difference.fields, resource_version=live.resource_version)
+
+
+def _difference(
+    manifest: Manifest,
+    body: JsonObject,
+    live: LiveObject,
+    row: AppliedRow | None,
+    schema: Schema | None,
+    stance: Stance,
+) -> Difference:
+    return three_way(
+        body,
+        live.body,
+        manager=field_manager(stance.fleet),
+        previous=row.recorded if row else None,
+        recorded=recorded_form(body, stance.record_key) if row and row.recorded is not None else None,
+        schema=schema,
+        ignored=ignored_paths(manifest, stance.ignore),
+    )
+
+
+def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
+    """The field paths of `spec.ignore` that concern the object."""
+    identity = manifest.identity
+    return tuple(
+        path
+        for rule in rules
+        if rule.kind in ("", identity.kind)
+        and rule.group in (None, identity.group)
+        and rule.namespace in ("", identity.namespace)
+        and rule.name in ("", identity.name)
+        for path in rule.paths
+    )
+
+
+def yield_replicas(manifest: Manifest, live: LiveObject, fleet: str) -> JsonObject:
+    """The body to send when an autoscaler owns spec.replicas.
+
+    Omitted when another manager owns the field; the live value while we are its only owner, since leaving it out
+    then would reset it to 1. Source: design, row "spec.replicas under an HPA".
+    """
+    if not manifest.replicas_yielded:
+        return manifest.body
+    others = managers_of(live.body, _REPLICAS) - {field_manager(fleet)}
+    if others:
+        return without(manifest.body, _REPLICAS)
+    current = dig(live.body, *_REPLICAS)
+    return manifest.body if current is None else with_value(manifest.body, _REPLICAS, current)
+
+
+def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
+    """The cause of a change as a whole: the one that an author would look for first."""
+    causes = {field.cause for field in fields}
+    for cause in (Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.PLACEMENT, Cause.OWNERSHIP):
+        if cause in causes:
+            return cause
+    return Cause.DECLARED
+
+
+def _change(
+    manifest: Manifest,
+    action: Action,
+    cause: Cause,
+    *,
+    body: JsonObject,
+    live: LiveObject | None = None,
+    held: str | None = None,
+) -> Change:
+    return Change(
+        action=action,
+        cluster=manifest.cluster,
+        gvk=manifest.gvk,
+        identity=manifest.identity,
+        cause=cause,
+        source=manifest.source,
+        held=held,
+        manifest=body,
+        manifest_digest=manifest.digest,
+        uid=live.uid if live else "",
+    )
+
+
+def _problem(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
+    return Problem(
+        source=manifest.source,
+        code=code,
+        message=f"{manifest.identity} {message}",
+        severity=severity,
+        cluster=manifest.cluster,
+    )
+
+
+def is_healthy(comparison: Comparison, health: Health | None) -> bool:
+    """Whether a copy can take over what moves: equal to what is wanted, and healthy."""
+    return comparison.in_sync and health is Health.HEALTHY

@@ -1,0 +1,166 @@
+"""What the store says, given what is known of the members: claims, placements, dependencies, namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.binding import Binding
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.refs import Identity, PolicyRef
+from reconciler.model.tree import dig
+from reconciler.stages.claim import Claims, claim
+from reconciler.stages.graph import dependencies
+from reconciler.stages.namespaces import namespaces
+from reconciler.stages.place import PlacementItem, PlacementRequest, constraints_in_force, place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Where everything goes, and why.
+
+    `policies`: the policy that governs each bound template, its own or its owner's. `frozen`: templates that a broken
+    file might concern; nothing is written for them. `holds`: why nothing is written for a template though it is placed
+    (it waits for an override policy), `suspended`: the same per cluster. `ticked`: (identity, cluster) that a
+    constraint took from the placement. `needs`: what a template refers to. `definitions`: the
+    CustomResourceDefinition of each custom kind of the store.
+    """
+
+    fleet: Fleet
+    claims: Claims
+    bindings: Mapping[Identity, Binding]
+    policies: Mapping[Identity, PropagationPolicy]
+    frozen: frozenset[Identity] = frozenset()
+    holds: Mapping[Identity, str] = field(default_factory=dict)
+    ticked: frozenset[tuple[Identity, str]] = frozenset()
+    needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
+    definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def hold(self, identity: Identity, cluster: str) -> str | None:
+        """Why nothing may be written for a template in a cluster though it belongs there; None: it may."""
+        policy = self.policies.get(identity)
+        if policy is not None and (policy.suspension.dispatching or cluster in policy.suspension.clusters):
+            return f"dispatching is suspended by {policy.ref}"
+        return self.holds.get(identity)
+
+
+def decide(
+    fleet: Fleet,
+    observations: Observations,
+    now: str,
+    *,
+    copies: Mapping[Identity, Collection[str]] | None = None,
+    fresh: bool = False,
+) -> Decision:
+    """Claims, placements and what follows from them.
+
+    `now`: RFC 3339 UTC. `copies`: where copies of ours are known to live; what an owner left behind keeps its
+    dependencies there. `fresh`: previous placements are not considered.
+    """
+    claims = claim(fleet)
+    by_ref = {policy.ref: policy for policy in fleet.propagation}
+    policies = {identity: by_ref[found.policy] for identity, found in claims.claims.items()}
+    placed = place(
+        PlacementRequest(
+            items=tuple(_items(fleet, policies)),
+            clusters=fleet.clusters,
+            observations=observations,
+            settings=fleet.settings,
+            now=now,
+            fresh=fresh,
+        )
+    )
+    followed = dependencies(fleet, policies, placed.bindings, _left_behind(placed.bindings, copies or {}))
+    bound = {**followed.bindings, **namespaces(fleet, followed.bindings)}
+    problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems)
+    holds, waiting = _waits_for_overrides(fleet, policies)
+    return Decision(
+        fleet=fleet,
+        claims=claims,
+        bindings=bound,
+        policies={**policies, **followed.policies},
+        frozen=frozenset(claims.frozen),
+        holds=holds,
+        ticked=_ticked(observations, bound, now),
+        needs=followed.needs,
+        definitions=_definitions(fleet),
+        problems=tuple(sorted({*problems, *waiting})),
+    )
+
+
+def _items(fleet: Fleet, policies: Mapping[Identity, PropagationPolicy]) -> Iterator[PlacementItem]:
+    for identity in sorted(policies):
+        template = fleet.templates[identity]
+        yield PlacementItem(
+            identity=identity,
+            gvk=template.gvk,
+            policy=policies[identity],
+            demand=interpreter_for(*identity[:2]).demand(template.body),
+            annotations=template.annotations,
+        )
+
+
+def _left_behind(
+    bindings: Mapping[Identity, Binding], copies: Mapping[Identity, Collection[str]]
+) -> dict[Identity, frozenset[str]]:
+    """The clusters that hold a copy of a bound template which its placement has left."""
+    return {
+        identity: left
+        for identity, clusters in copies.items()
+        if identity in bindings and (left := frozenset(clusters) - set(bindings[identity].clusters))
+    }
+
+
+def _waits_for_overrides(
+    fleet: Fleet, policies: Mapping[Identity, PropagationPolicy]
+) -> tuple[dict[Identity, str], list[Problem]]:
+    """Templates whose policy names override policies that are not in the store. Karmada: dependentOverrides."""
+    there = {policy.ref for policy in fleet.overrides}
+    missing: dict[PolicyRef, str] = {}
+    problems: list[Problem] = []
+    for policy in fleet.propagation:
+        kind = "ClusterOverridePolicy" if policy.is_cluster_scoped else "OverridePolicy"
+        wanted = [PolicyRef(kind, policy.ref.namespace, name) for name in policy.dependent_overrides]
+        absent = ", ".join(str(ref) for ref in wanted if ref not in there)
+        if absent:
+            missing[policy.ref] = f"waits for {absent}"
+            message = f"what {policy.ref} selects waits for {absent}; add it, or take it out of dependentOverrides"
+            problems.append(
+                Problem(
+                    source=policy.source,
+                    path="spec.dependentOverrides",
+                    code="waits-for-override",
+                    message=message,
+                    severity=Severity.WARNING,
+                )
+            )
+    holds = {identity: missing[policy.ref] for identity, policy in policies.items() if policy.ref in missing}
+    return holds, problems
+
+
+def _ticked(
+    observations: Observations, bindings: Mapping[Identity, Binding], now: str
+) -> frozenset[tuple[Identity, str]]:
+    """What constraints that are in force took from placements."""
+    in_force = constraints_in_force(observations.constraints, now)
+    return frozenset(
+        (identity, constraint.cluster)
+        for identity, constraints in in_force.items()
+        for constraint in constraints
+        if identity in bindings and constraint.cluster not in bindings[identity].clusters
+    )
+
+
+def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:
+    found: dict[tuple[str, str], Identity] = {}
+    for identity, template in fleet.templates.items():
+        if identity.kind == "CustomResourceDefinition":
+            group, kind = dig(template.body, "spec", "group"), dig(template.body, "spec", "names", "kind")
+            if isinstance(group, str) and isinstance(kind, str):
+                found[group, kind] = identity
+    return found

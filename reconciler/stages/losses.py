@@ -1,0 +1,94 @@
+"""Which of our copies are no longer wanted in a cluster, and why.
+
+Source: design, table "What happens to a member's copy, by cause"; promises 1 to 3: nothing is concluded from a
+failed or partial reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.model.binding import Binding
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.member import Read
+from reconciler.model.observation import LiveObject
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import NOWHERE
+from reconciler.model.refs import Identity
+from reconciler.stages.deletion import Fate, Loss, fate_of, keep_in_force
+from reconciler.stages.marks import Owner
+from reconciler.stages.ownership import Standing, ownership_of
+from reconciler.stages.reach import frozen_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the round decided, as far as losses need it.
+
+    `policies`: the policy that governs each template, own or its owner's. `ticked`: (identity, cluster) that a
+    constraint took away.
+    """
+
+    fleet: Fleet
+    bindings: Mapping[Identity, Binding]
+    policies: Mapping[Identity, PropagationPolicy]
+    ticked: frozenset[tuple[Identity, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostCopy:
+    """One of our objects that is not wanted where it is."""
+
+    cluster: str
+    live: LiveObject
+    owner: Owner
+    loss: Loss
+    fate: Fate
+    why: str
+
+
+def lost_copies(member: Read, wanted: Wanted) -> tuple[LostCopy, ...]:
+    """Our objects in a cluster that nothing wants there, each with its fate; frozen ones included."""
+    settings = wanted.fleet.settings
+    found: list[LostCopy] = []
+    for identity in sorted(member.objects):
+        live = member.objects[identity]
+        ownership = ownership_of(live, settings.name, settings.previous_names)
+        if ownership.standing is not Standing.OURS or ownership.owner is None:
+            continue
+        binding = wanted.bindings.get(identity)
+        if binding is not None and member.name in binding.clusters:
+            continue
+        found.append(_lost(member.name, live, ownership.owner, binding, wanted))
+    return tuple(found)
+
+
+def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Wanted) -> LostCopy:
+    loss, why = _loss(cluster, live, owner, binding, wanted)
+    policy = wanted.policies.get(live.identity)
+    keep = keep_in_force(applied=owner.keep, declared=policy.keep if policy else None)
+    fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
+    return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why)
+
+
+def _loss(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Wanted) -> tuple[Loss, str]:
+    fleet, identity = wanted.fleet, live.identity
+    # A template whose own file is broken is not in the fleet; its copy still tells what a selector would see.
+    seen = Template(gvk=live.gvk, identity=identity, body=live.body, source=NOWHERE, digest="")
+    reach = frozen_by(fleet, fleet.templates.get(identity, seen))
+    if reach is not None:
+        return Loss.UNKNOWN, f"{reach.source} is broken and might say something about it"
+    if binding is not None:
+        if (identity, cluster) in wanted.ticked:
+            return Loss.MOVED_BY_TICK, "its replicas were moved away"
+        reason = binding.cluster_reasons.get(cluster)
+        return Loss.PLACEMENT_LEFT, reason.text if reason else "the cluster is not in its placement"
+    # What follows rests on absence from the store, which a partial reading cannot prove.
+    if not fleet.is_complete:
+        return Loss.UNKNOWN, "the store could not be read completely"
+    if identity not in fleet.templates:
+        return Loss.TEMPLATE_LEFT, "its template left the store"
+    if owner.dependency:
+        return Loss.DEPENDENCY_UNNEEDED, "nothing that refers to it lives there any more"
+    return Loss.POLICY_LEFT, f"{owner.policy} no longer claims it, nor does any other policy"

@@ -1,0 +1,39 @@
+"""Placements before and after, as a reviewer wants to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.binding import PreviousPlacement
+from reconciler.model.plan import PlacementChange
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.decide import Decision
+
+
+def placement_changes(
+    decision: Decision, previous: Mapping[Identity, PreviousPlacement]
+) -> tuple[PlacementChange, ...]:
+    """What moved between the previous placements and the decision, sorted; equal placements are left out."""
+    changes: list[PlacementChange] = []
+    for identity in sorted({*decision.bindings, *previous}):
+        binding, before = decision.bindings.get(identity), previous.get(identity)
+        was = before.targets if before else ()
+        is_now = binding.targets if binding else ()
+        if was == is_now:
+            continue
+        changes.append(
+            PlacementChange(
+                gvk=_gvk(decision, identity),
+                identity=identity,
+                before=was,
+                after=is_now,
+                reasons=binding.reasons if binding else (),
+            )
+        )
+    return tuple(changes)
+
+
+def _gvk(decision: Decision, identity: Identity) -> GVK:
+    template = decision.fleet.templates.get(identity)
+    # Of a template that left the store only the identity is remembered; its version no longer matters.
+    return template.gvk if template else GVK(identity.group, "v1", identity.kind)

@@ -1,0 +1,313 @@
+"""What each member needs so that it equals the decision: the changes, those that must wait, and what cannot be done.
+
+Every object is compared once; moves, losses and holds follow from the comparisons. Source: design §3 and the table of
+deletion causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.binding import Reason
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import Member, NotRead, Read
+from reconciler.model.observation import Absent, Health
+from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.model.policy import ConflictResolution
+from reconciler.model.problem import NOWHERE, Problem, Severity, Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.compare import Comparison, Stance, compare
+from reconciler.stages.decide import Decision
+from reconciler.stages.deletion import Fate, cause_of, is_edit
+from reconciler.stages.losses import LostCopy, Wanted, lost_copies
+from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
+from reconciler.stages.ownership import Standing, missing_witness, ownership_of
+from reconciler.stages.schema import Schema
+
+RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
+"""(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
+
+_RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
+_REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What settling rests on: the decision, the members, and what is known of a kind."""
+
+    decision: Decision
+    members: Mapping[str, Member]
+    ledger: Mapping[str, Mapping[Identity, AppliedRow]]
+    stance: Stance
+    render: RenderOne
+    schema_of: Callable[[GVK], Schema | None]
+    has_history: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Changes in no particular order, the manifests in force per cluster, and the problems met."""
+
+    changes: tuple[Change, ...]
+    manifests: Mapping[str, Mapping[Identity, Manifest]]
+    problems: tuple[Problem, ...]
+    is_complete: bool
+    managed: Mapping[str, int] = field(default_factory=dict)
+    """Our objects per cluster that was read."""
+
+
+def settle(scene: Scene) -> Settled:
+    """Compare every decision with every member that was read."""
+    changes: list[Change] = []
+    problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
+    manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
+    holds: dict[tuple[Identity, str], str] = {}
+    for identity in sorted(scene.decision.bindings):
+        part = _settle_identity(scene, identity)
+        changes += part.changes
+        problems += part.problems
+        holds.update({(identity, cluster): why for cluster, why in part.holds.items()})
+        for manifest in part.manifests:
+            manifests[manifest.cluster][identity] = manifest
+    wanted = _wanted(scene.decision)
+    for name in sorted(scene.members):
+        member = scene.members[name]
+        if isinstance(member, Read):
+            for lost in lost_copies(member, wanted):
+                change, problem = _lose(scene, member, lost, holds.get((lost.live.identity, name)))
+                changes += [change] if change else []
+                problems += [problem] if problem else []
+    return Settled(
+        changes=tuple(changes),
+        manifests=manifests,
+        problems=tuple(problems),
+        is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
+        managed={name: _count_ours(scene, member) for name, member in scene.members.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    changes: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+    holds: Mapping[str, str] = field(default_factory=dict)
+
+
+def _settle_identity(scene: Scene, identity: Identity) -> _Part:
+    decision = scene.decision
+    if identity in decision.frozen:
+        return _Part()
+    target = {place.cluster: place.replicas for place in decision.bindings[identity].targets}
+    old = _old(scene, identity)
+    compared: dict[str, Comparison] = {}
+    manifests: dict[str, Manifest] = {}
+    problems: list[Problem] = []
+    for cluster, replicas in target.items():
+        member = scene.members.get(cluster)
+        if not isinstance(member, Read):
+            continue
+        manifest, faults = scene.render(identity, cluster, replicas)
+        problems += faults
+        if manifest is not None:
+            manifests[cluster] = manifest
+            compared[cluster] = _compare(scene, member, manifest)
+    state = _state(scene, identity, target, old, compared)
+    changes: list[Change] = []
+    for cluster, comparison in compared.items():
+        if cluster in state.holds and isinstance(member := scene.members[cluster], Read):
+            now, later, manifest = _reduced_later(scene, member, identity, state, cluster, comparison)
+            changes += [change for change in (now, later) if change]
+            manifests[cluster] = manifest or manifests[cluster]
+        elif comparison.change is not None:
+            changes.append(_with_wait(comparison.change, state.waits.get(cluster), decision.hold(identity, cluster)))
+        problems += [comparison.problem] if comparison.problem else []
+    moved = {cluster for cluster in target if cluster not in old} if old else set()
+    return _Part(
+        changes=tuple(_as_placement(change) if change.cluster in moved else change for change in changes),
+        problems=tuple(problems),
+        manifests=tuple(manifests.values()),
+        holds=state.holds,
+    )
+
+
+def _old(scene: Scene, identity: Identity) -> dict[str, Replicas]:
+    """Where copies of ours live now, with the replicas assigned to them."""
+    stance = scene.stance
+    old: dict[str, Replicas] = {}
+    for name, member in scene.members.items():
+        if isinstance(member, NotRead):
+            row = scene.ledger.get(name, {}).get(identity)
+            if row is not None:
+                old[name] = row.replicas
+            continue
+        found = member.objects.get(identity)
+        if found is not None:
+            ownership = ownership_of(found, stance.fleet, stance.previous_names)
+            if ownership.standing is Standing.OURS and ownership.owner is not None:
+                old[name] = ownership.owner.replicas
+    return old
+
+
+def _state(
+    scene: Scene,
+    identity: Identity,
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    compared: Mapping[str, Comparison],
+) -> Effective:
+    if identity[:2] in _RUNS_ONCE:
+        runs = {cluster: _run(scene, identity, cluster) for cluster in old}
+        by_tick = any((identity, cluster) in scene.decision.ticked for cluster in old)
+        return pinned(target, old, runs, by_tick)
+
+    def is_ready(cluster: str) -> bool:
+        comparison = compared.get(cluster)
+        if comparison is None or not comparison.in_sync or comparison.live is None:
+            return False
+        return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
+
+    return effective(target, old, is_ready)
+
+
+def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
+    member = scene.members[cluster]
+    found = member.objects.get(identity) if isinstance(member, Read) else None
+    # Of a cluster that cannot be read, a run is assumed to be under way: it must not start twice.
+    return run_of(found.body) if found is not None else Run.STARTED
+
+
+def _compare(scene: Scene, member: Read, manifest: Manifest) -> Comparison:
+    identity = manifest.identity
+    live = member.live(identity)
+    if manifest.gvk not in member.served:
+        if not _defined_in_plan(scene, identity, member.name):
+            return Comparison(problem=_not_served(manifest, member))
+        live = Absent()
+    row = scene.ledger.get(member.name, {}).get(identity)
+    schema = scene.schema_of(manifest.gvk)
+    policy = scene.decision.policies.get(identity)
+    conflict = policy.conflict_resolution if policy else ConflictResolution.ABORT
+    comparison = compare(manifest, live, row, schema, scene.stance, conflict)
+    if manifest.gvk not in member.served and comparison.change is not None:
+        reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
+        return replace(comparison, change=replace(comparison.change, reason=reason))
+    return comparison
+
+
+def _defined_in_plan(scene: Scene, identity: Identity, cluster: str) -> bool:
+    definition = scene.decision.definitions.get(identity[:2])
+    binding = scene.decision.bindings.get(definition) if definition else None
+    return binding is not None and cluster in binding.clusters
+
+
+def _reduced_later(
+    scene: Scene, member: Read, identity: Identity, state: Effective, cluster: str, target: Comparison
+) -> tuple[Change | None, Change | None, Manifest | None]:
+    """Now: everything but the smaller replica count. Later: that count, held."""
+    manifest, _ = scene.render(identity, cluster, state.targets[cluster])
+    if manifest is None:
+        return None, None, None
+    now = _compare(scene, member, manifest)
+    due = {change.path: change for change in target.change.fields} if target.change else {}
+    done = {change.path for change in now.change.fields} if now.change else set()
+    rest = tuple(change for path, change in due.items() if path not in done or path in _REPLICA_FIELDS)
+    later = None
+    if target.change is not None and rest:
+        later = replace(target.change, held=state.holds[cluster], fields=_placed(rest), cause=Cause.PLACEMENT)
+    return now.change, later, manifest
+
+
+def _placed(fields: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
+    return tuple(replace(change, cause=Cause.PLACEMENT) for change in fields)
+
+
+def _as_placement(change: Change) -> Change:
+    is_arrival = change.action is Action.CREATE and change.cause is Cause.DECLARED
+    return replace(change, cause=Cause.PLACEMENT) if is_arrival else change
+
+
+def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
+    why = change.held or wait or hold
+    return replace(change, held=why) if why else change
+
+
+def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
+    if lost.fate is Fate.FROZEN:
+        return None, None
+    identity = lost.live.identity
+    release = lost.fate is Fate.RELEASE or (identity[:2] == ("", "Namespace") and lost.owner.policy is None)
+    change = Change(
+        action=Action.RELEASE if release else Action.DELETE,
+        cluster=member.name,
+        gvk=lost.live.gvk,
+        identity=identity,
+        cause=cause_of(lost.loss),
+        source=_source(scene, identity, member.name),
+        uid=lost.live.uid,
+        resource_version=lost.live.resource_version,
+        guarded=is_edit(lost.loss),
+        reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
+    )
+    if release:
+        return change, None
+    row = scene.ledger.get(member.name, {}).get(identity)
+    witness = missing_witness(lost.live, member, row.uid if row else None, scene.stance.fleet)
+    if not scene.has_history:
+        return replace(change, held="nothing is deleted before one complete round has been recorded"), None
+    if witness:
+        text = f"{identity} is no longer wanted but is not deleted: {witness}"
+        return None, Problem(
+            source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
+        )
+    return replace(change, held=hold), None
+
+
+def _source(scene: Scene, identity: Identity, cluster: str) -> Source:
+    template = scene.decision.fleet.templates.get(identity)
+    if template is not None:
+        return template.source
+    row = scene.ledger.get(cluster, {}).get(identity)
+    return row.source if row else NOWHERE
+
+
+def _wanted(decision: Decision) -> Wanted:
+    return Wanted(
+        fleet=decision.fleet,
+        bindings=decision.bindings,
+        policies=decision.policies,
+        ticked=decision.ticked,
+    )
+
+
+def _count_ours(scene: Scene, member: Member) -> int:
+    if isinstance(member, NotRead):
+        return len(scene.ledger.get(member.name, {}))
+    stance = scene.stance
+    return sum(
+        ownership_of(found, stance.fleet, stance.previous_names).standing is Standing.OURS
+        for found in member.objects.values()
+    )
+
+
+def _not_read(member: NotRead) -> Problem:
+    return Problem(
+        source=NOWHERE,
+        code="cluster-not-read",
+        message=f"{member.why}; nothing is changed there",
+        severity=Severity.WARNING,
+        cluster=member.name,
+    )
+
+
+def _not_served(manifest: Manifest, member: Read) -> Problem:
+    other = sorted(gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
+    hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
+    return Problem(
+        source=manifest.source,
+        code="kind-not-served",
+        message=f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}",
+        cluster=member.name,
+    )
