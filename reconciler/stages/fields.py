@@ -64,29 +64,29 @@ class _Found(NamedTuple):
 class Fields:
     """One mapping of a document through its shape. Getters take canonical names and return only well-typed values."""
 
-    __slots__ = ("_found", "report", "shape", "steps")
+    __slots__ = ("_found", "_mentioned", "report", "shape", "steps")
 
     def __init__(self, report: Report, shape: Shape, body: JsonObject, steps: tuple[Step, ...] = ()) -> None:
         self.report = report
         self.shape = shape
         self.steps = steps
         self._found: dict[str, _Found] = {}
-        mentioned: set[str] = set()
+        self._mentioned: set[str] = set()
         for key, value in body.items():
             field = shape.by_spelling.get(key)
             if field is None:
                 report.error("unknown-field", _unknown(report.root, shape, key), *steps, key)
             elif value is None and field.type is not FieldType.ANY:
                 continue  # null in a manifest is an absent field, as for kubectl
-            elif field.name in mentioned:
+            elif field.name in self._mentioned:
                 spelled = ", ".join((field.name, *field.spellings))
                 report.error("field-given-twice", f"these are one field: {spelled}; keep one of them", *steps, key)
             else:
-                mentioned.add(field.name)
+                self._mentioned.add(field.name)
                 if _fits(report, field, value, (*steps, key)):
                     self._found[field.name] = _Found(key, value)
         for field in shape.fields:
-            if field.required and field.name not in mentioned:
+            if field.required and field.name not in self._mentioned:
                 report.error("field-required", f"{field.name} is missing: {field.meaning}", *steps)
 
     def _get(self, name: str, *types: FieldType) -> Json:
@@ -98,6 +98,10 @@ class Fields:
     def has(self, name: str) -> bool:
         """Whether the field is there, not null and well-typed."""
         return name in self._found
+
+    def is_empty(self, name: str) -> bool:
+        """Whether a field is absent, null or empty; what has a wrong type is not empty."""
+        return name not in self._mentioned or (name in self._found and not self._found[name].value)
 
     def path(self, name: str, *rest: Step) -> tuple[Step, ...]:
         """Steps to a field (or below it) under the spelling that the document uses."""

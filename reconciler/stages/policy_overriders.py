@@ -44,7 +44,7 @@ def _is_whole(fields: Fields) -> bool:
 
 def _image(fields: Fields, strict_values: bool) -> ImageOverrider:
     operator = OverrideOperator(fields.text("operator"))
-    _check_value(fields, operator, is_given=bool(fields.text("value")), strict=strict_values)
+    _check_value(fields, operator, is_given=not fields.is_empty("value"), strict=strict_values)
     predicate = fields.text_of_either("predicate")
     steps = fields.path("predicate")
     nested = fields.child("predicate")

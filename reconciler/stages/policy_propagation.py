@@ -46,7 +46,7 @@ def parse_propagation_policy(document: Document) -> tuple[PropagationPolicy | No
 
 def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> PropagationPolicy:
     selectors = read_selectors(spec, ref, flavor)
-    if not selectors and not spec.has("resourceSelectors"):
+    if spec.is_empty("resourceSelectors"):
         _no_selectors(spec, flavor)
     placement = _placement(spec, flavor)
     return PropagationPolicy(
@@ -86,7 +86,7 @@ def _placement(spec: Fields, flavor: Flavor) -> Placement:
     fields = spec.child("placement")
     if fields is not None:
         return read_placement(fields)
-    if flavor.is_ack and not spec.has("placement"):
+    if flavor.is_ack and spec.is_empty("placement"):
         message = "placement is missing, so everything selected goes to every cluster; say which clusters are meant"
         spec.report.warning("placement-missing", message, *spec.steps)
     return Placement(source=spec.source())
