@@ -44,6 +44,8 @@ class Cause(StrEnum):
     """The policy left, or no longer selects the template."""
     DEPENDENCY = "dependency"
     """A dependency is no longer needed."""
+    SIDE_EFFECT = "side-effect"
+    """The API server, a webhook or a default changes it along with what we change; never a reason to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class Change:
     held: str | None = None
     fields: tuple[FieldChange, ...] = ()
     manifest: JsonObject | None = None
+    manifest_digest: str = ""
+    """Of the manifest as rendered, before fields were yielded to others."""
     uid: str = ""
     resource_version: str = ""
     removed_paths: tuple[str, ...] = ()

@@ -1,0 +1,265 @@
+"""Three-way difference of one object: desired, live, and what we own of it.
+
+Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
+Fields that we never mentioned are never looked at, which is what makes server defaults and other managers silent.
+
+Source: design, "Diff", engine T; server-side apply's pruning rules as measured on a kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.model.plan import MISSING, Cause, FieldChange, FieldOwner
+from reconciler.model.refs import GVK
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.canonical import equal
+from reconciler.stages.diff_walk import Owned, Walk
+from reconciler.stages.field_path import FieldPath, Keyed, Member, child_of, matches, parse_path, path_text, value_at
+from reconciler.stages.immutable import immutable_change
+from reconciler.stages.managed_fields import entries_of, fields_of, is_applied_by, owners_of, owns, subtree
+from reconciler.stages.marks import OWNER_ANNOTATION
+from reconciler.stages.schema import FREE, Node, Schema, object_meta
+
+DECLARED_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+"""What of metadata can be wished for; the rest is the API server's."""
+
+_NOT_DECLARED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What an apply would change, sorted by path.
+
+    `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
+    (or by nobody): server-side apply alone would leave them. Take them over (`adoption.takeover_operations`) before
+    the apply. `unsure` says why engine S has to decide; `replace` names an immutable field that changes.
+    """
+
+    fields: tuple[FieldChange, ...] = ()
+    removed_paths: tuple[str, ...] = ()
+    unsure: str | None = None
+    replace: str | None = None
+
+
+NO_DIFFERENCE: Final = Difference()
+
+
+def three_way(
+    desired: JsonObject,
+    live: JsonObject,
+    *,
+    manager: str,
+    previous: JsonObject | None = None,
+    schema: Schema | None,
+    recorded: JsonObject | None = None,
+    ignored: tuple[str, ...] = (),
+) -> Difference:
+    """What applying `desired` as `manager`, by force, would change in `live`.
+
+    `desired` is what would be sent (without nulls, see `canonical.without_nulls`). `previous` is the desired state of
+    the last apply; it tells drift from a new declaration and remembers fields whose ownership moved away. Where the
+    journal may not hold values (Secrets), `previous` has hashes and `recorded` is `desired` in that same form.
+    `ignored` are field paths left to others (ignore rules, autoscalers). A field that another manager owns as well and
+    that left the desired state is handed over: no change, and our ownership stays until our next apply; it does no harm
+    meanwhile, and a round with nothing to do writes nothing.
+    """
+    node = schema.root if schema is not None else FREE
+    recorded = desired if recorded is None else recorded
+    entries = entries_of(live)
+    owned = fields_of(live, manager)
+    others = tuple(entry["fieldsV1"] for entry in entries if not is_applied_by(entry, manager))
+    # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
+    walk = Walk(live=live, previous=previous, schema=schema, others=others)
+    walk.objects(_declared(desired), live, _without_metadata(owned), node, ())
+    metadata, found = desired.get("metadata"), live.get("metadata")
+    if isinstance(metadata, Mapping) and isinstance(found, Mapping):
+        wanted = {name: metadata[name] for name in DECLARED_METADATA if name in metadata}
+        # Metadata is the API server's own type whatever the kind is.
+        walk.keeps_empty = False
+        walk.objects(wanted, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
+    lost = _lost(previous, recorded, live, owned, manager, node) if previous is not None else ()
+    if not walk.changed and not walk.removed and not lost:
+        return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
+    return _assembled(_Found(desired, live, manager, previous, recorded, schema), walk, lost, ignored)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The inputs of one comparison, for naming causes."""
+
+    desired: JsonObject
+    live: JsonObject
+    manager: str
+    previous: JsonObject | None
+    recorded: JsonObject
+    schema: Schema | None
+
+    @property
+    def keeps_empty(self) -> bool:
+        return self.schema is None or self.schema.keeps_empty
+
+
+def _declared(desired: JsonObject) -> JsonObject:
+    return {name: value for name, value in desired.items() if name not in _NOT_DECLARED}
+
+
+def _without_metadata(owned: Owned) -> Owned:
+    return {name: inner for name, inner in owned.items() if name not in ("f:metadata", "f:status")}
+
+
+def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tuple[str, ...]) -> Difference:
+    patterns = tuple(pattern for pattern in map(parse_path, left) if pattern is not None)
+
+    def is_left(path: FieldPath) -> bool:
+        return any(matches(pattern, path) for pattern in patterns)
+
+    pairs = [
+        *((path, _changed(found, path, before, after)) for path, before, after in walk.changed if not is_left(path)),
+        *((path, _removed(found, path, before)) for path, before, _ in walk.removed if not is_left(path)),
+        *((path, _removed(found, path, value_at(found.live, path))) for path in lost if not is_left(path)),
+    ]
+    if not pairs:
+        return NO_DIFFERENCE
+    pairs.sort(key=lambda pair: pair[1].path)
+    gvk = GVK.parse(str(found.desired.get("apiVersion", "")), str(found.desired.get("kind", "")))
+    replace = immutable_change(gvk.group_kind, pairs, found.live)
+    return Difference(
+        fields=tuple(change for _, change in pairs),
+        removed_paths=tuple(sorted(path_text(path) for path in lost if not is_left(path))),
+        unsure=_doubt(walk, found.schema)
+        or _stale(found)
+        or (f"{replace} cannot be changed in place" if replace else None),
+        replace=replace,
+    )
+
+
+def _doubt(walk: Walk, schema: Schema | None) -> str | None:
+    if schema is None:
+        return "the schema of this kind is not known"
+    return walk.doubts[0] if walk.doubts else None
+
+
+def _stale(found: _Found) -> str | None:
+    """Our fields were recorded in another version of the kind, whose paths may differ."""
+    wanted = found.desired.get("apiVersion")
+    for entry in entries_of(found.live):
+        if is_applied_by(entry, found.manager) and entry.get("apiVersion") != wanted:
+            return f"our fields were recorded as {entry.get('apiVersion')}"
+    return None
+
+
+def _changed(found: _Found, path: FieldPath, before: Json, after: Json) -> FieldChange:
+    owner = _holder(found, path) if before is not MISSING else None
+    return FieldChange(path=path_text(path), before=before, after=after, cause=_cause(found, path), owner=owner)
+
+
+def _cause(found: _Found, path: FieldPath) -> Cause:
+    if path == _OWNER_PATH:
+        return Cause.OWNERSHIP
+    if found.previous is None:
+        return Cause.DECLARED
+    was = value_at(found.previous, path)
+    if was is MISSING or was != value_at(found.recorded, path):
+        return Cause.DECLARED
+    return Cause.DRIFT
+
+
+def _removed(found: _Found, path: FieldPath, before: Json) -> FieldChange:
+    cause = Cause.OWNERSHIP if path == _OWNER_PATH else Cause.REMOVED
+    return FieldChange(path=path_text(path), before=before, after=MISSING, cause=cause, owner=_holder(found, path))
+
+
+def _holder(found: _Found, path: FieldPath) -> FieldOwner | None:
+    """The other manager that wrote there last; for an item of a list also who wrote below it."""
+    for owner in owners_of(found.live, path):
+        if owner.manager != found.manager:
+            return owner
+    return None
+
+
+def _lost(
+    previous: JsonObject, recorded: JsonObject, live: JsonObject, owned: Owned, manager: str, node: Node
+) -> tuple[FieldPath, ...]:
+    """Places that we sent last time, do not want now, and that an Update of another manager took from us.
+
+    What another manager holds by Apply is its declared will, and is left. What nobody owns any more (its ownership
+    record was cleared) is ours while it still has the value that we sent; a default looks different.
+    """
+    if previous == recorded:
+        return ()
+    trees = [
+        (entry["fieldsV1"], entry.get("operation") == "Apply")
+        for entry in entries_of(live)
+        if not is_applied_by(entry, manager)
+    ]
+    lost = []
+    for path, was in _vanished(_wishes(previous), _wishes(recorded), node, ()):
+        now = value_at(live, path)
+        if now is MISSING or subtree(owned, path) is not None:
+            continue
+        holders = [applied for tree, applied in trees if subtree(tree, path) is not None]
+        is_unheld_and_same = not holders and equal(was, now, FREE, keeps_empty=True)
+        if is_unheld_and_same or (holders and not any(holders)):
+            lost.append(path)
+    return tuple(path for path in lost if not _falls_with_item(path, owned, trees))
+
+
+def _falls_with_item(path: FieldPath, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
+    """Whether an item around the path is ours alone, so that it goes as a whole, and the path with it."""
+    for end in range(len(path) - 1, 0, -1):
+        around = path[:end]
+        is_our_item = isinstance(around[-1], (Keyed, Member)) and owns(owned, around)
+        if is_our_item and not any(owns(tree, around) for tree, _ in trees):
+            return True
+    return False
+
+
+def _wishes(body: JsonObject) -> dict[str, Any]:
+    metadata = body.get("metadata")
+    declared = {k: v for k, v in metadata.items() if k in DECLARED_METADATA} if isinstance(metadata, Mapping) else {}
+    return {**_declared(body), "metadata": declared}
+
+
+def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:
+    """Leaves of `was` that are not in `now`, by path; atomic values are leaves."""
+    if now is MISSING and (not isinstance(was, (dict, list)) or not was or _is_leaf(was, node)):
+        if was is not None:
+            yield path, was
+        return
+    if isinstance(was, dict) and not node.is_atomic:
+        for name, value in was.items():
+            below = child_of(now, name) if now is not MISSING else MISSING
+            yield from _vanished(value, below, node.child(name) or FREE, (*path, name))
+    elif isinstance(was, list) and not _is_leaf(was, node):
+        for value in was:
+            step = _item_step(value, node)
+            if step is not None:
+                below = child_of(now, step) if now is not MISSING else MISSING
+                if below is MISSING and isinstance(step, Keyed):
+                    yield (*path, step), value
+                yield from _vanished(value, below, node.item or FREE, (*path, step))
+
+
+def _is_leaf(value: Json, node: Node) -> bool:
+    if node.is_atomic:
+        return True
+    return isinstance(value, list) and not node.keys and not node.is_set
+
+
+def _item_step(value: Json, node: Node) -> Keyed | Member | None:
+    if node.is_set:
+        return Member(value) if not isinstance(value, (dict, list)) else None
+    if not isinstance(value, dict):
+        return None
+    fields = node.item.fields if node.item is not None else {}
+    pairs = []
+    for name in sorted(node.keys):
+        key = value.get(name, fields[name].default if name in fields else MISSING)
+        if key is MISSING:
+            return None
+        pairs.append((name, key))
+    return Keyed(tuple(pairs))

@@ -1,0 +1,74 @@
+"""A plain HTTP client for one API server: the request shapes of the tests and nothing of the product."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import tempfile
+from base64 import b64decode
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+Body = dict[str, Any]
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+
+class Refused(Exception):
+    """The API server said no."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+
+
+class ApiServer:
+    """One connection with the client certificate of a kubeconfig (as JSON)."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = json.loads(kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
+        with tempfile.NamedTemporaryFile() as pem:
+            pem.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
+            pem.flush()
+            context.load_cert_chain(pem.name)
+        url = urlsplit(cluster["server"])
+        self._connection = HTTPSConnection(url.hostname or "", url.port, context=context, timeout=30)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def request(self, method: str, path: str, body: Any = None, media_type: str = "application/json") -> Body:
+        """The JSON answer; anything but success raises Refused."""
+        data = None if body is None else json.dumps(body)
+        self._connection.request(method, path, data, {"Content-Type": media_type, "Accept": "application/json"})
+        answer = self._connection.getresponse()
+        read: Body = json.loads(answer.read() or b"{}")
+        if answer.status >= 300:
+            raise Refused(answer.status, str(read.get("message")))
+        return read
+
+    def get(self, path: str) -> Body:
+        """Read one object."""
+        return self.request("GET", path)
+
+    def post(self, path: str, body: Body, manager: str = "kubectl-create") -> Body:
+        """Create in a collection."""
+        return self.request("POST", f"{path}?fieldManager={quote(manager, safe='')}", body)
+
+    def apply(self, path: str, body: Body, manager: str, *, dry_run: bool = False, force: bool = True) -> Body:
+        """Server-side apply."""
+        query = f"fieldManager={quote(manager, safe='')}&force={'true' if force else 'false'}"
+        return self.request("PATCH", f"{path}?{query}{'&dryRun=All' if dry_run else ''}", body, APPLY)
+
+    def patch(self, path: str, body: Any, manager: str, media_type: str = MERGE) -> Body:
+        """Any other patch; `path` may end in a subresource."""
+        return self.request("PATCH", f"{path}?fieldManager={quote(manager, safe='')}", body, media_type)
