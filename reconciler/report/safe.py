@@ -24,6 +24,8 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31m\u202eb\n")
     'a\\x1b[31m\\u202eb\\n'
     """
+    if "##" in text:
+        text = _LOGGING_COMMAND.sub(r"#\\x23", text)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else escape(char) for char in text)
@@ -41,10 +43,8 @@ def escape(char: str) -> str:
 
 
 def inert(line: str) -> str:
-    """The line without a command to the runner that reads our output."""
-    if ":" in line:
-        line = _COMMAND_AT_START.sub(r"\1\\x3a", line)
-    return _LOGGING_COMMAND.sub(r"#\\x23", line) if "##" in line else line
+    """The line without a command at its start that the runner which reads our output would obey."""
+    return _COMMAND_AT_START.sub(r"\1\\x3a", line) if "::" in line else line
 
 
 def joined(lines: Iterable[str]) -> str:

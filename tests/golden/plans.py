@@ -170,20 +170,20 @@ def hostile_plan() -> Plan:
             FieldChange(path="spec.b", before=f"{text}\nx\n", after=f"{text}\n{text}\ny\n"),
         )
         source = Source(f"apps/{text}.yaml", 1)
-        for action in Action:
-            changes.append(
-                Change(
-                    action=action,
-                    cluster=f"{text}{index}",
-                    gvk=GVK("", "v1", text),
-                    identity=Identity("", text, text, text),
-                    cause=Cause.DECLARED,
-                    source=source,
-                    held=text if index % 2 else None,
-                    fields=fields,
-                    reason=Reason(rule="rule", text=text, source=source, cluster=text),
-                )
+        changes.extend(
+            Change(
+                action=action,
+                cluster=f"{text}{index}",
+                gvk=GVK("", "v1", text),
+                identity=Identity("", text, text, text),
+                cause=Cause.DECLARED,
+                source=source,
+                held=text if index % 2 else None,
+                fields=fields,
+                reason=Reason(rule="rule", text=text, source=source, cluster=text),
             )
+            for action in Action
+        )
         problems.append(Problem(source=source, path=text, code=text, message=text, cluster=text))
     placements = tuple(
         PlacementChange(
