@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from reconciler.model.plan import MISSING, Cause, FieldChange, FieldOwner
 from reconciler.model.refs import GVK
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.canonical import equal
+from reconciler.stages.diff_trees import declared
 from reconciler.stages.diff_walk import Owned, Walk
 from reconciler.stages.field_path import FieldPath, Keyed, Member, child_of, matches, parse_path, path_text, value_at
 from reconciler.stages.immutable import immutable_change
@@ -23,11 +24,7 @@ from reconciler.stages.managed_fields import entries_of, fields_of, is_applied_b
 from reconciler.stages.marks import OWNER_ANNOTATION
 from reconciler.stages.schema import FREE, Node, Schema, object_meta
 
-DECLARED_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
-"""What of metadata can be wished for; the rest is the API server's."""
-
-_NOT_DECLARED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-_OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
+OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +71,13 @@ def three_way(
     others = tuple(entry["fieldsV1"] for entry in entries if not is_applied_by(entry, manager))
     # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
     walk = Walk(live=live, previous=previous, schema=schema, others=others)
-    walk.objects(_declared(desired), live, _without_metadata(owned), node, ())
-    metadata, found = desired.get("metadata"), live.get("metadata")
-    if isinstance(metadata, Mapping) and isinstance(found, Mapping):
-        wanted = {name: metadata[name] for name in DECLARED_METADATA if name in metadata}
+    wanted = declared(desired)
+    metadata, found = wanted.pop("metadata"), live.get("metadata")
+    walk.objects(wanted, live, _without_metadata(owned), node, ())
+    if isinstance(found, Mapping):
         # Metadata is the API server's own type whatever the kind is.
         walk.keeps_empty = False
-        walk.objects(wanted, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
+        walk.objects(metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
     lost = _lost(previous, recorded, live, owned, manager, node) if previous is not None else ()
     if not walk.changed and not walk.removed and not lost:
         return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
@@ -101,10 +98,6 @@ class _Found:
     @property
     def keeps_empty(self) -> bool:
         return self.schema is None or self.schema.keeps_empty
-
-
-def _declared(desired: JsonObject) -> JsonObject:
-    return {name: value for name, value in desired.items() if name not in _NOT_DECLARED}
 
 
 def _without_metadata(owned: Owned) -> Owned:
@@ -153,30 +146,42 @@ def _stale(found: _Found) -> str | None:
 
 
 def _changed(found: _Found, path: FieldPath, before: Json, after: Json) -> FieldChange:
-    owner = _holder(found, path) if before is not MISSING else None
-    return FieldChange(path=path_text(path), before=before, after=after, cause=_cause(found, path), owner=owner)
+    owner = holder_of(found.live, found.manager, path) if before is not MISSING else None
+    return FieldChange(
+        path=path_text(path),
+        before=before,
+        after=after,
+        cause=cause_of(path, found.previous, found.recorded),
+        owner=owner,
+    )
 
 
-def _cause(found: _Found, path: FieldPath) -> Cause:
-    if path == _OWNER_PATH:
+def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
+    """Why a field that is ours differs: drift when it was wanted just so before, else newly declared.
+
+    Without the previous desired state that cannot be told, and the difference counts as declared.
+    """
+    if path == OWNER_PATH:
         return Cause.OWNERSHIP
-    if found.previous is None:
-        return Cause.DECLARED
-    was = value_at(found.previous, path)
-    if was is MISSING or was != value_at(found.recorded, path):
-        return Cause.DECLARED
-    return Cause.DRIFT
+    was = value_at(previous, path)
+    return Cause.DECLARED if was is MISSING or was != value_at(recorded, path) else Cause.DRIFT
 
 
 def _removed(found: _Found, path: FieldPath, before: Json) -> FieldChange:
-    cause = Cause.OWNERSHIP if path == _OWNER_PATH else Cause.REMOVED
-    return FieldChange(path=path_text(path), before=before, after=MISSING, cause=cause, owner=_holder(found, path))
+    cause = Cause.OWNERSHIP if path == OWNER_PATH else Cause.REMOVED
+    return FieldChange(
+        path=path_text(path),
+        before=before,
+        after=MISSING,
+        cause=cause,
+        owner=holder_of(found.live, found.manager, path),
+    )
 
 
-def _holder(found: _Found, path: FieldPath) -> FieldOwner | None:
-    """The other manager that wrote there last; for an item of a list also who wrote below it."""
-    for owner in owners_of(found.live, path):
-        if owner.manager != found.manager:
+def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:
+    """The other manager that wrote at or below the path last; None when nobody else did."""
+    for owner in owners_of(live, path):
+        if owner.manager != manager:
             return owner
     return None
 
@@ -197,7 +202,7 @@ def _lost(
         if not is_applied_by(entry, manager)
     ]
     lost = []
-    for path, was in _vanished(_wishes(previous), _wishes(recorded), node, ()):
+    for path, was in _vanished(declared(previous), declared(recorded), node, ()):
         now = value_at(live, path)
         if now is MISSING or subtree(owned, path) is not None:
             continue
@@ -216,12 +221,6 @@ def _falls_with_item(path: FieldPath, owned: Owned, trees: list[tuple[Owned, boo
         if is_our_item and not any(owns(tree, around) for tree, _ in trees):
             return True
     return False
-
-
-def _wishes(body: JsonObject) -> dict[str, Any]:
-    metadata = body.get("metadata")
-    declared = {k: v for k, v in metadata.items() if k in DECLARED_METADATA} if isinstance(metadata, Mapping) else {}
-    return {**_declared(body), "metadata": declared}
 
 
 def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:

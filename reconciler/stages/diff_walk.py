@@ -157,9 +157,9 @@ class Walk:
 
     def _map_list(self, want: list[Json], found: list[Json], owned: Owned, node: Node, trail: Trail) -> None:
         assert node.item is not None, "a map list has items"
-        names, defaults = _key_names(node)
-        places = self._indexed(found, names, defaults)
-        wanted = self._indexed(want, names, defaults)
+        names, defaults = key_names(node)
+        places = indexed(found, names, defaults)
+        wanted = indexed(want, names, defaults)
         if places is None or wanted is None:
             self.doubts.append("items of a map list lack a key or have the same one twice")
             self._atomic(want, found, bool(owned), node, trail)
@@ -187,25 +187,6 @@ class Walk:
             if key not in wanted and key in places:
                 step = Keyed(tuple(zip(names, key, strict=True)))
                 self.gone(inner, node.item, (trail, step), is_struct_field=False)
-
-    @staticmethod
-    def _indexed(
-        items: list[Json], names: tuple[str, ...], defaults: tuple[Json, ...]
-    ) -> dict[tuple[Json, ...], int] | None:
-        """Positions by key; None when an item is no mapping, lacks a key, or repeats one."""
-        places: dict[tuple[Json, ...], int] = {}
-        for index, item in enumerate(items):
-            if item.__class__ is not dict:
-                return None
-            if len(names) == 1:
-                key: tuple[Json, ...] = (item.get(names[0], defaults[0]),)
-            else:
-                key = tuple([item.get(name, default) for name, default in zip(names, defaults, strict=True)])
-            for value in key:
-                if value is MISSING or value.__class__ is dict or value.__class__ is list:
-                    return None
-            places[key] = index
-        return places if len(places) == len(items) else None
 
     def _set(self, want: list[Json], found: list[Json], owned: Owned, node: Node, trail: Trail) -> None:
         if any(value.__class__ in (dict, list) for value in (*want, *found)):
@@ -265,7 +246,7 @@ def _deduced(owned: Owned | None) -> Node:
 
 
 @lru_cache(maxsize=4096)
-def _key_names(node: Node) -> tuple[tuple[str, ...], tuple[Json, ...]]:
+def key_names(node: Node) -> tuple[tuple[str, ...], tuple[Json, ...]]:
     """Key fields in name order, with the default of each (MISSING: none)."""
     names = tuple(sorted(node.keys))
     fields = node.item.fields if node.item is not None else {}
@@ -276,3 +257,22 @@ def _key_names(node: Node) -> tuple[tuple[str, ...], tuple[Json, ...]]:
 def _key_values(raw: str) -> tuple[Json, ...]:
     step = step_of(raw)
     return tuple(value for _, value in step.pairs) if isinstance(step, Keyed) else ()
+
+
+def indexed(
+    items: list[Json], names: tuple[str, ...], defaults: tuple[Json, ...]
+) -> dict[tuple[Json, ...], int] | None:
+    """Positions by key; None when an item is no mapping, lacks a key, or repeats one."""
+    places: dict[tuple[Json, ...], int] = {}
+    for index, item in enumerate(items):
+        if item.__class__ is not dict:
+            return None
+        if len(names) == 1:
+            key: tuple[Json, ...] = (item.get(names[0], defaults[0]),)
+        else:
+            key = tuple([item.get(name, default) for name, default in zip(names, defaults, strict=True)])
+        for value in key:
+            if value is MISSING or value.__class__ is dict or value.__class__ is list:
+                return None
+        places[key] = index
+    return places if len(places) == len(items) else None
