@@ -5,7 +5,7 @@ Every method raises exceptions from `errors.py` only, and none returns an empty 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -179,10 +179,11 @@ class MemberCluster:
 
     async def watch(
         self, gvk: GVK, *, label_selector: str = "", resource_version: str = "", metadata_only: bool = False
-    ) -> AsyncIterator[WatchEvent | Bookmark]:
+    ) -> AsyncGenerator[WatchEvent | Bookmark, None]:
         """Changes after `resource_version` until the API server ends the watch (some minutes).
 
-        Without a resourceVersion the existing objects come first as ADDED. ListExpired: list again.
+        Without a resourceVersion the existing objects come first as ADDED. ListExpired: list again. Use it inside
+        `contextlib.aclosing`, so that leaving it early ends the request.
         """
         served = await self._served(gvk)
         request = requests.watch(

@@ -67,8 +67,9 @@ class Request:
     def may_repeat(self) -> bool:
         """Whether sending it again after a lost answer changes nothing.
 
-        A create or a delete that was carried out would answer 409 or 404 the second time, which reads like
-        somebody else's doing, so their outcome is left open instead.
+        A create or a patch that was carried out would answer 409 or 422 the second time, which reads like somebody
+        else's doing, so its outcome is left open instead. (aiohttp repeats a DELETE by itself when a connection is
+        lost; the uid in it makes that harmless.)
         """
         return self.purpose in (Purpose.READ, Purpose.APPLY)
 
@@ -200,11 +201,12 @@ def delete(target: Target, *, uid: str, resource_version: str, propagation: str,
         "kind": "DeleteOptions",
         "preconditions": {key: value for key, value in preconditions.items() if value},
         "propagationPolicy": propagation,
+        # In the body: an API server that finds options there reads none from the query.
+        "dryRun": ["All"] if dry_run else [],
     }
     return Request(
         method="DELETE",
         path=target.path,
-        query={"dryRun": "All"} if dry_run else {},
         body=orjson.dumps(options),
         content_type=JSON,
         purpose=Purpose.DELETE,

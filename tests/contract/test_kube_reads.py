@@ -9,8 +9,7 @@ import pytest
 
 from reconciler.adapters import kube_requests
 from reconciler.adapters.kube_watch import Bookmark, WatchEvent
-from reconciler.errors import KindNotServed, ListExpired, ObjectNotFound
-from reconciler.model.refs import GVK
+from reconciler.errors import ClusterUnreachable, KindNotServed, ListExpired, ObjectNotFound
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (
     CONFIG_MAP,
@@ -175,9 +174,12 @@ async def test_a_watch_tells_every_change_after_the_list(member: Connect, namesp
 async def test_a_watch_of_metadata_holds_no_content(member: Connect, cluster: RealCluster, namespace: str) -> None:
     metadata = {"name": "x", "namespace": namespace, "labels": {"ns": namespace}}
     cluster.apply({**config_map("x", a="1"), "metadata": metadata})
-    async with member() as it, asyncio.timeout(30):
-        async with aclosing(it.watch(CONFIG_MAP, label_selector=f"ns={namespace}", metadata_only=True)) as events:
-            event = await anext(events)
+    async with (
+        member() as it,
+        asyncio.timeout(30),
+        aclosing(it.watch(CONFIG_MAP, label_selector=f"ns={namespace}", metadata_only=True)) as events,
+    ):
+        event = await anext(events)
     assert isinstance(event, WatchEvent)
     assert event.type == "ADDED"
     assert event.object.identity.name == "x"
@@ -187,7 +189,7 @@ async def test_a_watch_of_metadata_holds_no_content(member: Connect, cluster: Re
 async def test_a_watch_ends_with_a_bookmark_from_which_the_next_one_goes_on(
     member: Connect, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kube_requests, "WATCH_SECONDS", 3)
+    monkeypatch.setattr(kube_requests, "WATCH_SECONDS", 11)
     async with member() as it, asyncio.timeout(30):
         listing = await it.list_objects(CONFIG_MAP, namespace=namespace)
         events = [event async for event in it.watch(CONFIG_MAP, resource_version=listing.resource_version)]
@@ -196,10 +198,15 @@ async def test_a_watch_ends_with_a_bookmark_from_which_the_next_one_goes_on(
     assert int(bookmarks[-1].resource_version) >= int(listing.resource_version)
 
 
-async def test_a_watch_from_a_version_that_is_too_old_has_expired(member: Connect) -> None:
-    async with member() as it, asyncio.timeout(30):
+async def test_a_watch_from_before_the_api_servers_memory_has_expired(member: Connect, cluster: RealCluster) -> None:
+    async with member() as it, asyncio.timeout(60):
+        await it.version()
+        cluster.stop()
+        with pytest.raises(ClusterUnreachable):
+            await it.version()
+        cluster.start()
         with pytest.raises(ListExpired):
-            async for _ in it.watch(GVK("", "v1", "Namespace"), resource_version="1"):
+            async for _ in it.watch(NAMESPACE, resource_version="1"):
                 pass
 
 

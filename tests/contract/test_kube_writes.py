@@ -41,7 +41,7 @@ def widgets(cluster: RealCluster) -> None:
 def body_of(gvk: GVK, name: str) -> dict[str, Any]:
     made = {CONFIG_MAP: config_map(name, a="b"), DEPLOYMENT: deployment(name), WIDGET: widget(name)}
     if gvk == NAMESPACE:
-        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"made": "yes"}}}
     return made[gvk]
 
 

@@ -1,0 +1,32 @@
+"""A clock that tests own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from reconciler.adapters.clock import rfc3339
+
+
+class TestClock:
+    """Stands still until told; sleeping advances it at once and is remembered."""
+
+    __test__ = False
+
+    def __init__(self, epoch_s: float = 1_800_000_000) -> None:
+        self._start_s = epoch_s
+        self._passed_s = 0.0
+        self.slept: list[float] = []
+
+    def advance(self, seconds: float) -> None:
+        self._passed_s += seconds
+
+    def now(self) -> str:
+        return rfc3339(self._start_s + self._passed_s)
+
+    def monotonic_s(self) -> float:
+        return self._passed_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.advance(seconds)
+        await asyncio.sleep(0)
