@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
-from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.model.problem import Severity
+from reconciler.model.fleet import Fleet, Snapshot, StoreFile, Template
+from reconciler.model.problem import Severity, Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import digest_of
 from reconciler.stages.parse import parse
 
 Documents = str | Sequence[Mapping[str, Any]]
@@ -30,6 +33,25 @@ def fleet_of(files: Mapping[str, Documents]) -> Fleet:
     errors = [str(problem) for problem in fleet.problems if problem.severity is Severity.ERROR]
     assert not errors, "\n".join(errors)
     return fleet
+
+
+def with_templates(fleet: Fleet, bodies: Sequence[Mapping[str, Any]]) -> Fleet:
+    """The fleet with objects as they are given, however odd: what parsing would refuse can still be rendered."""
+    templates = [template_of(body, line) for line, body in enumerate(bodies, 1)]
+    return replace(fleet, templates={template.identity: template for template in templates})
+
+
+def template_of(body: Mapping[str, Any], line: int = 1) -> Template:
+    """A template of the file objects.yaml."""
+    gvk = GVK.parse(body["apiVersion"], body["kind"])
+    metadata = body["metadata"]
+    return Template(
+        gvk=gvk,
+        identity=Identity(gvk.group, gvk.kind, metadata.get("namespace", ""), metadata["name"]),
+        body=body,
+        source=Source("objects.yaml", line),
+        digest=digest_of(body),
+    )
 
 
 def member(name: str, **labels: str) -> dict[str, Any]:
