@@ -19,6 +19,19 @@ STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 
+_PLURALS = {"Ingress": "ingresses", "StorageClass": "storageclasses", "NetworkPolicy": "networkpolicies"}
+
+
+def path_of(body: Body) -> str:
+    """The REST path of an object."""
+    version = body["apiVersion"]
+    kind = body["kind"].lower()
+    plural = _PLURALS.get(body["kind"], f"{kind}s")
+    namespace = body["metadata"].get("namespace")
+    root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
+    return f"{root}{f'/namespaces/{namespace}' if namespace else ''}/{plural}/{body['metadata']['name']}"
+
+
 class Refused(Exception):
     """The API server said no."""
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from reconciler.model.plan import MISSING, Cause
+from reconciler.model.plan import MISSING, Cause, FieldChange
 from reconciler.model.refs import GVK
 from reconciler.stages.adoption import takeover_operations
 from reconciler.stages.canonical import without_nulls
 from reconciler.stages.diff import Difference, three_way
+from reconciler.stages.diff_server import dry_run_changes
 from reconciler.stages.field_path import FieldPath, parse_path, value_at
 from reconciler.stages.managed_fields import step_of
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
@@ -35,6 +36,7 @@ class Outcome:
     removals: int = 0
     takeovers: int = 0
     invisible: int = 0
+    side_effects: int = 0
     story: list[Any] = field(default_factory=list)
 
 
@@ -72,12 +74,14 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
     outcome.changes, outcome.takeovers = len(said.fields), len(said.removed_paths)
     outcome.unsure = said.unsure or ""
     taken = live
+    dry: Body = {}
     try:
         if said.removed_paths:
             operations = takeover_operations(live, MANAGER, said.removed_paths)
             taken = server.patch(path, list(operations), MANAGER, JSON_PATCH)
             if ordinary(taken) != ordinary(live):
                 outcome.faults.append("taking fields over changed something")
+        dry = server.apply(path, wanted, MANAGER, dry_run=True)
         result = server.apply(path, wanted, MANAGER)
     except Refused as refused:
         outcome.refused = str(refused)
@@ -86,6 +90,8 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
         return outcome
     outcome.story += ["said", said, "result", result]
     judge(outcome, said, taken, result)
+    answered = dry_run_changes(taken, dry, manager=MANAGER, schema=schema, desired=wanted, previous=sent)
+    judge_dry_run(outcome, said, answered, taken, dry)
     again = three_way(wanted, server.get(path), manager=MANAGER, previous=wanted, schema=schema)
     if again != Difference():
         outcome.faults.append(f"not silent after the apply: {again}")
@@ -131,6 +137,27 @@ def judge(outcome: Outcome, said: Difference, live: Body, result: Body) -> None:
                 outcome.invisible += 1
             else:
                 outcome.faults.append(f"said but not changed: {change}")
+
+
+def judge_dry_run(
+    outcome: Outcome, said: Difference, answered: tuple[FieldChange, ...], live: Body, result: Body
+) -> None:
+    """Compare what engine S reads from a dry run with T's word and with the values."""
+    told = [parse_path(change.path) or () for change in said.fields]
+    for change in answered:
+        path = parse_path(change.path) or ()
+        is_said = any(_related(path, known) for known in told)
+        if change.cause is Cause.SIDE_EFFECT:
+            outcome.side_effects += 1
+        elif not is_said:
+            outcome.faults.append(f"the dry run changes what T did not say: {change}")
+        if not isinstance(change.after, list) and not _same(value_at(result, path), change.after):
+            outcome.faults.append(f"the dry run's answer was misread: {change}")
+    shown = [parse_path(change.path) or () for change in answered if change.cause is not Cause.SIDE_EFFECT]
+    for change, path in zip(said.fields, told, strict=True):
+        is_visible = not _same(value_at(live, path), value_at(result, path))
+        if is_visible and not any(_related(path, known) for known in shown):
+            outcome.faults.append(f"T said what the dry run calls a side effect: {change}")
 
 
 def ordinary(body: Body) -> Body:
