@@ -262,3 +262,16 @@ def _check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None
         is_usable = False
     if not is_usable:
         raise ConfigurationError(f"cluster {name}: {what} must be a URL with scheme {' or '.join(schemes)}")
+
+
+def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The contexts that a kubeconfig file (or each file of a folder) has, sorted.
+
+    Raises ConfigurationError when a file that was named cannot be read at all.
+    """
+    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    if isinstance(location, Path) and location.is_dir():
+        files: Sequence[Path] = sorted(path for path in location.iterdir() if path.is_file())
+    else:
+        files = [location] if isinstance(location, Path) else location
+    return tuple(sorted(read_files(files, may_be_missing=kubeconfig is None).contexts))

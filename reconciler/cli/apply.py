@@ -48,7 +48,7 @@ def command(
     from reconciler.report.plan_text import plan_text
 
     with bulk_load():
-        fleet = read_fleet(store, rev, as_files=as_directory)
+        fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
     if output == "text":
         remark(f"applying {fleet.revision}")
 

@@ -60,19 +60,18 @@ def command(
     from reconciler.adapters.clock import SystemClock
     from reconciler.engine import compare_revisions
 
-    del as_directory
     now = at or SystemClock().now()
     if base is not None:
         with bulk_load():
             before = read_fleet(store, base, as_files=False)
-            after = read_fleet(store, head, as_files=head is None)
+            after = read_fleet(store, head)
         plan = compare_revisions(before, after, read_observations(observations), now)
         if live:
             _print(plan, output, max_size)
             plan = _live(after, access_to(kubeconfig, journal, clusters), at)
     else:
         with bulk_load():
-            fleet = read_fleet(store, head or rev, as_files=True)
+            fleet = read_fleet(store, head or rev, as_directory=as_directory)
         plan = _live(fleet, access_to(kubeconfig, journal, clusters), at)
     plan = only(plan, clusters)
     _print(plan, output, max_size)

@@ -23,17 +23,19 @@ def bulk_load() -> Iterator[None]:
         gc.enable()
 
 
-def read_fleet(store: str, rev: str | None, *, as_files: bool) -> Fleet:
-    """The parsed store. `as_files`: in a Git work tree without a revision, read the files as they lie.
+def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_directory: bool = False) -> Fleet:
+    """The parsed store.
+
+    `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
 
     Raises:
         StoreError: the store cannot be read as a whole.
     """
-    from reconciler.adapters.store_location import open_store
+    from reconciler.adapters.store_location import locate_store, open_store
     from reconciler.stages.parse import parse
 
     with bulk_load():
-        return parse(open_store(store, rev, as_files=as_files))
+        return parse(open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files))
 
 
 def read_observations(path: Path | None) -> Observations:

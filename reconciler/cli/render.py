@@ -41,9 +41,8 @@ def command(
     from reconciler.report.rendering import rendering
     from reconciler.report.yaml_dump import render_yaml
 
-    del as_directory  # Files are what render reads in any case; the flag says so explicitly.
     with bulk_load():
-        fleet = read_fleet(store, rev, as_files=True)
+        fleet = read_fleet(store, rev, as_directory=as_directory)
         seen = read_observations(observations)
         result = rendering(decide(fleet, seen, now or SystemClock().now(), fresh=fresh), frozenset(clusters))
     if output == "json":

@@ -29,9 +29,8 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.report.rendering import rendering
     from reconciler.stages.lint import lint
 
-    del as_directory
     with bulk_load():
-        fleet = read_fleet(store, rev, as_files=True)
+        fleet = read_fleet(store, rev, as_directory=as_directory)
         decision = decide(fleet, Observations(), SystemClock().now())
         rendered = rendering(decision)
     found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims)}))

@@ -62,11 +62,16 @@ def remembered(journal: Journal) -> Known:
         )
 
 
-async def look(fleet: Fleet, members: Members, known: Known, clock: Clock, *, fresh: bool = False) -> Looked:
-    """Read every member of the fleet as far as one round needs it; a cluster that fails is NotRead."""
+async def look(
+    fleet: Fleet, members: Members, known: Known, clock: Clock, *, fresh: bool = False, deep: bool = False
+) -> Looked:
+    """Read every member of the fleet as far as one round needs it; a cluster that fails is NotRead.
+
+    `deep`: read nodes, pods and workloads even where no policy asks for free capacity.
+    """
     reachable, uids = await _reach(fleet, members, known.cluster_uids)
     now = clock.now()
-    observations = replace(known.observations, clusters=await _observe(fleet, reachable, known, now))
+    observations = replace(known.observations, clusters=await _observe(fleet, reachable, known, now, deep=deep))
     decision = decide(fleet, observations, now, copies=copies_in(known.ledger), fresh=fresh)
     names = (fleet.settings.name, *fleet.settings.previous_names)
     found = await gather(reachable, _interest(decision, known), names)
@@ -103,9 +108,11 @@ async def _reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) ->
     return reachable, uids
 
 
-async def _observe(fleet: Fleet, reachable: Reachable, known: Known, now: str) -> dict[str, ClusterObservation]:
+async def _observe(
+    fleet: Fleet, reachable: Reachable, known: Known, now: str, *, deep: bool
+) -> dict[str, ClusterObservation]:
     """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity."""
-    deep = wants_capacity(fleet)
+    deep = deep or wants_capacity(fleet)
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
         if isinstance(member, str):

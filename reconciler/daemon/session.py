@@ -15,9 +15,10 @@ from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.hold import hold
 from reconciler.daemon.look import Known, Looked, look, remembered
 from reconciler.daemon.remember import remember
-from reconciler.engine import Round, plan_round
+from reconciler.engine import Decision, Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,20 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None) -> R
     async with open_members(fleet, access) as members:
         looked = await look(fleet, members, known, access.clock)
     return plan_round(looked.world, at or looked.now, looked.decision if at is None else None)
+
+
+async def decide_once(fleet: Fleet, access: Access) -> Decision:
+    """What is decided now, with the members' free capacity and the journal's previous placements."""
+    known = _known(access.journal)
+    async with open_members(fleet, access) as members:
+        return (await look(fleet, members, known, access.clock)).decision
+
+
+async def observe_once(fleet: Fleet, access: Access) -> Observations:
+    """What is known of every member now: capacity, workloads, and what the journal remembers."""
+    known = _known(access.journal)
+    async with open_members(fleet, access) as members:
+        return (await look(fleet, members, known, access.clock, deep=True)).world.observations
 
 
 def _known(path: Path | None) -> Known:

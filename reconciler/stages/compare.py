@@ -76,7 +76,9 @@ def compare(
 def _absent(manifest: Manifest, row: AppliedRow | None) -> Comparison:
     if row is not None and row.finished and row.manifest_digest == manifest.digest:
         return Comparison(in_sync=True)
-    return Comparison(change=_change(manifest, Action.CREATE, Cause.DECLARED, body=manifest.body))
+    # What was applied and is gone was deleted by somebody else.
+    cause = Cause.DECLARED if row is None else Cause.DRIFT
+    return Comparison(change=_change(manifest, Action.CREATE, cause, body=manifest.body))
 
 
 def _present(

@@ -1,0 +1,76 @@
+"""`reconciler clusters`: the members that the store names."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import access_to
+from reconciler.cli.printing import answer
+from reconciler.cli.reading import read_fleet
+from reconciler.model.fleet import Fleet
+
+
+@click.command()
+@options.store_argument
+@options.rev
+@options.as_directory
+@options.kubeconfig
+@options.option("--offline", is_flag=True, help="Do not contact the clusters.")
+@options.output("table", "json", default="table")
+def command(
+    *, store: str, rev: str | None, as_directory: bool, kubeconfig: Path | None, offline: bool, output: str
+) -> None:
+    """List the member clusters of STORE, and whether they answer."""
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.table import table
+
+    fleet = read_fleet(store, rev, as_directory=as_directory)
+    versions: dict[str, str] = {}
+    if not offline:
+        versions = asyncio.run(_versions(fleet, kubeconfig))
+    rows = [
+        {
+            "name": cluster.name,
+            "alias": cluster.alias,
+            "provider": cluster.provider,
+            "region": cluster.region,
+            "zones": list(cluster.zones),
+            "labels": dict(cluster.labels),
+            "taints": [f"{taint.key}={taint.value}:{taint.effect}" for taint in cluster.taints],
+            "status": versions.get(cluster.name, "not asked"),
+        }
+        for _, cluster in sorted(fleet.clusters.items())
+    ]
+    if output == "json":
+        answer(json_text({"version": 1, "clusters": rows}))
+        return
+    header = ["NAME", "ALIAS", "PROVIDER", "REGION", "LABELS", "STATUS"]
+    cells = [
+        [
+            row["name"],
+            row["alias"],
+            row["provider"],
+            row["region"],
+            ",".join(f"{key}={value}" for key, value in sorted(cluster.labels.items())),
+            row["status"],
+        ]
+        for row, (_, cluster) in zip(rows, sorted(fleet.clusters.items()), strict=True)
+    ]
+    answer(table(header, cells))
+
+
+async def _versions(fleet: Fleet, kubeconfig: Path | None) -> dict[str, str]:
+    from reconciler.daemon.session import open_members
+    from reconciler.errors import MemberClusterError, ReconcilerError
+
+    async with open_members(fleet, access_to(kubeconfig, None)) as members:
+        answers = await members.each(lambda member: member.version())
+    return {
+        name: found.message if isinstance(found, MemberClusterError) else str(found)
+        for name, found in answers.items()
+        if isinstance(found, str | ReconcilerError)
+    }

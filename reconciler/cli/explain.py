@@ -1,0 +1,63 @@
+"""`reconciler explain`: why a resource lives where it does. A lookup in the decision, not a second computation."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import access_to
+from reconciler.cli.printing import answer, remark, style_for
+from reconciler.cli.reading import bulk_load, read_fleet, read_observations
+
+
+@click.command()
+@click.argument("resource", metavar="KIND/NAME")
+@options.store_argument
+@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when the name alone is not enough.")
+@options.rev
+@options.as_directory
+@options.kubeconfig
+@options.journal
+@options.observations
+@options.option("--live", is_flag=True, help="Ask the clusters for free capacity and previous placements.")
+@options.output("text", "json", default="text")
+def command(
+    *,
+    resource: str,
+    store: str,
+    namespace: str | None,
+    rev: str | None,
+    as_directory: bool,
+    kubeconfig: Path | None,
+    journal: Path | None,
+    observations: Path | None,
+    live: bool,
+    output: str,
+) -> None:
+    """Say why KIND/NAME lives where it does: policy, clusters, arithmetic, overrides, each with file and line."""
+    from reconciler.adapters.clock import SystemClock
+    from reconciler.cli.resources import find_templates
+    from reconciler.daemon.session import decide_once
+    from reconciler.engine import decide, render_decision
+    from reconciler.report.explanation import explain, explanation_json, explanation_text
+
+    with bulk_load():
+        fleet = read_fleet(store, rev, as_directory=as_directory)
+    matches = find_templates(fleet, resource, namespace)
+    if len(matches) != 1:
+        what = "no resource of the store is" if not matches else "several resources of the store are"
+        remark(f"error: {what} called {resource}" + (f" in namespace {namespace}" if namespace else ""))
+        for identity in matches:
+            remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
+        sys.exit(1)
+    access = access_to(kubeconfig, journal)
+    if live:
+        decision = asyncio.run(decide_once(fleet, access))
+    else:
+        decision = decide(fleet, read_observations(observations), SystemClock().now())
+    found = explain(decision, render_decision(decision), matches[0])
+    answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))

@@ -1,0 +1,104 @@
+"""`reconciler get`, `kubectl amc get`: what the API servers print, over all clusters, with CLUSTER and ADOPTION.
+
+Source: "Dynamic distribution and descheduling", "Elastic scheduling with multi-cluster priorities" (columns).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import access_to
+from reconciler.cli.printing import answer, remark
+from reconciler.cli.reading import read_fleet
+
+if TYPE_CHECKING:
+    from reconciler.adapters.kube_client import MemberCluster
+    from reconciler.adapters.kube_table import Table
+    from reconciler.daemon.session import Access
+    from reconciler.errors import ReconcilerError
+    from reconciler.model.fleet import Fleet
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name", required=False)
+@options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
+@options.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
+@options.option("-l", "--selector", default="", help="Label selector.")
+@options.option("-M", "--members", is_flag=True, help="Ask the member clusters; that is what is done in any case.")
+@options.option("--store", default=".", show_default=True, help="The fleet store that names the clusters.")
+@options.cluster_filter
+@options.kubeconfig
+@options.output("table", "wide", "name", "json", "yaml", default="table")
+def command(
+    *,
+    kind: str,
+    name: str | None,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    members: bool,
+    store: str,
+    clusters: tuple[str, ...],
+    kubeconfig: Path | None,
+    output: str,
+) -> None:
+    """List objects of KIND (deploy, pods, Deployment, deployments.apps) over all clusters; any kind that they serve."""
+    del members  # kubectl amc asks the Fleet instance without it; here only the members have objects.
+    from reconciler.cli.tables import Query, found_json, printed
+
+    if "/" in kind and name is None:
+        kind, name = kind.split("/", 1)
+    fleet = read_fleet(store)
+    query = Query(kind=kind, name=name or "", namespace="" if all_namespaces else namespace, selector=selector)
+    tables, failed = asyncio.run(
+        _ask(fleet, access_to(kubeconfig, None, clusters), query, whole=output in ("json", "yaml"))
+    )
+    for cluster, error in failed.items():
+        remark(f"{cluster}: {getattr(error, 'message', None) or error}")
+    if output in ("json", "yaml"):
+        answer(found_json(tables, output))
+    else:
+        aliases = {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
+        text = printed(tables, aliases, query, form=output)
+        if text:
+            answer(text)
+        elif not failed:
+            remark("No resources found" + ("" if all_namespaces else f" in {namespace} namespace"))
+    sys.exit(1 if failed else 0)
+
+
+async def _ask(
+    fleet: Fleet, access: Access, query: Any, *, whole: bool
+) -> tuple[dict[str, Table | list[Any]], dict[str, ReconcilerError]]:
+    from reconciler.daemon.session import open_members
+    from reconciler.errors import KindNotServed, ObjectNotFound, ReconcilerError
+
+    async def one(member: MemberCluster) -> Table | list[Any]:
+        served = (await member.discover()).find(query.kind)
+        if served is None:
+            raise KindNotServed(member.name, f"no kind is called {query.kind}")
+        namespace = query.namespace if served.namespaced else ""
+        if not whole:
+            return await member.table(served, namespace=namespace, name=query.name, label_selector=query.selector)
+        if query.name:
+            return [await member.get(served.gvk, namespace, query.name)]
+        listing = await member.list_objects(served.gvk, namespace=namespace, label_selector=query.selector)
+        return list(listing.objects)
+
+    async with open_members(fleet, access) as members:
+        answers = await members.each(one)
+    failed: dict[str, ReconcilerError] = {
+        name: found for name, found in answers.items() if isinstance(found, ReconcilerError)
+    }
+    # An object that one cluster lacks is no failure while another has it.
+    found = {name: found for name, found in answers.items() if not isinstance(found, ReconcilerError)}
+    if found:
+        failed = {name: error for name, error in failed.items() if not isinstance(error, ObjectNotFound)}
+    return found, failed

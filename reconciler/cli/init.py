@@ -1,0 +1,65 @@
+"""`reconciler init`: begin a fleet store, or add what is missing to one. Nothing that exists is changed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.printing import answer, remark
+
+
+@click.command()
+@click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False))
+@options.option("--name", required=True, help="Name of the fleet; a label value. It marks everything that is applied.")
+@options.option("--context", "contexts", multiple=True, help="Kubeconfig context to add as a cluster (repeatable).")
+@options.option("--all-contexts", is_flag=True, help="Add every context of the kubeconfig.")
+@options.kubeconfig
+def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts: bool, kubeconfig: Path | None) -> None:
+    """Write fleet.yaml and a cluster document for each chosen kubeconfig context into FOLDER."""
+    import re
+
+    from reconciler.adapters.kubeconfig import context_names
+    from reconciler.report.yaml_dump import dump_yaml
+
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
+        remark(f"error: {name!r} is no name for a fleet; use lower-case letters, digits, '-' and '.', at most 63")
+        sys.exit(1)
+    known = context_names(kubeconfig) if contexts or all_contexts else ()
+    unknown = [context for context in contexts if context not in known]
+    if unknown:
+        remark(f"error: the kubeconfig has no context {', '.join(unknown)}; it has {', '.join(known) or 'none'}")
+        sys.exit(1)
+    files = {"fleet.yaml": _fleet(name)}
+    for context in known if all_contexts else contexts:
+        files[f"clusters/{_file_name(context)}.yaml"] = _cluster(context)
+    for path, document in files.items():
+        target = folder / path
+        if target.exists():
+            remark(f"kept {target}: it exists")
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(dump_yaml(document), encoding="utf-8")
+        answer(f"wrote {target}")
+    remark("next: add workloads and policies, then 'reconciler validate', 'reconciler doctor', 'reconciler diff'")
+
+
+def _fleet(name: str) -> dict[str, object]:
+    return {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": name}}
+
+
+def _cluster(context: str) -> dict[str, object]:
+    name = _file_name(context)
+    metadata: dict[str, object] = {"name": name}
+    if name != context:
+        metadata["annotations"] = {"fleet.reconciler/context": context}
+    return {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": metadata}
+
+
+def _file_name(context: str) -> str:
+    """A context as a cluster name: cloud tools write contexts as `user@cluster` or as resource names."""
+    import re
+
+    return re.sub(r"[^a-z0-9.-]+", "-", context.lower()).strip("-.")[:63]

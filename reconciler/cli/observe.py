@@ -1,0 +1,53 @@
+"""`reconciler observe`: write down what is known of the clusters, for `--observations` elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import access_to
+from reconciler.cli.printing import answer, remark
+from reconciler.cli.reading import read_fleet
+
+
+@click.command()
+@options.store_argument
+@options.rev
+@options.as_directory
+@options.kubeconfig
+@options.journal
+@options.cluster_filter
+@options.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File to write.")
+def command(
+    *,
+    store: str,
+    rev: str | None,
+    as_directory: bool,
+    kubeconfig: Path | None,
+    journal: Path | None,
+    clusters: tuple[str, ...],
+    output: Path | None,
+) -> None:
+    """Write nodes, free capacity, workloads and placements of every cluster of STORE as YAML."""
+    from reconciler.daemon.session import observe_once
+    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.stages.observations_dump import dump_observations
+
+    fleet = read_fleet(store, rev, as_directory=as_directory)
+    observations = asyncio.run(observe_once(fleet, access_to(kubeconfig, journal, clusters)))
+    text = dump_yaml(dump_observations(observations))
+    if output is None:
+        answer(text)
+    else:
+        # A reader must never see half a file.
+        partial = output.with_name(f".{output.name}.{os.getpid()}")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(output)
+        remark(f"wrote {output}: {len(observations.clusters)} clusters")
+    for name, seen in sorted(observations.clusters.items()):
+        if not seen.reachable:
+            remark(f"{name}: not reachable")

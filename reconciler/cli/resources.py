@@ -1,0 +1,50 @@
+"""Resources of the store by the names that people use: `deploy/web`, `Deployment/web`, `deployments.apps/web`."""
+
+from __future__ import annotations
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
+
+SHORT_NAMES = {
+    "cm": "ConfigMap",
+    "crd": "CustomResourceDefinition",
+    "cj": "CronJob",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "hpa": "HorizontalPodAutoscaler",
+    "ing": "Ingress",
+    "limits": "LimitRange",
+    "ns": "Namespace",
+    "pdb": "PodDisruptionBudget",
+    "po": "Pod",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "quota": "ResourceQuota",
+    "rs": "ReplicaSet",
+    "sa": "ServiceAccount",
+    "sc": "StorageClass",
+    "sts": "StatefulSet",
+    "svc": "Service",
+}
+"""Kubernetes' own short names; no API server is asked for them."""
+
+
+def find_templates(fleet: Fleet, resource: str, namespace: str | None) -> tuple[Identity, ...]:
+    """Templates that `KIND/NAME` or `KIND NAME` means, in all namespaces unless one is given, sorted."""
+    kind, _, name = resource.replace(" ", "/", 1).partition("/")
+    kind, _, group = kind.partition(".")
+    wanted = SHORT_NAMES.get(kind.lower(), kind).lower()
+    return tuple(
+        identity
+        for identity in sorted(fleet.templates)
+        if identity.name == name
+        and wanted in (identity.kind.lower(), f"{identity.kind.lower()}s", _plural(identity.kind.lower()))
+        and identity.group.startswith(group)
+        and namespace in (None, identity.namespace)
+    )
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith(("s", "x", "ch")):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -1,0 +1,93 @@
+"""Tables of several API servers as one: CLUSTER after NAME, ADOPTION at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconciler.model.tree import dig
+from reconciler.report.json_parts import json_text
+from reconciler.report.mask import Masker
+from reconciler.report.table import table as aligned
+from reconciler.report.yaml_dump import dump_yaml
+from reconciler.stages.marks import read_owner
+
+if TYPE_CHECKING:
+    from reconciler.adapters.kube_table import Column, Row, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked for. An empty namespace: all of them."""
+
+    kind: str
+    name: str = ""
+    namespace: str = ""
+    selector: str = ""
+
+
+def printed(tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, str], query: Query, form: str) -> str:
+    """The table as `kubectl amc get` prints it; empty when nothing was found.
+
+    CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
+    """
+    rows = [(cluster, row) for cluster, found in sorted(tables.items()) for row in getattr(found, "rows", ())]
+    if not rows:
+        return ""
+    if form == "name":
+        return "".join(f"{cluster} {query.kind}/{row.name}\n" for cluster, row in rows)
+    columns = _columns(next(found for found in tables.values() if getattr(found, "rows", ())), wide=form == "wide")
+    with_alias = any(aliases.get(cluster) for cluster, _ in rows)
+    with_namespace = not query.namespace and any(row.namespace for _, row in rows)
+    header = [
+        *(["NAMESPACE"] if with_namespace else []),
+        "NAME",
+        "CLUSTER",
+        *(["CLUSTER_ALIAS"] if with_alias else []),
+        *(columns[index].name.upper() for index in columns),
+        "ADOPTION",
+    ]
+    cells = [
+        [
+            *([row.namespace] if with_namespace else []),
+            row.name,
+            cluster,
+            *([aliases.get(cluster, "")] if with_alias else []),
+            *(_cell(row, index) for index in columns),
+            "Y" if read_owner({"metadata": row.metadata}) else "N",
+        ]
+        for cluster, row in rows
+    ]
+    return aligned(header, cells)
+
+
+def _columns(table: Any, *, wide: bool) -> dict[int, Column]:
+    """Columns to show by their place; the name comes from the metadata."""
+    return {
+        index: column
+        for index, column in enumerate(table.columns)
+        if column.name.lower() not in ("name", "namespace") and (wide or column.priority == 0)
+    }
+
+
+def _cell(row: Row, index: int) -> str:
+    value = row.cells[index] if index < len(row.cells) else ""
+    return "" if value is None else str(value)
+
+
+def found_json(found: Mapping[str, Any], form: str) -> str:
+    """All objects as one list, each with the cluster that it was read from; Secret values are masked."""
+    masker = Masker()
+    items = [
+        {"cluster": cluster, "object": masker.manifest(_without_managed_fields(live.body))}
+        for cluster, objects in sorted(found.items())
+        for live in objects
+    ]
+    document = {"version": 1, "items": items}
+    return json_text(document) if form == "json" else dump_yaml(document)
+
+
+def _without_managed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in (dig(body, "metadata") or {}).items() if key != "managedFields"}
+    return {**body, "metadata": metadata}

@@ -1,0 +1,172 @@
+"""Why a resource lives where it does: policy and losers, clusters, replica arithmetic, overrides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.engine import Decision
+from reconciler.model.binding import Binding, Claim, Reason
+from reconciler.model.problem import Problem, Source
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json
+from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part
+from reconciler.report.mask import Masker
+from reconciler.report.problems_text import problem_lines
+from reconciler.report.safe import visible
+from reconciler.report.style import PLAIN, Style
+from reconciler.report.table import aligned
+from reconciler.stages.override_apply import FieldOverride
+from reconciler.stages.render import Rendering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything that was decided about one resource. `traces`: per cluster, which override set which field."""
+
+    identity: Identity
+    source: Source
+    claim: Claim | None
+    policy_source: Source | None
+    binding: Binding | None
+    traces: tuple[tuple[str, tuple[FieldOverride, ...]], ...] = ()
+    frozen: str = ""
+    holds: tuple[tuple[str, str], ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Explanation:
+    """What the decision holds about a resource of the store."""
+    fleet = decision.fleet
+    template, binding = fleet.templates[identity], decision.bindings.get(identity)
+    policy = decision.policies.get(identity)
+    reach = decision.claims.frozen.get(identity)
+    clusters = binding.clusters if binding else ()
+    about = str(identity)
+    return Explanation(
+        identity=identity,
+        source=template.source,
+        claim=decision.claims.claims.get(identity),
+        policy_source=policy.source if policy else None,
+        binding=binding,
+        traces=tuple(
+            (cluster, rendered.traces[cluster, identity])
+            for cluster in clusters
+            if (cluster, identity) in rendered.traces
+        ),
+        frozen=f"{reach.source} is broken and might say something about it" if reach else "",
+        holds=tuple((cluster, why) for cluster in clusters if (why := decision.hold(identity, cluster))),
+        problems=tuple(
+            problem
+            for problem in sorted({*decision.problems, *rendered.problems})
+            if about in problem.message or problem.source == template.source
+        ),
+    )
+
+
+def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
+    """For people. Every line says what it rests on."""
+    lines = [style.bold(visible(f"{found.identity}")) + f"  {visible(str(found.source))}"]
+    lines += ["", style.bold("Policy"), *_policy_lines(found, style)]
+    if found.binding is not None:
+        lines += ["", style.bold("Clusters"), *_cluster_lines(found.binding, style)]
+        lines += ["", style.bold("Placement"), *_placement_lines(found.binding, style)]
+        lines += ["", style.bold("Overrides"), *_override_lines(found)]
+    lines += [f"  {style.yellow('held')}  {cluster}: {why}" for cluster, why in found.holds]
+    if found.problems:
+        lines += ["", style.bold("Problems"), *problem_lines(found.problems, style)]
+    return "\n".join(lines) + "\n"
+
+
+def _policy_lines(found: Explanation, style: Style) -> list[str]:
+    if found.frozen:
+        return [f"  {style.yellow('frozen')}: {found.frozen}"]
+    claim, binding = found.claim, found.binding
+    lines = []
+    if claim is not None:
+        reasons = "; ".join(reason.text for reason in claim.reasons)
+        lines.append(visible(f"  {claim.policy}  {found.policy_source}") + style.dim(visible(f"  {reasons}")))
+        lines += [style.dim(visible(f"  not {ref}: {why}")) for ref, why in claim.losers]
+    elif binding is not None and binding.owners:
+        owners = ", ".join(map(str, binding.owners))
+        lines.append(visible(f"  none of its own; it follows {owners} under {binding.policy}  {found.policy_source}"))
+    elif binding is not None:
+        lines.append("  none; it goes where something in it goes")
+    else:
+        lines.append("  no policy claims it, so it goes nowhere")
+    return lines
+
+
+def _cluster_lines(binding: Binding, style: Style) -> list[str]:
+    rows = []
+    chosen = set(binding.clusters)
+    for cluster, reason in sorted(binding.cluster_reasons.items()):
+        mark = "in" if cluster in chosen else "out"
+        rows.append([mark, visible(cluster), visible(str(reason))])
+    return (
+        ["  " + (style.green(line) if line.startswith("in ") else style.dim(line)) for line in aligned(rows)]
+        if rows
+        else []
+    )
+
+
+def _placement_lines(binding: Binding, style: Style) -> list[str]:
+    lines = [
+        f"  {target.cluster}" + ("" if target.replicas is None else f": {target.replicas} replicas")
+        for target in binding.targets
+    ]
+    if binding.unplaced:
+        lines.append("  " + style.red(f"{binding.unplaced} replicas find no place"))
+    return (lines or ["  nowhere"]) + [style.dim(visible(f"  because: {reason}")) for reason in binding.reasons]
+
+
+def _override_lines(found: Explanation) -> list[str]:
+    lines = [
+        visible(f"  {cluster}: {entry.path}  {entry.policy} rule {entry.rule} {entry.overrider}  ({entry.source})")
+        for cluster, trace in found.traces
+        for entry in trace
+    ]
+    return lines or ["  none"]
+
+
+def explanation_json(found: Explanation) -> str:
+    """For machines. Version 1."""
+    claim, binding = found.claim, found.binding
+    document: dict[str, Json] = {
+        "version": 1,
+        "resource": {"kind": found.identity.kind, "namespace": found.identity.namespace, "name": found.identity.name},
+        "source": str(found.source),
+        "policy": str(claim.policy) if claim else str(binding.policy) if binding and binding.policy else None,
+        "policySource": str(found.policy_source) if found.policy_source else None,
+        "losers": [{"policy": str(ref), "why": why} for ref, why in (claim.losers if claim else ())],
+        "owners": [str(owner) for owner in (binding.owners if binding else ())],
+        "frozen": found.frozen or None,
+        "clusters": _clusters_part(binding),
+        "placement": placement_part(binding.targets) if binding else [],
+        "unplaced": binding.unplaced if binding else 0,
+        "reasons": reasons_part(binding.reasons) if binding else [],
+        "overrides": [
+            {
+                "cluster": cluster,
+                "path": entry.path,
+                "policy": str(entry.policy),
+                "rule": entry.rule,
+                "overrider": entry.overrider,
+                "source": str(entry.source),
+            }
+            for cluster, trace in found.traces
+            for entry in trace
+        ],
+        "held": [{"cluster": cluster, "why": why} for cluster, why in found.holds],
+        "problems": problems_part(Masker().problem(problem) for problem in found.problems),
+    }
+    return json_text(document)
+
+
+def _clusters_part(binding: Binding | None) -> list[Json]:
+    if binding is None:
+        return []
+
+    def part(cluster: str, reason: Reason) -> Json:
+        return {"cluster": cluster, "in": cluster in binding.clusters, "rule": reason.rule, "reason": str(reason)}
+
+    return [part(cluster, reason) for cluster, reason in sorted(binding.cluster_reasons.items())]
