@@ -107,7 +107,8 @@ class _Reading:
         try:
             found = list(_bodies(text))
         except YamlRefused as error:
-            if text.lstrip().startswith(b"{") and self.read_json(before, text, silently=True):
+            bare = _without_separator(text)
+            if bare.lstrip().startswith(b"{") and self.read_json(before, bare, silently=True):
                 return
             self.refuse(error, before, text)
             return
@@ -129,7 +130,7 @@ class _Reading:
 
     def accept(self, line: int, body: Json, notes: tuple[Note, ...] | list[Note], before: int) -> None:
         """Take a document, or the items of a list."""
-        for note in notes:
+        for note in dict.fromkeys(notes):
             source = Source(self.path, before + note.line)
             self.problems.append(Problem(source=source, code=note.code, message=note.message, severity=note.severity))
         if body is not None:
@@ -241,6 +242,11 @@ def _sketch_metadata(text: bytes) -> dict[str, str]:
                 return {}
             found[key] = value
     return found
+
+
+def _without_separator(text: bytes) -> bytes:
+    """The text with blanks for its `---`, so that lines stay what they are."""
+    return b"   " + text[3:] if text.startswith(b"---") else text
 
 
 def _first_line(text: bytes) -> int:
