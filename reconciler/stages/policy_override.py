@@ -33,14 +33,11 @@ def parse_override_policy(document: Document) -> tuple[OverridePolicy | None, tu
 
 def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> OverridePolicy:
     rules = tuple(_rule(item, flavor) for item in spec.children("overrideRules"))
-    legacy = spec.has("targetCluster") or spec.has("overriders")
-    if legacy and spec.has("overrideRules"):
-        message = (
-            "overrideRules and the old targetCluster and overriders beside them exclude each other; keep the rules"
-        )
-        spec.report.error("rules-and-legacy", message, *spec.path("overrideRules"))
-    elif legacy:
-        rules = (_rule(spec, flavor),)
+    if spec.has("targetCluster") or spec.has("overriders"):
+        rules = (*rules, _rule(spec, flavor))
+        if spec.has("overrideRules"):
+            message = "overrideRules excludes the old targetCluster and overriders beside it; keep the rules"
+            spec.report.error("rules-and-legacy", message, *spec.path("overrideRules"))
     return OverridePolicy(
         ref=ref,
         flavor=flavor,

@@ -92,7 +92,7 @@ def _field(fields: Fields) -> FieldOverrider:
         message = "exactly one of json and yaml says how the text is to be read"
         fields.report.error("field-overrider-syntax", message, *fields.steps)
     syntax = given[0] if given else "json"
-    operations = tuple(_embedded(item) for item in fields.children(syntax) if _is_whole(item))
+    operations = tuple(_embedded(item) for key in given for item in fields.children(key) if _is_whole(item))
     return FieldOverrider(field_path=path, syntax=syntax, operations=operations, source=fields.source())
 
 

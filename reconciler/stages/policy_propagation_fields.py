@@ -118,7 +118,7 @@ REPLICA_SCHEDULING_SHAPE = shape(
                 "Fixed weights; a cluster counts with its largest.",
                 shape=shape(
                     TARGET_CLUSTER,
-                    Field("weight", FieldType.INTEGER, "1 or more.", required=True),
+                    Field("weight", FieldType.INTEGER, "The weight, 1 or more.", required=True),
                     CLUSTER_NAMES,
                 ),
             ),

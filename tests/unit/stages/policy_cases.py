@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.model.cluster import Cluster
 from reconciler.model.document import Document
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.override import OverridePolicy
@@ -60,7 +61,7 @@ USUAL = {
 """A propagation policy that is right; a case adds to it."""
 
 
-def spec_of(case: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def spec_of(case: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """The spec of a case: whole (`spec`), or the usual one with `add`, `placement`, or the overriders of one `rule`."""
     if "spec" in case:
         return dict(case["spec"])
@@ -68,7 +69,7 @@ def spec_of(case: Mapping[str, Any], kind: str) -> dict[str, Any]:
         rules = {"overrideRules": [{"targetCluster": {"clusterNames": ["m1"]}, "overriders": case["overriders"]}]}
         return {"resourceSelectors": USUAL["resourceSelectors"], **rules}
     placement = {"placement": case["placement"]} if "placement" in case else {}
-    return USUAL | placement | case.get("add", {})
+    return {**USUAL, **placement, **case.get("add", {})}
 
 
 def document_of(case: Mapping[str, Any], kind: str) -> Document:
@@ -89,7 +90,7 @@ def document_of(case: Mapping[str, Any], kind: str) -> Document:
 
 
 def check_problems(case: Mapping[str, Any], problems: tuple[Problem, ...]) -> None:
-    """Compare problems with the case: code, path, severity, and where they are given the line and a part of the text."""
+    """Compare problems with the case: code, path, severity, and where given the line and a part of the text."""
     expected = case.get("problems", [])
     found = "\n".join(map(str, problems))
     assert sorted((p.code, p.path) for p in problems) == sorted((e["code"], e["path"]) for e in expected), found
@@ -139,7 +140,9 @@ def fleet_of(text: str, *, frozen: tuple[Reach, ...] = ()) -> Fleet:
     """A fleet of the documents of a text: policies, members, everything else templates."""
     propagation: list[PropagationPolicy] = []
     overrides: list[OverridePolicy] = []
-    clusters, templates, problems = {}, {}, []
+    clusters: dict[str, Cluster] = {}
+    templates: dict[Identity, Template] = {}
+    problems: list[Problem] = []
     for document in documents_of(text):
         api_version, kind = document.body["apiVersion"], document.body["kind"]
         found: tuple[Problem, ...] = ()
