@@ -48,7 +48,8 @@ def place_by_capacity(
     there = sum(situation.had.values())
     shortfalls: tuple[Shortfall, ...] = ()
     first: _Attempt | None = None
-    for wanted in (situation.replicas, there) if 0 < there < situation.replicas else (situation.replicas,):
+    retries = 0 < there < situation.replicas and not situation.fresh
+    for wanted in (situation.replicas, there) if retries else (situation.replicas,):
         attempts = _try_groups(wanted, situation, groups, finder, clusters, room_of)
         if attempts[-1].failure is None:
             return _decision(attempts[-1], situation, shortfalls)
