@@ -181,18 +181,24 @@ def merge(live: Json, config: Json, shape: Shape, where: Path = ()) -> Json:
 
 
 def _merge_lists(live: list[Json], config: list[Json], shape: Shape, where: Path) -> list[Json]:
-    """Items in the order of `config`; what only `live` has keeps its place before the next shared item."""
+    """Shared items in the order of `config`; what only `live` has stays before what followed it."""
     mine, theirs = by_element(live, shape, where), by_element(config, shape, where)
-    waiting = list(mine)
+    order, at = list(mine), 0
+    shared = [element for element in theirs if element in mine]
     merged: list[Json] = []
     for element, item in theirs.items():
-        if element in waiting:
-            ahead = waiting[: waiting.index(element)]
-            merged += [mine[e] for e in ahead if e not in theirs]
-            waiting = [e for e in waiting if e not in ahead or e in theirs]
-            waiting.remove(element)
+        while at < len(order) and order[at] != element:
+            if order[at] not in theirs:
+                merged.append(mine[order[at]])
+            elif not shared or order[at] == shared[0]:
+                break
+            at += 1
+        if at < len(order) and order[at] == element:
+            at += 1
+        if shared and shared[0] == element:
+            shared.pop(0)
         merged.append(merge(mine.get(element), item, shape.item(), (*where, element)))
-    return merged + [mine[e] for e in waiting if e not in theirs]
+    return merged + [mine[element] for element in order[at:] if element not in theirs]
 
 
 def remove(value: Json, doomed: Paths, shape: Shape) -> Json:

@@ -27,10 +27,11 @@ _STRIPPED: Paths = frozenset(
     | {("f:metadata", f"f:{name}") for name in _STRIPPED_METADATA.split()}
 )
 # What a Go struct of a built-in kind always holds, so that a parent of this list is never "added" by an update.
+_POD_TEMPLATE: Body = {"metadata": {}, "spec": {"containers": []}}
 _SKELETON: Body = {
     "metadata": {},
-    "spec": {"template": {"metadata": {}, "spec": {}}, "strategy": {}, "updateStrategy": {}, "scaleTargetRef": {},
-             "jobTemplate": {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {}}}}, "names": {}},
+    "spec": {"template": _POD_TEMPLATE, "strategy": {}, "updateStrategy": {}, "scaleTargetRef": {}, "containers": [],
+             "jobTemplate": {"metadata": {}, "spec": {"template": _POD_TEMPLATE}}, "names": {}},
     "status": {"loadBalancer": {}, "nodeInfo": {}},
 }  # fmt: skip
 
@@ -147,7 +148,7 @@ def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool
     base = _without_entries(live)
     if not managed and live["metadata"].get("uid"):
         before = Manager("before-first-apply", "Update", who.api_version)
-        managed[before] = Entry(field_set(base, shape) - _STRIPPED, time)
+        managed = after_update(None, base, before, shape, time)
     previous = managed[who].paths if who in managed else NOTHING
     mine = field_set(config, shape) - _STRIPPED
     new = merge(base, config, shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -44,9 +45,9 @@ class ClusterServer:
     async def start(self) -> None:
         """Listen: on a free port at first, on the same one later."""
         assert self._runner is None, f"{self.cluster.name} is already served"
-        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
+        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, shutdown_timeout=0.1, reuse_address=True).start()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
         self.port = self._runner.addresses[0][1]
         if self.speed is not None:
             self._tasks.append(asyncio.create_task(self._follow_clock(self.speed)))
@@ -93,9 +94,13 @@ class ClusterServer:
         if fault is not None:
             return await self._struck(raw, request, fault)
         answer = self._answered(request)
-        if answer.watch is not None:
-            return await self._stream(raw, answer.watch)
-        return _plain(answer)
+        if answer.watch is None:
+            return _plain(answer)
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(raw)
+        with suppress(ConnectionError):  # the client need not say that it stops watching
+            await self._stream(response, answer.watch)
+        return response
 
     def _answered(self, request: Request) -> Answer:
         answer = self.cluster.request(request)
@@ -120,9 +125,7 @@ class ClusterServer:
                 return _plain(_shortened(self._answered(request), is_empty=fault.kind == FaultKind.EMPTY_LIST))
         return _refusal(fault)
 
-    async def _stream(self, raw: web.BaseRequest, watch: Watch) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(raw)
+    async def _stream(self, response: web.StreamResponse, watch: Watch) -> None:
         loop = asyncio.get_running_loop()
         ends = loop.time() + watch.timeout_s
         while True:
@@ -130,7 +133,7 @@ class ClusterServer:
             for event in watch.poll():
                 await response.write(orjson.dumps(event) + b"\n")
             if watch.ended or loop.time() >= ends:
-                return response
+                return
             try:
                 await asyncio.wait_for(changed.wait(), min(_BOOKMARK_S, ends - loop.time()))
             except TimeoutError:

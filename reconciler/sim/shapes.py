@@ -80,6 +80,8 @@ class Shape:
             return ("name",) if self.kind == "ServiceAccount" else ()
         if self.name == "addresses":
             return ("type",) if self.kind == "Node" else ()
+        if self.name == "conditions" and self.kind == "Job":
+            return ()
         return KEYED_LISTS.get(self.name, ())
 
     @property

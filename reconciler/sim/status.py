@@ -99,7 +99,7 @@ def modified(plural: str, group: str, name: str) -> Refused:
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Refused:
     """422 with all causes."""
-    texts = [f"{error.field}: {error.message}" for error in errors]
+    texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, group, name)
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]

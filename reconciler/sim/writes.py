@@ -124,8 +124,8 @@ class Writer:
 
     def replace(self, name: str, body: Json) -> Body:
         """PUT."""
-        live = self._get(name)
         typed = self._typed(body, name)
+        live = self._get(name)
         uid = typed["metadata"].get("uid")
         if uid and uid != live["metadata"]["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live['metadata']['uid']}"
@@ -207,8 +207,10 @@ class Writer:
         typed = self._typed(body, name)
         if typed["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        uid, version = typed["metadata"].get("uid"), typed["metadata"].get("resourceVersion")
         live = self.state.store.get(resource.group_plural, self.namespace, name)
+        if live is None and not (body.get("metadata") or {}).get("name"):
+            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        uid, version = typed["metadata"].get("uid"), typed["metadata"].get("resourceVersion")
         if live is None and uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise self._refused(lambda p, g, n: conflict(p, g, n, why), name)

@@ -41,6 +41,7 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
               "availableReplicas": sum(is_available(state, pod, spec) for pod in active),
               "observedGeneration": replica_set["metadata"]["generation"]}  # fmt: skip
     status = {name: value for name, value in status.items() if value or name == "replicas"}
+    status["terminatingReplicas"] = sum("deletionTimestamp" in pod["metadata"] for pod in pods)
     if status != replica_set.get("status"):
         state.put({**replica_set, "status": status})
 
@@ -221,6 +222,7 @@ def _report(state: State, deployment: Body, new: Body | None, sets: list[Body]) 
     counts["unavailableReplicas"] = max(max(counts["replicas"], spec["replicas"]) - counts["availableReplicas"], 0)
     status = {name: value for name, value in counts.items() if value}
     status["observedGeneration"] = deployment["metadata"]["generation"]
+    status["terminatingReplicas"] = total("terminatingReplicas")
     conditions = _conditions(state, deployment, new, counts, before)
     status["conditions"] = conditions
     metadata = deployment["metadata"]
