@@ -72,7 +72,7 @@ class Discovery:
 
 
 def _is_in(gvk: GVK, suffix: str) -> bool:
-    return suffix in ("", gvk.group, f"{gvk.version}.{gvk.group}".rstrip("."))
+    return suffix in ("", gvk.group, f"{gvk.version}.{gvk.group}")
 
 
 def from_aggregated(answers: Iterable[Mapping[str, Any]]) -> Discovery:

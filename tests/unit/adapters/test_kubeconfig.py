@@ -35,9 +35,15 @@ def kubeconfig(
             {"name": f"{name}-c", "cluster": {"server": f"https://{name}.example:6443", **(cluster or {})}}
             for name in names
         ],
-        "users": [{"name": f"{name}-u", "user": {"token": f"token-{name}", **(user or {})}} for name in names],
+        "users": [
+            {"name": f"{name}-u", "user": without_none({"token": f"token-{name}", **(user or {})})} for name in names
+        ],
         "contexts": [{"name": name, "context": {"cluster": f"{name}-c", "user": f"{name}-u"}} for name in names],
     }
+
+
+def without_none(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def write(path: Path, body: Any) -> Path:
@@ -270,5 +276,5 @@ async def test_agrees_with_the_loader_of_the_kubernetes_package(
         (ours.client_certificate, theirs.cert_file),
         (ours.client_key, theirs.key_file),
     )
-    for pem, file in files:
-        assert pem.read() == (Path(file).read_bytes() if file else b"")
+    for pem, path_of_theirs in files:
+        assert pem.read() == (Path(path_of_theirs).read_bytes() if path_of_theirs else b"")
