@@ -45,7 +45,8 @@ def claim(fleet: Fleet) -> Claims:
     frozen: dict[Identity, Reach] = {}
     problems: list[Problem] = []
     selecting: dict[PolicyRef, set[int]] = {}
-    for identity, template in sorted(fleet.templates.items()):
+    for identity in sorted(fleet.templates):
+        template = fleet.templates[identity]
         matches = index.matches(template)
         for match in matches:
             if match.selector is not None:

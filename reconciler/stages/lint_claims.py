@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
@@ -17,6 +17,10 @@ _OVERLAPS_SHOWN = 3
 
 def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     """A warning for each propagation selector that selects no template of the store."""
+    by_kind: dict[str, list[Template]] = {}
+    for identity, template in sorted(fleet.templates.items()):
+        if not is_never_distributed(template.gvk, identity):
+            by_kind.setdefault(identity.kind, []).append(template)
     for policy in fleet.propagation:
         selecting = claims.selecting.get(policy.ref, frozenset())
         for index, selector in enumerate(policy.selectors):
@@ -27,19 +31,17 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
                 source=selector.source,
                 path=f"spec.resourceSelectors[{index}]",
                 code="selector-matches-nothing",
-                message=_selects_nothing(fleet, policy.ref, selector),
+                message=_selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector),
                 severity=Severity.WARNING,
             )
 
 
-def _selects_nothing(fleet: Fleet, ref: PolicyRef, selector: ResourceSelector) -> str:
+def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
     what = _described(selector)
     if ref.namespace and selector.kind in _CLUSTER_SCOPED:
         return f"{what} selects nothing: a {selector.kind} has no namespace; write a Cluster{ref.kind} for it"
-    for template in fleet.templates.values():
+    for template in of_kind:
         identity = template.identity
-        if identity.kind != selector.kind or is_never_distributed(template.gvk, identity):
-            continue
         in_place = selector.namespace in ("", identity.namespace)
         named = selector.name in ("", identity.name)
         if in_place and named and template.gvk.api_version != selector.api_version:

@@ -52,17 +52,33 @@ class _Bucket(Generic[AnyPolicy]):
             else:
                 self.by_label.setdefault(required, []).append(entry)
 
-    def collect(self, template: Template, found: list[Match[AnyPolicy]]) -> None:
+    @property
+    def looks_at_labels(self) -> bool:
+        """Whether any selector here depends on labels."""
+        return bool(self.by_label or self.by_other_labels)
+
+    def collect(self, name: str, labels: Mapping[str, str], found: list[Match[AnyPolicy]]) -> None:
         """Add every match of a template of this bucket."""
         if self.by_kind:
             found.extend(self.by_kind)
-        if self.by_name:
-            found.extend(self.by_name.get(template.identity.name, ()))
-        if self.by_label or self.by_other_labels:
-            labels = template.labels
-            for pair in labels.items() if self.by_label else ():
-                found.extend(match for match, selector in self.by_label.get(pair, ()) if selector.matches(labels))
-            found.extend(match for match, selector in self.by_other_labels if selector.matches(labels))
+        if name in self.by_name:
+            found.extend(self.by_name[name])
+        if self.by_label:
+            for pair in labels.items():
+                for match, selector in self.by_label.get(pair, ()):
+                    if selector.matches(labels):
+                        found.append(match)
+        for match, selector in self.by_other_labels:
+            if selector.matches(labels):
+                found.append(match)
+
+
+class _Place(NamedTuple, Generic[AnyPolicy]):
+    """What may select templates of one kind in one namespace; `everywhere` are policies without selectors."""
+
+    buckets: tuple[_Bucket[AnyPolicy], ...] = ()
+    everywhere: tuple[Match[AnyPolicy], ...] = ()
+    looks_at_labels: bool = False
 
 
 def _required_label(labels: LabelSelector) -> tuple[str, str] | None:
@@ -81,7 +97,7 @@ class PolicyIndex(Generic[AnyPolicy]):
     def __init__(self, policies: Iterable[AnyPolicy]) -> None:
         self._buckets: dict[tuple[str, str, str], _Bucket[AnyPolicy]] = {}
         self._unselective: dict[str, list[Match[AnyPolicy]]] = {}
-        self._places: dict[tuple[GVK, str], tuple[tuple[_Bucket[AnyPolicy], ...], tuple[Match[AnyPolicy], ...]]] = {}
+        self._places: dict[tuple[GVK, str], _Place[AnyPolicy]] = {}
         for policy in policies:
             own = policy.ref.namespace
             if not policy.selectors and isinstance(policy, OverridePolicy):
@@ -94,39 +110,29 @@ class PolicyIndex(Generic[AnyPolicy]):
 
     def matches(self, template: Template) -> Sequence[Match[AnyPolicy]]:
         """Every selector that selects a template, in no particular order: a policy occurs once for each."""
-        buckets, everywhere = self._place(template.gvk, template.identity)
-        if not buckets:
-            return everywhere
-        found = list(everywhere)
-        for bucket in buckets:
-            bucket.collect(template, found)
+        identity = template.identity
+        # Namespaces differ among themselves, since some are system ones; a slash is in no namespace's name.
+        namespace = f"/{identity.name}" if identity.kind == "Namespace" else identity.namespace
+        place = self._places.get((template.gvk, namespace))
+        if place is None:
+            place = self._places[template.gvk, namespace] = self._find_place(template.gvk, identity)
+        if not place.buckets:
+            return place.everywhere
+        found = list(place.everywhere)
+        labels = template.labels if place.looks_at_labels else {}
+        for bucket in place.buckets:
+            bucket.collect(identity.name, labels, found)
         return found
 
-    def _place(
-        self, gvk: GVK, identity: Identity
-    ) -> tuple[tuple[_Bucket[AnyPolicy], ...], tuple[Match[AnyPolicy], ...]]:
-        """The buckets of a kind in a namespace and the policies without selectors there, remembered.
-
-        Karmada: a cluster-scoped template only meets selectors without a namespace, which are of cluster policies.
-        """
-        namespace = identity.namespace
-        if not namespace and identity.kind == "Namespace":
-            namespace = f"/{identity.name}"  # Namespaces differ among themselves: some are system ones
-        place = self._places.get((gvk, namespace))
-        if place is None:
-            place = self._places[gvk, namespace] = self._find_place(gvk, identity)
-        return place
-
-    def _find_place(
-        self, gvk: GVK, identity: Identity
-    ) -> tuple[tuple[_Bucket[AnyPolicy], ...], tuple[Match[AnyPolicy], ...]]:
+    def _find_place(self, gvk: GVK, identity: Identity) -> _Place[AnyPolicy]:
+        """Karmada: a cluster-scoped template only meets selectors without a namespace, which are of cluster policies."""
         if is_never_distributed(gvk, identity):
-            return ((), ())
+            return _Place()
         namespaces = (identity.namespace, "") if identity.namespace else ("",)
         keys = ((gvk.api_version, gvk.kind, namespace) for namespace in namespaces)
         buckets = tuple(self._buckets[key] for key in keys if key in self._buckets)
-        everywhere = (match for namespace in namespaces for match in self._unselective.get(namespace, ()))
-        return (buckets, tuple(everywhere))
+        everywhere = tuple(match for namespace in namespaces for match in self._unselective.get(namespace, ()))
+        return _Place(buckets, everywhere, any(bucket.looks_at_labels for bucket in buckets))
 
 
 def best_matches(matches: Iterable[Match[AnyPolicy]]) -> list[Match[AnyPolicy]]:
