@@ -11,12 +11,15 @@ import binascii
 from collections.abc import Mapping
 from datetime import datetime
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from reconciler.model import quantity
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.schema import FREE, Format, Node, Schema, Shape
+
+ALLOCATED: Final = frozenset({"clusterIP", "nodePort", "healthCheckNodePort", "nodeName", "volumeName"})
+"""Fields of built-in kinds that the cluster fills in when they are empty."""
 
 
 class Verdict(IntEnum):
@@ -181,11 +184,12 @@ def _equal_entry(one: Json, other: Json, node: Node, keeps_empty: bool) -> bool:
     return equal(one, other, node, keeps_empty=keeps_empty)
 
 
-def without_nulls(body: JsonObject, schema: Schema | None) -> JsonObject:
-    """The body as it should be sent: without nulls that mean "not said".
+def sendable(body: JsonObject, schema: Schema | None) -> JsonObject:
+    """The body as it should be applied and compared: without nulls and zeros that mean "not said".
 
-    Server-side apply owns a field that is sent as null and resets it to its default, each time. Null stays where it is
-    a value: in maps (an empty string), under nullable fields of custom resources, and wherever the schema is unknown.
+    Server-side apply owns a field that is sent as null and resets it to its default, each time; an empty `nodePort`
+    gets a new port with every apply (both measured). Null stays where it is a value: in maps (an empty string), under
+    nullable fields of custom resources, and wherever the schema is unknown.
     """
     return body if schema is None else _strip_object(body, schema.root)
 
@@ -195,7 +199,7 @@ def _strip_object(body: Mapping[str, Any], node: Node) -> Mapping[str, Any]:
     dropped = set()
     for name, value in body.items():
         child = node.fields.get(name)
-        if value is None and child is not None and not child.is_nullable:
+        if child is not None and _is_unsaid(name, value, child):
             dropped.add(name)
         elif value.__class__ is dict or value.__class__ is list:
             stripped = _strip(value, child or node.item or FREE)
@@ -204,6 +208,12 @@ def _strip_object(body: Mapping[str, Any], node: Node) -> Mapping[str, Any]:
     if not changed and not dropped:
         return body
     return {name: changed.get(name, value) for name, value in body.items() if name not in dropped}
+
+
+def _is_unsaid(name: str, value: Json, node: Node) -> bool:
+    if value is None:
+        return not node.is_nullable
+    return name in ALLOCATED and node.drops_zero and not value
 
 
 def _strip(value: Json, node: Node) -> Json:

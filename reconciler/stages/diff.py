@@ -57,7 +57,7 @@ def three_way(
 ) -> Difference:
     """What applying `desired` as `manager`, by force, would change in `live`.
 
-    `desired` is what would be sent (without nulls, see `canonical.without_nulls`). `previous` is the desired state of
+    `desired` is what would be sent (`canonical.sendable`). `previous` is the desired state of
     the last apply; it tells drift from a new declaration and remembers fields whose ownership moved away. Where the
     journal may not hold values (Secrets), `previous` has hashes and `recorded` is `desired` in that same form.
     `ignored` are field paths left to others (ignore rules, autoscalers). A field that another manager owns as well and
@@ -210,15 +210,16 @@ def _lost(
         is_unheld_and_same = not holders and equal(was, now, FREE, keeps_empty=True)
         if is_unheld_and_same or (holders and not any(holders)):
             lost.append(path)
-    return tuple(path for path in lost if not _falls_with_item(path, owned, trees))
+    return tuple(path for path in lost if not _falls_with_item(path, recorded, owned, trees))
 
 
-def _falls_with_item(path: FieldPath, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
-    """Whether an item around the path is ours alone, so that it goes as a whole, and the path with it."""
+def _falls_with_item(path: FieldPath, wanted: JsonObject, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
+    """Whether an unwanted item around the path is ours alone, so that it goes as a whole, and the path with it."""
     for end in range(len(path) - 1, 0, -1):
         around = path[:end]
         is_our_item = isinstance(around[-1], (Keyed, Member)) and owns(owned, around)
-        if is_our_item and not any(owns(tree, around) for tree, _ in trees):
+        is_unwanted = value_at(wanted, around) is MISSING
+        if is_our_item and is_unwanted and not any(owns(tree, around) for tree, _ in trees):
             return True
     return False
 

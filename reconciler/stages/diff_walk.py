@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
-from reconciler.stages.canonical import Verdict, covered, null_in_map, same_scalar, says_nothing
+from reconciler.stages.canonical import ALLOCATED, Verdict, covered, null_in_map, same_scalar, says_nothing
 from reconciler.stages.field_path import FieldPath, FieldStep, Keyed, Member, path_text, value_at
 from reconciler.stages.managed_fields import NOTHING, owns, step_of, subtree
 from reconciler.stages.schema import FREE, Node, Schema, Shape
@@ -21,10 +21,6 @@ Trail: TypeAlias = tuple[Any, ...]
 """A path as nested pairs (rest, last step), () at the top: cheap to extend, turned into a path only when needed."""
 
 Owned: TypeAlias = Mapping[str, Any]
-
-
-ALLOCATED: Final = frozenset({"clusterIP", "nodePort", "healthCheckNodePort", "nodeName", "volumeName"})
-"""Fields that the cluster fills in when they are empty."""
 
 
 def path_of(trail: Trail) -> FieldPath:
@@ -222,7 +218,10 @@ class Walk:
             return
         held = subtree if is_struct_field else owns
         if (is_owned or is_struct_field) and not any(held(tree, path) for tree in self.others):
-            self.removed.append((path, before, MISSING))
+            # A map goes entry by entry, which reads better than the map as a whole.
+            is_map = node.item is not None and not node.fields and isinstance(before, dict)
+            steps = [(*path, name) for name in before] if is_map and owned else [path]
+            self.removed.extend((step, value_at(self.live, step), MISSING) for step in steps)
             return
         if owned and is_struct_field and not node.is_inline:
             self.doubts.append(f"others hold fields below {path_text(path)}, which may not be enough without ours")

@@ -19,14 +19,11 @@ STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 
-_PLURALS = {"Ingress": "ingresses", "StorageClass": "storageclasses", "NetworkPolicy": "networkpolicies"}
-
-
 def path_of(body: Body) -> str:
     """The REST path of an object."""
     version = body["apiVersion"]
     kind = body["kind"].lower()
-    plural = _PLURALS.get(body["kind"], f"{kind}s")
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
     namespace = body["metadata"].get("namespace")
     root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
     return f"{root}{f'/namespaces/{namespace}' if namespace else ''}/{plural}/{body['metadata']['name']}"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler.model.refs import GVK
-from reconciler.stages.canonical import without_nulls
+from reconciler.stages.canonical import sendable
 from reconciler.stages.diff import NO_DIFFERENCE, three_way
 from reconciler.stages.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
@@ -67,7 +67,7 @@ def kinds_namespace(real_cluster: RealCluster) -> str:
 def test_is_silent_after_defaulting(server: ApiServer, body: Body) -> None:
     schema = builtin_schema(GVK.parse(body["apiVersion"], body["kind"]))
     assert schema is not None
-    sent: Any = without_nulls(body, schema)
+    sent: Any = sendable(body, schema)
     server.apply(path_of(body), sent, MANAGER)
     live = server.get(path_of(body))
     assert three_way(sent, live, manager=MANAGER, previous=sent, schema=schema) == NO_DIFFERENCE

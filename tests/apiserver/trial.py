@@ -11,7 +11,7 @@ from typing import Any
 from reconciler.model.plan import MISSING, Cause, FieldChange
 from reconciler.model.refs import GVK
 from reconciler.stages.adoption import takeover_operations
-from reconciler.stages.canonical import without_nulls
+from reconciler.stages.canonical import sendable
 from reconciler.stages.diff import Difference, three_way
 from reconciler.stages.diff_server import dry_run_changes
 from reconciler.stages.field_path import FieldPath, parse_path, value_at
@@ -59,7 +59,7 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
     features = subject.features(rng)
     previous = subject.build(namespace, name, features)
     schema = schema_for(subject, previous)
-    sent = dict(without_nulls(previous, schema))
+    sent = dict(sendable(previous, schema))
     try:
         server.apply(path, sent, MANAGER)
     except Refused as refused:
@@ -67,7 +67,7 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
         return outcome
     _let_others_edit(server, path, subject, rng, previous, outcome)
     desired = subject.build(namespace, name, subject.changed(rng, features))
-    wanted = dict(without_nulls(desired, schema))
+    wanted = dict(sendable(desired, schema))
     live = server.get(path)
     outcome.story += ["previous", sent, "desired", wanted, "live", live]
     said = three_way(wanted, live, manager=MANAGER, previous=sent, schema=schema)
@@ -161,9 +161,11 @@ def judge_dry_run(
 
 
 def ordinary(body: Body) -> Body:
-    """The object without what every write changes."""
+    """The object without what every write changes and what controllers add."""
     left = {name: value for name, value in body["metadata"].items() if name not in ("managedFields", "resourceVersion")}
-    return {**body, "metadata": left, "status": None}
+    annotations = dict(left.get("annotations") or {})
+    annotations.pop("deployment.kubernetes.io/revision", None)
+    return {**body, "metadata": {**left, "annotations": annotations}, "status": None}
 
 
 def _same(before: Any, after: Any) -> bool:

@@ -1,0 +1,93 @@
+"""Every row of the table of immutable fields, tried on a real API server: what T wants replaced is refused in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.model.refs import GVK
+from reconciler.stages.canonical import sendable
+from reconciler.stages.diff import three_way
+from reconciler.stages.field_path import matches, parse_path
+from reconciler.stages.immutable import IMMUTABLE
+from reconciler.stages.schema import builtin_schema
+from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
+from tests.apiserver.trial import MANAGER
+from tests.real_clusters import RealCluster
+
+pytestmark = pytest.mark.apiserver
+
+_CASES = Path(__file__).parent.parent / "cases/diff"
+KINDS: dict[str, Body] = {body["kind"]: body for body in yaml.safe_load((_CASES / "kinds.yaml").read_text())}
+CASES: list[dict[str, Any]] = yaml.safe_load((_CASES / "immutable.yaml").read_text())
+
+
+def merged(body: Any, change: Any) -> Any:
+    """RFC 7396."""
+    if not isinstance(change, dict):
+        return change
+    base = body if isinstance(body, dict) else {}
+    return {**base, **{name: merged(base.get(name), value) for name, value in change.items()}}
+
+
+def name_of(case: dict[str, Any]) -> str:
+    """What the case is about."""
+    return f"{case.get('kind') or case['body']['kind']}: {case.get('at') or 'may change'}"
+
+
+@pytest.fixture(scope="module")
+def namespace(real_cluster: RealCluster) -> str:
+    """A namespace of this file's own."""
+    return real_cluster.new_namespace("immutable")
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_replaces_exactly_what_cannot_be_changed(server: ApiServer, namespace: str, case: dict[str, Any]) -> None:
+    body = case.get("body") or KINDS[case["kind"]]
+    number = CASES.index(case)
+    named = {"name": body["metadata"]["name"]}
+    if body["kind"] != "CustomResourceDefinition":
+        named["name"] += str(number)
+    if "namespace" in body["metadata"]:
+        named["namespace"] = namespace
+    body = merged(body, {"metadata": named})
+    if case.get("unsuspended"):
+        body = merged(body, {"spec": {"suspend": False}})
+    schema = builtin_schema(GVK.parse(body["apiVersion"], body["kind"]))
+    sent: Any = sendable(body, schema)
+    server.apply(path_of(sent), sent, MANAGER)
+    live = server.get(path_of(sent))
+    wanted = merged(sent, case["change"])
+    said = three_way(wanted, live, manager=MANAGER, previous=sent, schema=schema)
+    assert said.fields
+    if "at" not in case:
+        assert said.replace is None
+        server.apply(path_of(sent), wanted, MANAGER, dry_run=True)
+        return
+    assert said.replace in (case["at"], *case.get("others", ()))
+    assert said.unsure
+    with pytest.raises(Refused) as refused:
+        server.apply(path_of(sent), wanted, MANAGER, dry_run=True)
+    assert refused.value.status == 422
+
+
+def test_every_kind_of_the_table_is_tried() -> None:
+    tried = {GVK.parse(body["apiVersion"], body["kind"]).group_kind for body in (_body(case) for case in CASES)}
+    assert set(IMMUTABLE) - tried == {("apps", "ReplicaSet")}, "a ReplicaSet is a Deployment's own"
+    patterns = {pattern for case in CASES for pattern in _covered(case)}
+    assert len(patterns) > 25
+
+
+def _body(case: dict[str, Any]) -> Body:
+    body: Body = case.get("body") or KINDS[case["kind"]]
+    return body
+
+
+def _covered(case: dict[str, Any]) -> list[tuple[str, str]]:
+    body = _body(case)
+    kind = GVK.parse(body["apiVersion"], body["kind"]).group_kind
+    at = parse_path(case.get("at", "none")) or ()
+    return [(body["kind"], text) for text in IMMUTABLE.get(kind, ()) if matches(parse_path(text) or ("",), at)]
