@@ -33,6 +33,8 @@ def _fold_string_data(body: JsonObject) -> JsonObject:
         return without(body, ("stringData",)) if written is None else body
     folded = {key: b64encode(value.encode()).decode() for key, value in written.items() if isinstance(value, str)}
     rest = {key: value for key, value in written.items() if not isinstance(value, str)}
+    if rest and not folded:
+        return body
     changed = without(body, ("stringData",))
     if folded:
         changed = {**changed, "data": {**mapping(body.get("data")), **folded}}

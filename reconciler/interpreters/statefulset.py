@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_template import SPEC_TEMPLATE
-from reconciler.interpreters.reading import count, is_observed, mapping, mappings
+from reconciler.interpreters.reading import count, is_observed, mapping, mappings, text
 from reconciler.interpreters.replicas import REPLICAS, replicas_of, with_replicas
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand, DependencyRef
@@ -21,7 +21,7 @@ def _demand(body: JsonObject) -> Demand:
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Source: Karmada: a claim that volumeClaimTemplates makes is not a dependency."""
-    made = {dig(claim, "metadata", "name") for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))}
+    made = {text(dig(claim, "metadata", "name")) for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))}
     return tuple(
         ref
         for ref in SPEC_TEMPLATE.dependencies(body)

@@ -1,0 +1,212 @@
+"""Interpreters, by the tables tests/interpreters/KIND/OPERATION.yaml: an object in, what is said of it out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import ConfigurationError
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.registry import BUILT_IN, GENERIC, interpreter_for, registry_of, with_plugins
+from reconciler.model.demand import PodShape
+from reconciler.model.document import dotted
+from reconciler.model.refs import GVK
+from reconciler.model.tree import dig
+
+HERE = Path(__file__).parent
+Case = Mapping[str, Any]
+
+
+def demand(interpreter: Interpreter, case: Case) -> Any:
+    found = interpreter.demand(case["object"])
+    described = {"replicas": found.replicas, **shape(found.shape)}
+    if not found.is_divisible:
+        described["divisible"] = False
+    if found.components:
+        described["components"] = {
+            part.name: {"replicas": part.replicas, **shape(part.shape)} for part in found.components
+        }
+    return described
+
+
+def shape(given: PodShape) -> dict[str, Any]:
+    terms = [{"labels": listed(term.labels), "fields": listed(term.fields)} for term in given.node_terms]
+    described = {
+        "requests": dict(given.requests),
+        "node_selector": dict(given.node_selector),
+        "node_terms": [{key: value for key, value in term.items() if value} for term in terms],
+        "tolerations": [list(toleration) for toleration in given.tolerations],
+    }
+    return {key: value for key, value in described.items() if value}
+
+
+def listed(requirements: tuple[tuple[str, str, tuple[str, ...]], ...]) -> list[Any]:
+    return [[key, operator, *values] for key, operator, values in requirements]
+
+
+def dependencies(interpreter: Interpreter, case: Case) -> Any:
+    described = {}
+    for ref in interpreter.dependencies(case["object"]):
+        labels = ",".join(f"{key}={value}" for key, value in ref.labels)
+        name = f"{ref.identity}[{labels}]" if labels else str(ref.identity)
+        described[name] = f"{ref.path} (optional)" if ref.optional else ref.path
+    return described
+
+
+def target(interpreter: Interpreter, case: Case) -> Any:
+    found = interpreter.scale_target(case["object"])
+    return f"{found.group} {found}" if found else None
+
+
+OPERATIONS: Mapping[str, Callable[[Interpreter, Case], Any]] = {
+    "demand": demand,
+    "with_replicas": lambda interpreter, case: interpreter.with_replicas(case["object"], case["replicas"]),
+    "replicas_path": lambda interpreter, case: dotted(interpreter.replicas_path),
+    "dependencies": dependencies,
+    "images": lambda interpreter, case: {
+        dotted(steps): image for steps, image in interpreter.images(case["object"])
+    },
+    "containers": lambda interpreter, case: [dotted(steps) for steps in interpreter.containers(case["object"])],
+    "pod_template": lambda interpreter, case: interpreter.pod_template(case["object"]),
+    "health": lambda interpreter, case: interpreter.health(case["object"]).value,
+    "sanitize": lambda interpreter, case: interpreter.sanitize(case["object"]),
+    "scale_target": target,
+}  # fmt: skip
+
+
+def load() -> list[Any]:
+    return [
+        {**case, "table": f"{path.parent.name}/{path.stem}"}
+        for path in sorted(HERE.glob("*/*.yaml"))
+        for case in yaml.safe_load(path.read_text())
+    ]
+
+
+CASES = load()
+
+
+def interpreter_of(body: Mapping[str, Any]) -> Interpreter:
+    return interpreter_for(GVK.parse(body["apiVersion"], body["kind"]).group, body["kind"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['table']}: {case['case']}" for case in CASES])
+def test_interpreter(case: Case) -> None:
+    kind, _, operation = case["table"].partition("/")
+    assert set(case) <= {"case", "source", "table", "object", "replicas", "expect"}
+    interpreter = interpreter_of(case["object"])
+    assert kind == "generic" or interpreter is dict(BUILT_IN)[kind]
+    before = copy.deepcopy(case["object"])
+    assert OPERATIONS[operation](interpreter, case) == case["expect"]
+    assert case["object"] == before, "the object was written into"
+    assert case["source"]
+
+
+@pytest.mark.parametrize(("name", "interpreter"), BUILT_IN, ids=[name for name, _ in BUILT_IN])
+def test_every_interpreter_has_cases_for_all_that_it_says(name: str, interpreter: Interpreter) -> None:
+    tables = {case["table"] for case in CASES}
+    said = {
+        field.name
+        for field in fields(Interpreter)
+        if field.name in OPERATIONS and getattr(interpreter, field.name) != field.default
+    }
+    assert {f"{name}/{operation}" for operation in said | {"sanitize"}} <= tables
+    seen = {
+        GVK.parse(case["object"]["apiVersion"], case["object"]["kind"]).group_kind
+        for case in CASES
+        if case["table"].startswith(f"{name}/")
+    }
+    assert set(interpreter.kinds) <= seen
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['table']}: {case['case']}" for case in CASES])
+def test_pruning_twice_is_pruning_once(case: Case) -> None:
+    interpreter = interpreter_of(case["object"])
+    pruned = interpreter.sanitize(case["object"])
+    assert interpreter.sanitize(pruned) is pruned, "what is clean is shared, not copied"
+
+
+CLUSTER_SCOPED = {"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"}
+NAMESPACED = {
+    "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Ingress", "Service", "PersistentVolumeClaim",
+    "ConfigMap", "Secret", "Pod", "LimitRange", "ResourceQuota", "HorizontalPodAutoscaler",
+}  # fmt: skip
+
+
+def test_every_kind_of_the_product_documentation_is_known() -> None:
+    known = {kind: interpreter.namespaced for _, interpreter in BUILT_IN for _, kind in interpreter.kinds}
+    assert known.keys() >= CLUSTER_SCOPED | NAMESPACED
+    assert {kind for kind in known if not known[kind]} == CLUSTER_SCOPED
+
+
+def test_an_unknown_kind_has_no_replicas_and_is_healthy() -> None:
+    interpreter = interpreter_for("example.com", "Widget")
+    assert interpreter is GENERIC
+    assert interpreter.demand({"spec": {"replicas": 3}}).replicas is None
+
+
+def test_two_interpreters_of_one_kind_are_refused() -> None:
+    double = Interpreter(kinds=(("apps", "Deployment"),))
+    with pytest.raises(ConfigurationError, match="Deployment of apps is described by both deployment and mine"):
+        registry_of((*BUILT_IN, ("mine", double)))
+
+
+def test_without_plugins_the_registry_is_the_built_in_one() -> None:
+    registry = with_plugins()
+    assert registry.interpreter_for("batch", "Job") is interpreter_for("batch", "Job")
+    assert registry.interpreter_for("example.com", "Widget") is GENERIC
+
+
+WORDS = st.sampled_from(
+    [
+        "spec", "template", "metadata", "containers", "initContainers", "volumes", "env", "envFrom", "valueFrom",
+        "image", "name", "replicas", "resources", "requests", "cpu", "data", "stringData", "status", "conditions",
+        "type", "secrets", "parallelism", "completions", "selector", "labels",
+    ]
+)  # fmt: skip
+ANYTHING = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-2, 3), st.floats(allow_nan=False), st.text(max_size=4)),
+    lambda below: st.one_of(st.lists(below, max_size=3), st.dictionaries(WORDS, below, max_size=4)),
+    max_leaves=20,
+)
+
+
+@st.composite
+def broken_objects(draw: st.DrawFn) -> tuple[Interpreter, Any]:
+    """An object of some case in which one subtree is replaced by anything at all."""
+    case = draw(st.sampled_from(CASES))
+    body = copy.deepcopy(case["object"])
+    parent, steps = body, draw(st.lists(st.integers(0, 7), min_size=1, max_size=7))
+    for number in steps:
+        keys = list(parent) if isinstance(parent, dict) else list(range(len(parent)))
+        if not keys:
+            break
+        key = keys[number % len(keys)]
+        if not isinstance(parent[key], dict | list) or number == steps[-1]:
+            parent[key] = draw(ANYTHING)
+            break
+        parent = parent[key]
+    return interpreter_of(case["object"]), body
+
+
+@given(broken_objects())
+def test_no_object_is_so_broken_that_an_operation_fails(drawn: tuple[Interpreter, Any]) -> None:
+    interpreter, body = drawn
+    before = copy.deepcopy(body)
+    interpreter.demand(body)
+    interpreter.with_replicas(body, 2)
+    interpreter.dependencies(body)
+    interpreter.pod_template(body)
+    interpreter.health(body)
+    interpreter.sanitize(body)
+    interpreter.scale_target(body)
+    assert all(dig(body, *steps) == image for steps, image in interpreter.images(body))
+    assert all(isinstance(dig(body, *steps), dict) for steps in interpreter.containers(body))
+    assert body == before
