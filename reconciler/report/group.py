@@ -12,8 +12,8 @@ from typing import Any
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import canonical_bytes
 from reconciler.report.style import DESTRUCTIVE
+from reconciler.report.values import compact_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +100,8 @@ def _field_line(manager: str, alike: list[tuple[str, FieldChange]]) -> FieldLine
     )
 
 
-def _value_key(value: Any) -> bytes | None:
-    return None if value is MISSING else canonical_bytes(value)
+def _value_key(value: Any) -> str | None:
+    return None if value is MISSING else compact_json(value)
 
 
 def _order(entry: Entry) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan
 from reconciler.model.problem import Problem
-from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig
+from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.stages.recorded import LAST_APPLIED, decoded
 
 SECRET_ANNOTATIONS = frozenset(
@@ -32,9 +32,11 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
 )
 _BASE64_PEM = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
-_JWT = re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}")
+_JWT = re.compile(r"\beyJ[\w-]{8,400}\.eyJ[\w-]{8,}\.[\w-]{8,}")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)([\w.~+/=-]{8,})")
-_SECRET_MANIFEST = re.compile(r"^[\s{,-]*[\"']?kind[\"']?\s*:\s*[\"']?Secret\b|\"kind\"\s*:\s*\"Secret\"", re.MULTILINE)
+_SECRET_MANIFEST = re.compile(
+    r"^[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"']?Secret\b|\"kind\"\s*:\s*\"Secret\"", re.MULTILINE
+)
 _SHORTEST_KNOWN = 4  # shorter values occur everywhere by chance
 
 
@@ -189,9 +191,8 @@ class Masker:
         return placeholder
 
     def _hidden(self, value: Json) -> str:
-        return self._numbered(
-            value.encode(errors="surrogatepass") if isinstance(value, str) else canonical_bytes(value)
-        )
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        return self._numbered(text.encode(errors="surrogatepass"))
 
     def _numbered(self, raw: bytes) -> str:
         return f"«value #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"

@@ -25,6 +25,7 @@ _CAUSES = {
     Cause.OWNERSHIP: "another policy or owner takes over",
     Cause.POLICY: "no policy selects it any more",
     Cause.DEPENDENCY: "no longer needed",
+    Cause.SIDE_EFFECT: "set by the API server",
 }
 
 RELEASED = "stays in the cluster and becomes UNMANAGED"
@@ -128,11 +129,10 @@ def _total(targets: Iterable[TargetCluster]) -> int | None:
 
 def _step(name: str, before: dict[str, int | None], after: dict[str, int | None], style: Style) -> str:
     had, has = before.get(name), after.get(name)
-    if had is None and has is None:
+    if (had or 0) == (has or 0):
         mark = "" if name in before and name in after else "+" if name in after else "-"
-        return f"{mark}{visible(name)}"
-    if had == has:
-        return f"{visible(name)} {has}"
+        count = "" if had is None and has is None else f" {has or 0}"
+        return f"{mark}{visible(name)}{count}"
     return f"{visible(name)} {had or 0} {style.arrow} {has or 0}"
 
 

@@ -47,13 +47,20 @@ def inert(line: str) -> str:
     return _COMMAND_AT_START.sub(r"\1\\x3a", line) if "::" in line else line
 
 
+def is_inert(line: str) -> bool:
+    """Whether no runner would obey the line as it is."""
+    return _COMMAND_AT_START.match(line) is None and _LOGGING_COMMAND.search(line) is None
+
+
 def joined(lines: Iterable[str]) -> str:
     """Lines as a text with a newline at the end; empty when there are none. Every text report ends here."""
     return "".join(f"{inert(line.rstrip())}\n" for line in lines)
 
 
 def ascii_json(text: str) -> str:
-    r"""JSON with every character that could fool a terminal as a `\u` escape; its meaning stays the same."""
+    r"""JSON with everything that could fool a terminal or a runner as a `\u` escape; its meaning stays the same."""
+    if "##" in text:
+        text = _LOGGING_COMMAND.sub(r"#\\u0023", text)
     text = _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return _ASTRAL_FORMAT.sub(_surrogates, text)
 

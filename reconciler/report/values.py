@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from typing import Any
 
 from reconciler.model.plan import MISSING
@@ -22,8 +23,16 @@ def shown(value: Any, chars_max: int) -> str:
     if isinstance(value, str):
         text = f'"{visible(value)}"' if _misleads(value) else visible(value)
     else:
-        text = visible(canonical_bytes(value).decode())
+        text = visible(compact_json(value))
     return cut(text, chars_max)
+
+
+def compact_json(value: Any) -> str:
+    """The value as JSON on one line with sorted keys; integers of any size and half surrogate pairs too."""
+    try:
+        return canonical_bytes(value).decode()
+    except TypeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def cut(text: str, chars_max: int) -> str:

@@ -14,7 +14,7 @@ from reconciler.model.plan import Manifest
 from reconciler.model.tree import Json
 from reconciler.report.mask import Masker
 from reconciler.report.render_json import sorted_manifests
-from reconciler.report.safe import visible
+from reconciler.report.safe import is_inert, visible
 
 _FIRST_KEYS = ("apiVersion", "kind", "metadata")
 _WORD = r"[A-Za-z_/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*"
@@ -87,7 +87,7 @@ def _fits_block(text: str) -> bool:
         len(lines) > 1
         and lines[0] != ""
         and not lines[0].startswith(" ")
-        and all(line.isprintable() and not line.endswith(" ") for line in lines)
+        and all(line.isprintable() and not line.endswith(" ") and is_inert(line) for line in lines)
         and not text.endswith("\n\n")
     )
 
@@ -121,6 +121,8 @@ def _string(text: str) -> str:
     if _BARE.fullmatch(text) and text.lower() not in _RESERVED:
         return text
     quoted = json.dumps(text, ensure_ascii=False)
+    if not is_inert(text):
+        quoted = quoted.replace("##", r"#\x23")
     return "".join(char if char.isprintable() else _escaped(char) for char in quoted)
 
 

@@ -1,0 +1,267 @@
+"""No secret value reaches a report, in whatever form; what is equal stays visibly equal."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.binding import Reason
+from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
+from reconciler.model.problem import Problem, Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.report.github import github_annotations
+from reconciler.report.mask import Masker, mask_manifest, mask_plan, scrub_text
+from reconciler.report.plan_json import plan_json
+from reconciler.report.plan_markdown import plan_markdown
+from reconciler.report.plan_text import plan_text
+from reconciler.report.problems_text import problems_text
+from reconciler.report.render_json import Rendering, render_json
+from reconciler.report.yaml_dump import render_yaml
+from reconciler.stages.recorded import LAST_APPLIED
+
+SECRET = GVK("", "v1", "Secret")
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nc4n4ry\n-----END RSA PRIVATE KEY-----"
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def changed(gvk: GVK, *fields: FieldChange, **more: Any) -> Change:
+    return Change(
+        action=Action.UPDATE,
+        cluster=more.pop("cluster", "m1"),
+        gvk=gvk,
+        identity=Identity(gvk.group, gvk.kind, "demo", "db"),
+        cause=Cause.DECLARED,
+        fields=fields,
+        **more,
+    )
+
+
+def field(path: str, before: Any, after: Any) -> FieldChange:
+    return FieldChange(path=path, before=before, after=after)
+
+
+def plan_of(*changes: Change, problems: tuple[Problem, ...] = ()) -> Plan:
+    return Plan(base="a", head="b", changes=changes, problems=problems)
+
+
+REPORTS: dict[str, Callable[[Plan], str]] = {
+    "text": plan_text,
+    "markdown": plan_markdown,
+    "json": plan_json,
+    "problems": lambda plan: problems_text(mask_plan(plan).problems),
+    "github": lambda plan: github_annotations(mask_plan(plan).problems),
+    "value": lambda plan: repr(mask_plan(plan)),
+}
+
+printable = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Z")), max_size=8)
+
+
+@st.composite
+def canaries(draw: st.DrawFn) -> str:
+    """A value that occurs nowhere else, with characters that every encoding writes differently."""
+    return f'{draw(printable)}c4n4ry"\\<{draw(printable)}'
+
+
+def forms(canary: str) -> tuple[str, ...]:
+    return (
+        canary,
+        base64_of(canary),
+        json.dumps(canary)[1:-1],
+        json.dumps(canary, ensure_ascii=False)[1:-1],
+        quote(canary, safe=""),
+        "c4n4ry",
+    )
+
+
+@given(canaries(), canaries())
+def test_a_planted_value_is_in_no_report_in_no_form(canary: str, other: str) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "data": {"password": base64_of(canary)},
+        "stringData": {"plain": other},
+        "metadata": {"name": "db", "annotations": {LAST_APPLIED: json.dumps({"stringData": {"p": canary}})}},
+    }
+    secret = changed(
+        SECRET,
+        field("metadata.annotations.backup", MISSING, f"was {canary}"),
+        field("data.password", base64_of(other), base64_of(canary)),
+        field("data", {"password": base64_of(canary)}, MISSING),
+        field("stringData.plain", canary, [canary, {"x": canary}]),
+        field("", MISSING, body),
+        field("surprise[key=x].y", canary, other),
+        field(f'metadata.annotations["{LAST_APPLIED}"]', MISSING, canary),
+        field("metadata.annotations", MISSING, {LAST_APPLIED: canary, "copy": base64_of(canary)}),
+        manifest=body,
+        held=f"the API server says: {canary}",
+        reason=Reason(rule="r", text=f"because {json.dumps(canary)}"),
+    )
+    config = changed(
+        CONFIG_MAP,
+        field(f"metadata.annotations[{LAST_APPLIED}]", canary, MISSING),
+        field("data.url", "", f"postgres://app:{quote(canary, safe='')}@db:5432/x"),
+        field("data.key", KEY, f"a\n{KEY}\nb"),
+        field("data.wrapped", base64_of(KEY), MISSING),
+        field("data.manifest", yaml.safe_dump(body), json.dumps(body)),
+        field("spec.template", MISSING, body),
+    )
+    quoted = f"Invalid value: {json.dumps(canary)} and {base64_of(other)} and {quote(canary, safe='')}"
+    problem = Problem(source=Source("a.yaml", 1), code="refused", message=quoted)
+    plan = plan_of(secret, config, problems=(problem,))
+    for name, report in REPORTS.items():
+        text = report(plan)
+        for canary_form in (*forms(canary), *forms(other)):
+            assert canary_form not in text, f"{name} shows {canary_form}"
+    for text in (render_json(rendering(body)), render_yaml(rendering(body).manifests)):
+        for canary_form in (*forms(canary), *forms(other)):
+            assert canary_form not in text
+
+
+def rendering(body: dict[str, Any]) -> Rendering:
+    manifest = Manifest(
+        cluster="m1",
+        gvk=SECRET,
+        identity=Identity("", "Secret", "demo", "db"),
+        body=body,
+        digest="d",
+        source=Source("a.yaml", 1),
+        policy=None,
+    )
+    data = [*body.get("data", {}).values(), *body.get("stringData", {}).values()]
+    problems = tuple(Problem(source=Source("a.yaml", 1), code="c", message=f"bad value {value}") for value in data)
+    return Rendering(revision="r", manifests=(manifest,), problems=problems)
+
+
+def test_equal_values_have_equal_numbers_across_clusters_and_spellings() -> None:
+    masked = mask_plan(
+        plan_of(
+            changed(SECRET, field("data.a", base64_of("old"), base64_of("new")), cluster="m1"),
+            changed(SECRET, field("stringData.a", "other", "new"), cluster="m2"),
+        )
+    )
+    values = [(found.before, found.after) for change in masked.changes for found in change.fields]
+    assert values == [("«value #1»", "«value #2»"), ("«value #3»", "«value #2»")]
+
+
+def test_keys_that_come_and_go_are_still_named() -> None:
+    masked = mask_plan(plan_of(changed(SECRET, field("data.new", MISSING, "eA=="), field("data.old", "eA==", None))))
+    new, old = masked.changes[0].fields
+    assert (new.path, new.before, new.after) == ("data.new", MISSING, "«value #1»")
+    assert (old.path, old.before, old.after) == ("data.old", "«value #1»", None)
+
+
+def test_what_a_secret_shows_is_listed() -> None:
+    shown = changed(
+        SECRET,
+        field("type", "Opaque", "x"),
+        field("immutable", MISSING, True),
+        field("metadata.labels.a", "b", "c"),
+        field("metadata2.a", "visible?", MISSING),
+        field("typed", "visible?", MISSING),
+    )
+    values = [found.before for found in mask_plan(plan_of(shown)).changes[0].fields]
+    assert values == ["Opaque", MISSING, "b", "«value #1»", "«value #1»"]
+
+
+def test_other_kinds_are_shown_as_they_are() -> None:
+    change = changed(CONFIG_MAP, field("data.password", "of a config map", {"a": [1, None, "x"]}))
+    assert mask_plan(plan_of(change)).changes == (change,)
+    body = {"kind": "Deployment", "spec": {"secretName": "x", "image": "reg:5000/app@sha256:abc"}}
+    assert mask_manifest(body) is body
+
+
+def test_a_masked_change_has_no_manifest_that_could_be_sent() -> None:
+    masked = mask_plan(plan_of(changed(CONFIG_MAP, manifest={"kind": "ConfigMap"})))
+    assert masked.changes[0].manifest is None
+
+
+def test_masking_twice_changes_nothing() -> None:
+    problem = Problem(source=Source("a"), code="c", message="https://u:p4ssw0rd@h and Bearer abcdefghij")
+    change = changed(SECRET, field("data.a", base64_of("one"), base64_of("two")))
+    once = mask_plan(plan_of(change, problems=(problem,)))
+    assert mask_plan(once) == once
+    assert "p4ssw0rd" not in once.problems[0].message
+
+
+def test_masking_writes_into_nothing() -> None:
+    body = {"kind": "Secret", "apiVersion": "v1", "data": {"a": "eA=="}, "list": [{"url": "http://a:b@c"}]}
+    before = json.dumps(body)
+    mask_manifest(body)
+    assert json.dumps(body) == before
+
+
+def test_configured_annotations_are_hidden_everywhere() -> None:
+    body = {"kind": "Service", "metadata": {"annotations": {"example.com/token": "c4n4ry", "open": "shown"}}}
+    masked = Masker(annotations=["example.com/token"]).manifest(body)
+    assert masked["metadata"]["annotations"] == {"example.com/token": "«value #1»", "open": "shown"}
+    change = changed(CONFIG_MAP, field("metadata.annotations[example.com/token]", "c4n4ry", MISSING))
+    assert "c4n4ry" not in plan_json(plan_of(change), annotations=["example.com/token"])
+
+
+def test_show_secrets_shows_them_in_a_rendering_only_when_asked() -> None:
+    body = {"kind": "Secret", "apiVersion": "v1", "data": {"a": "c4n4ry"}}
+    assert "c4n4ry" in render_json(rendering(body), show_secrets=True)
+    assert "c4n4ry" in render_yaml(rendering(body).manifests, show_secrets=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://user:c4n4ry@host/x", "https://«value #1»@host/x"),
+        ("https://user:c4n@4ry@host/x", "https://«value #1»@host/x"),
+        ("https://ghp_c4n4ryc4n4ryc4n4ry@host/x", "https://«value #1»@host/x"),
+        ("ssh://git@host/x and git@host:x", "ssh://git@host/x and git@host:x"),
+        ("image: https://reg:5000/app@sha256:00", "image: https://reg:5000/app@sha256:00"),
+        ("Authorization: Bearer c4n4ry.token-1", "Authorization: Bearer «value #1»"),
+        (f"a {KEY} b", "a «value #1» b"),
+        ("-----BEGIN EC PRIVATE KEY-----\nc4n4ry", "«value #1»"),
+        ("-----BEGIN CERTIFICATE-----\nMII", "-----BEGIN CERTIFICATE-----\nMII"),
+        (f"cert {base64_of('-----BEGIN CERTIFICATE-----')}", f"cert {base64_of('-----BEGIN CERTIFICATE-----')}"),
+        ("token eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c4n4ryc4n4ry!", "token «value #1»!"),
+    ],
+)
+def test_words_of_others_are_scrubbed(text: str, expected: str) -> None:
+    assert scrub_text(text) == expected
+
+
+def test_a_message_is_scrubbed_of_the_values_it_might_quote() -> None:
+    secret = {"kind": "Secret", "data": {"a": base64_of("pass"), "b": base64_of("password-long")}}
+    message = f'Secret "db" is invalid: data[a]: Invalid value: "pass", {base64_of("password-long")}, password-long'
+    scrubbed = scrub_text(message, [secret])
+    assert scrubbed == 'Secret "db" is invalid: data[a]: Invalid value: "«value #1»", «value #2», «value #2»'
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "://",
+        "://a",
+        "eyJ",
+        "-eyJ",
+        "-----BEGIN PRIVATE KEY-----",
+        "kind: ",
+        "{",
+        "\n",
+        " ",
+        "LS0tLS1CRUdJTi",
+        "bearer ",
+    ],
+)
+def test_hostile_text_does_not_slow_the_masking(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    change = changed(CONFIG_MAP, field("data.a", text, MISSING))
+    mask_plan(plan_of(replace(change, held=text)))
