@@ -55,6 +55,17 @@ LINT_CODES: Mapping[str, Code] = {
     "spread-ignored": Code(
         "Spread constraints are ignored", "Static weights take every candidate.", "Use dynamicWeight, or take them out."
     ),
+    "spread-by-label": Code(
+        "Spread by label",
+        "Clusters are chosen by spreadByField cluster and region; a constraint by label selects nothing, and one that "
+        "stands alone makes placement fail. Karmada does the same.",
+        "Use spreadByField.",
+    ),
+    "spread-not-counted": Code(
+        "Groups that are not counted",
+        "A constraint on zone or provider only demands that a cluster has one. Karmada does the same.",
+        "Use cluster or region.",
+    ),
     "failover-without-dependencies": Code(
         "Failover without dependencies",
         "What the workload refers to does not travel with it to the new cluster. Karmada refuses this.",
@@ -74,10 +85,5 @@ LINT_CODES: Mapping[str, Code] = {
         "Override that never applies",
         "No cluster of the rule is one to which the selected templates may go.",
         "Check the clusters of the rule and the affinity of the propagation policy.",
-    ),
-    "dependent-override-missing": Code(
-        "Missing dependent override",
-        "The policy waits for an override policy that does not exist; nothing of it is written until then.",
-        "Add the override policy, or take its name out of dependentOverrides.",
     ),
 }

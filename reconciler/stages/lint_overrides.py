@@ -1,4 +1,4 @@
-"""Overrides that never apply or apply to everything, and dependentOverrides that do not exist."""
+"""Overrides that never apply, change nothing, or apply to everything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
         # What no policy claims may follow an owner to any cluster, so nothing can be said of an override of it.
         if fleet.clusters and identities and all(identity in claims.claims for identity in identities):
             yield from _targets(fleet, policy, frozenset().union(*(places[ref] for ref in owners)))
-    yield from _dependent_overrides(fleet)
 
 
 def _selected(fleet: Fleet) -> tuple[dict[PolicyRef, set[Identity]], dict[PolicyRef, set[int]]]:
@@ -83,19 +82,6 @@ def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> It
                 f"nothing that this policy selects may go to {named}, so the rule never applies; check both policies"
             )
             yield _problem(rule.source, path, "override-targets-nothing", message)
-
-
-def _dependent_overrides(fleet: Fleet) -> Iterator[Problem]:
-    """Karmada: a policy waits for OverridePolicies of its namespace, a cluster policy for ClusterOverridePolicies."""
-    existing = {override.ref for override in fleet.overrides}
-    for policy in fleet.propagation:
-        kind = "ClusterOverridePolicy" if policy.is_cluster_scoped else "OverridePolicy"
-        for index, name in enumerate(policy.dependent_overrides):
-            wanted = PolicyRef(kind, policy.ref.namespace, name)
-            if wanted not in existing:
-                message = f"{wanted} does not exist, so nothing of this policy is written until it does; add it"
-                path = f"spec.dependentOverrides[{index}]"
-                yield _problem(policy.source, path, "dependent-override-missing", message)
 
 
 def _problem(source: Source, path: str, code: str, message: str, severity: Severity = Severity.WARNING) -> Problem:

@@ -80,8 +80,19 @@ def _static_weights(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem
 
 
 def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
-    """Karmada: static weights take every candidate, whatever the spread constraints say."""
+    """Karmada: static weights take every candidate; only cluster and region select, the rest demands a property."""
     placement = policy.placement
+    for index, constraint in enumerate(placement.spread):
+        path = f"spec.placement.spreadConstraints[{index}]"
+        if constraint.by_label:
+            message = "spreading by a label is not supported: it selects nothing; use spreadByField cluster or region"
+            yield _warning(constraint.source, path, "spread-by-label", message)
+        elif constraint.by_field in ("zone", "provider"):
+            message = (
+                f"a constraint on {constraint.by_field} only demands that a cluster has one; its groups are not "
+                "counted, use cluster or region"
+            )
+            yield _warning(constraint.source, path, "spread-not-counted", message)
     if not placement.spread or placement.scheduling.division is not Division.STATIC:
         return
     if placement.scheduling.has_weight_preference and not placement.scheduling.static_weights:

@@ -65,12 +65,10 @@ class _Bucket(Generic[AnyPolicy]):
             found.extend(self.by_name[name])
         if self.by_label:
             for pair in labels.items():
-                for match, selector in self.by_label.get(pair, ()):
-                    if selector.matches(labels):
-                        found.append(match)
-        for match, selector in self.by_other_labels:
-            if selector.matches(labels):
-                found.append(match)
+                if pair in self.by_label:
+                    found += [match for match, selector in self.by_label[pair] if selector.matches(labels)]
+        if self.by_other_labels:
+            found += [match for match, selector in self.by_other_labels if selector.matches(labels)]
 
 
 class _Place(NamedTuple, Generic[AnyPolicy]):
@@ -125,7 +123,7 @@ class PolicyIndex(Generic[AnyPolicy]):
         return found
 
     def _find_place(self, gvk: GVK, identity: Identity) -> _Place[AnyPolicy]:
-        """Karmada: a cluster-scoped template only meets selectors without a namespace, which are of cluster policies."""
+        """Karmada: a cluster-scoped template only meets selectors without a namespace, those of cluster policies."""
         if is_never_distributed(gvk, identity):
             return _Place()
         namespaces = (identity.namespace, "") if identity.namespace else ("",)

@@ -21,7 +21,8 @@ _NEVER_LAZY = (
     "an edit of a policy takes effect with its commit and is shown in the plan; take the field out, "
     "and use suspension to hold writes back"
 )
-_NO_STATE_OF_LOST_CLUSTERS = "a cluster that is lost cannot be asked for the status to preserve"
+_NO_STATE = "a new copy starts without labels made of the old one's status, as in Karmada by default"
+_NO_EVICTION = "a NoExecute taint keeps new replicas away and takes nothing away, as in Karmada by default"
 
 STATE_PRESERVATION_SHAPE = shape(
     Field(
@@ -63,6 +64,7 @@ FAILOVER_SHAPE = shape(
                 FieldType.OBJECT,
                 "Status fields that reach the new copy as labels.",
                 shape=STATE_PRESERVATION_SHAPE,
+                no_effect=_NO_STATE,
             ),
         ),
     ),
@@ -70,6 +72,7 @@ FAILOVER_SHAPE = shape(
         "cluster",
         FieldType.OBJECT,
         "What happens when a cluster has a NoExecute taint.",
+        no_effect=_NO_EVICTION,
         shape=shape(
             Field(
                 "purgeMode", FieldType.TEXT, "What becomes of the old copy.", values=_PURGE_MODES, default="Graciously"
@@ -79,7 +82,7 @@ FAILOVER_SHAPE = shape(
                 FieldType.OBJECT,
                 "Status fields that reach the new copy as labels.",
                 shape=STATE_PRESERVATION_SHAPE,
-                no_effect=_NO_STATE_OF_LOST_CLUSTERS,
+                no_effect=_NO_STATE,
             ),
         ),
     ),
@@ -173,7 +176,11 @@ PLACEMENT_SHAPE = shape(
                 values=exactly("NoSchedule", "PreferNoSchedule", "NoExecute") | {"": ""},
             ),
             Field(
-                "tolerationSeconds", FieldType.INTEGER, "How long a NoExecute taint is tolerated.", default="for ever"
+                "tolerationSeconds",
+                FieldType.INTEGER,
+                "How long a NoExecute taint is tolerated.",
+                default="for ever",
+                no_effect=_NO_EVICTION,
             ),
         ),
     ),
@@ -286,8 +293,7 @@ SPEC_SHAPE = shape(
     Field(
         "schedulePriority",
         FieldType.OBJECT,
-        "The order of Karmada's scheduling queue.",
-        no_effect="a round places every template against the same observations; there is no queue to order",
+        "Which workloads are placed first when free capacity is short.",
         shape=shape(
             Field("priorityClassSource", FieldType.TEXT, "KubePriorityClass.", values=exactly("KubePriorityClass")),
             Field("priorityClassName", FieldType.TEXT, "The name of the PriorityClass."),
