@@ -125,7 +125,7 @@ class Cluster:
         name = target.name or (((answer.body or {}).get("metadata") or {}).get("name") or "")
         entry = AuditEntry(
             timestamp(self.now_s), verb, request.user_agent, target.group, target.plural, target.namespace, name,
-            target.subresource, bool(request.query.get("dryRun")), answer.status,
+            target.subresource, answer.status != 400 and request.is_dry_run, answer.status,
         )  # fmt: skip
         self.audit.append(entry)
 

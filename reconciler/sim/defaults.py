@@ -136,6 +136,9 @@ def _claim_template(claim: Body) -> Body:
 
 
 def _daemon_set(body: Body) -> Body:
+    metadata = body["metadata"]
+    annotations = _filled(metadata.get("annotations") or {}, {"deprecated.daemonset.template.generation": "0"})
+    body = {**body, "metadata": {**metadata, "annotations": annotations}}
     filled = _spec(_with_template(body), revisionHistoryLimit=10)
     return _update_strategy(filled, {"maxSurge": 0, "maxUnavailable": 1})
 

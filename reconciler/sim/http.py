@@ -26,8 +26,9 @@ class Request:
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether nothing may be stored."""
-        value = self.query.get("dryRun", "")
+        """Whether nothing may be stored: by the query, or by the options that a deletion carries."""
+        options = self.body if self.method == "DELETE" and isinstance(self.body, dict) else {}
+        value = self.query.get("dryRun") or "".join(options.get("dryRun") or ())
         if value not in ("", "All"):
             raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
         return value == "All"

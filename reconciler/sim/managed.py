@@ -31,6 +31,7 @@ _POD_TEMPLATE: Body = {"metadata": {}, "spec": {"containers": []}}
 _SKELETON: Body = {
     "metadata": {},
     "spec": {"template": _POD_TEMPLATE, "strategy": {}, "updateStrategy": {}, "scaleTargetRef": {}, "containers": [],
+             "podSelector": {},
              "jobTemplate": {"metadata": {}, "spec": {"template": _POD_TEMPLATE}}, "names": {}},
     "status": {"loadBalancer": {}, "nodeInfo": {}},
 }  # fmt: skip

@@ -65,8 +65,8 @@ class Shape:
         """Whether a map here is owned as a whole."""
         if self.is_item:
             return self.name in ATOMIC_ITEMS
-        if self.name == "port":
-            return self.parent == "service"
+        if self.name in ("port", "resource"):
+            return self.parent in ("service", "defaultBackend")
         return self.name in ATOMIC_MAPS
 
     @property
@@ -78,6 +78,8 @@ class Shape:
             return ("port", "protocol") if self.kind == "Service" and self.parent == "spec" else ()
         if self.name == "secrets":
             return ("name",) if self.kind == "ServiceAccount" else ()
+        if self.name == "imagePullSecrets" and self.kind == "ServiceAccount":
+            return ()
         if self.name == "addresses":
             return ("type",) if self.kind == "Node" else ()
         if self.name == "conditions" and self.kind == "Job":
@@ -87,7 +89,7 @@ class Shape:
     @property
     def is_set(self) -> bool:
         """Whether the list here is a set of scalars."""
-        return self.name in SET_LISTS and self.parent in ("metadata", "spec")
+        return self.name in SET_LISTS and self.parent == ("metadata" if self.name == "finalizers" else "spec")
 
     def key_default(self, key: str) -> Json:
         """The default of a key field that an item may leave out."""

@@ -95,9 +95,12 @@ class Writer:
             raise bad_request("resourceVersion should not be set on objects to be created")
         if self.state.store.get(resource.group_plural, self.namespace, metadata["name"]) is not None:
             raise self._refused(already_exists, metadata["name"])
-        made = self._made(canonical(resource, typed, fail))
+        full = canonical(resource, typed, fail)
+        made = self._made(full)
         who = Manager(self.manager, "Update", resource.api_version, self.subresource)
-        entries = managed.after_update(None, made, who, shape_of(resource), self.state.time)
+        # What the server allots (addresses, a Job's labels) belongs to nobody.
+        declared = {name: value for name, value in full.items() if name != "status" or not resource.has_status}
+        entries = managed.after_update(None, declared, who, shape_of(resource), self.state.time)
         return self._stored(managed.written(made, entries))
 
     def _made(self, body: Body) -> Body:

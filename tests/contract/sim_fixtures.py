@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, NodeSpec, background_fleet
-from tests.contract.sim_sides import Side
-from tests.real_clusters import RealCluster, wait_until
-
-NODE = "sim-contract"
-TAINT = ("contract", "sim", "NoSchedule")
-TOLERATION = {"key": "contract", "operator": "Equal", "value": "sim", "effect": "NoSchedule"}
-"""Only pods of these tests run on the node of these tests."""
+from tests.contract.sim_sides import NODE, TAINT, Side, new_space
+from tests.real_clusters import RealCluster
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +46,3 @@ def side(request: pytest.FixtureRequest) -> Side:
 def space(side: Side) -> str:
     """A namespace of the test's own."""
     return new_space(side)
-
-
-def new_space(side: Side) -> str:
-    """Create a namespace and wait until it is furnished."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    assert side.send("POST", "/api/v1/namespaces", body).status == 201
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    wait_until(lambda: side.get(account).status == 200, f"namespace {name} to have its service account")
-    return name

@@ -6,11 +6,19 @@ import contextlib
 import json
 import ssl
 import tempfile
+import uuid
 from base64 import b64decode
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
+
+from tests.real_clusters import wait_until
+
+NODE = "sim-contract"
+TAINT = ("contract", "sim", "NoSchedule")
+TOLERATION = {"key": "contract", "operator": "Equal", "value": "sim", "effect": "NoSchedule"}
+"""Only pods of these tests run on the node of these tests."""
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -129,3 +137,13 @@ def comparable(value: Any) -> Any:
     if isinstance(value, list):
         return [comparable(item) for item in value]
     return value
+
+
+def new_space(side: Side) -> str:
+    """Create a namespace and wait until it is furnished."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    assert side.send("POST", "/api/v1/namespaces", body).status == 201
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    wait_until(lambda: side.get(account).status == 200, f"namespace {name} to have its service account")
+    return name

@@ -121,6 +121,7 @@ def test_delete_holds_to_its_preconditions(side: Side, maps: str, precondition: 
 def test_delete_dry_run_deletes_nothing(side: Side, maps: str) -> None:
     side.send("POST", maps, config_map(a="1"))
     assert side.delete(f"{maps}/cfg", dryRun="All").status == 200
+    assert side.delete(f"{maps}/cfg", {"dryRun": ["All"]}).status == 200
     assert side.get(f"{maps}/cfg").status == 200
 
 
