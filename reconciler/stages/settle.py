@@ -238,7 +238,9 @@ def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple
     if lost.fate is Fate.FROZEN:
         return None, None
     identity = lost.live.identity
-    release = lost.fate is Fate.RELEASE or (identity[:2] == ("", "Namespace") and lost.owner.policy is None)
+    # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
+    follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
+    release = lost.fate is Fate.RELEASE or follows
     change = Change(
         action=Action.RELEASE if release else Action.DELETE,
         cluster=member.name,
@@ -248,7 +250,7 @@ def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple
         source=_source(scene, identity, member.name),
         uid=lost.live.uid,
         resource_version=lost.live.resource_version,
-        guarded=is_edit(lost.loss),
+        guarded=is_edit(lost.loss) and not follows,
         reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
     )
     if release:

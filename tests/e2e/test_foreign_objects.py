@@ -1,0 +1,83 @@
+"""What is not ours is never changed under Abort, nor deleted ever; the audit log is the referee."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.plan import Action
+from tests.conftest import ThreeClusters
+from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action, writes_to
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, three_clusters: ThreeClusters) -> FleetOnClusters:
+    return FleetOnClusters(tmp_path, three_clusters)
+
+
+def put_foreign(fleet: FleetOnClusters, **metadata: object) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": fleet.namespace}}
+    foreign = fleet.config_map("app", owner="them", extra="theirs")
+    foreign["metadata"].update(metadata)
+    fleet.clusters["m1"].apply(namespace, foreign)
+
+
+def test_abort_leaves_an_object_that_is_not_ours(fleet: FleetOnClusters) -> None:
+    put_foreign(fleet)
+    fleet.write(
+        "app", fleet.config_map("app", owner="us"), fleet.policy("app", "ConfigMap", keep=False, clusters=["m1"])
+    )
+    since = fleet.clusters["m1"].mark()
+    plan = fleet.apply().round.plan
+    assert [problem.code for problem in plan.problems if problem.severity == "error"] == ["object-not-ours"]
+    fleet.write("app")
+    fleet.apply()
+    assert [line for line in writes_to(fleet.clusters["m1"], since) if "app" in line.split()] == []
+    live = fleet.live("m1", "configmap", "app")
+    assert live is not None
+    assert live["data"] == {"owner": "them", "extra": "theirs"}
+
+
+def test_overwrite_adopts_and_then_owns(fleet: FleetOnClusters) -> None:
+    put_foreign(fleet)
+    policy = fleet.policy("app", "ConfigMap", clusters=["m1"], conflictResolution="Overwrite")
+    fleet.write("app", fleet.config_map("app", owner="us"), policy)
+    plan = fleet.apply().round.plan
+    assert len(of_action(plan, Action.ADOPT)) == 1
+    live = fleet.live("m1", "configmap", "app")
+    assert live is not None
+    assert live["data"]["owner"] == "us"
+    assert fleet.plan().changes == ()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tool"),
+    [
+        ({"annotations": {"argocd.argoproj.io/tracking-id": "x:/ConfigMap:a/b"}}, "Argo CD"),
+        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux"),
+        ({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, "Helm"),
+        ({"labels": {"fleet.cattle.io/bundle-name": "b"}}, "Rancher Fleet"),
+    ],
+)
+def test_overwrite_is_refused_where_another_tool_holds_the_object(
+    fleet: FleetOnClusters, metadata: dict[str, object], tool: str
+) -> None:
+    put_foreign(fleet, **metadata)
+    policy = fleet.policy("app", "ConfigMap", clusters=["m1"], conflictResolution="Overwrite")
+    fleet.write("app", fleet.config_map("app", owner="us"), policy)
+    problems = [problem for problem in fleet.apply().round.plan.problems if problem.code == "object-of-another-tool"]
+    assert len(problems) == 1
+    assert tool in problems[0].message
+    live = fleet.live("m1", "configmap", "app")
+    assert live is not None
+    assert live["data"]["owner"] == "them"
+
+
+def test_what_appeared_meanwhile_is_not_overwritten(fleet: FleetOnClusters) -> None:
+    fleet.write("app", fleet.config_map("app", owner="us"), fleet.policy("app", "ConfigMap", clusters=["m1"]))
+    put_foreign(fleet)
+    plan = fleet.plan()
+    assert of_action(plan, Action.CREATE) == [] or all(c.identity.name != "app" for c in plan.changes)
