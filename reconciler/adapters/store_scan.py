@@ -69,9 +69,10 @@ def _scan_folder(shown: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], 
     prefix = f"{shown}/" if shown else ""
     try:
         listing = os.scandir(folder)
-    except (PermissionError, FileNotFoundError, NotADirectoryError):
+    except OSError:
         if not shown:
             raise
+        # Gone, forbidden, or too deep for one path: the reader says which.
         stamps[shown] = ()
         return
     with listing:

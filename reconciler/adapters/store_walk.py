@@ -187,7 +187,8 @@ def _follow(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
     if path in walk.real:
         return
     if found.kind is EntryKind.FOLDER:
-        _visit(walk, shown, path, None)
+        if not is_hidden_folder(shown.rpartition("/")[2]):
+            _visit(walk, shown, path, None)
     elif found.kind is not EntryKind.FILE or is_store_file(shown):
         _take(walk, shown, path, found._replace(name=shown.rpartition("/")[2]))
 

@@ -1,0 +1,125 @@
+"""Parse results between runs, in a SQLite file that may be deleted at any time.
+
+Kept are files that hold templates only and no fault: nearly all of a store. Secrets are never written, nor files that
+hold one. A row counts only when its checksum and the parser's version are right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from reconciler.model.fleet import StoreFile, Template
+from reconciler.model.problem import Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key
+
+_FORMAT: Final = 1
+_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum BLOB NOT NULL, body BLOB NOT NULL)"
+)
+_VERSION: Final = PARSER_VERSION * 1000 + _FORMAT
+
+
+class ParseCache:
+    """Loads and saves `ParsedFile`s by `memo_key`. A cache that cannot be used is empty, never an error."""
+
+    def __init__(self, path: Path) -> None:
+        """Use the file at `path`, whose folder exists; it is made, or made anew when it is of another version."""
+        self._path = path
+
+    def load(self, files: Iterable[StoreFile]) -> dict[str, ParsedFile]:
+        """What is kept of these files; the others are to be parsed."""
+        keys = {memo_key(file): file for file in files}
+        found: dict[str, ParsedFile] = {}
+        try:
+            with self._connection() as connection:
+                rows = connection.execute("SELECT key, checksum, body FROM files")
+                for key, checksum, body in rows:
+                    if key in keys and isinstance(body, bytes) and _checksum(key, body) == checksum:
+                        found[key] = _unpacked(keys[key], orjson.loads(body))
+        except (sqlite3.Error, OSError) as error:
+            self._discard_if_corrupt(error)
+            return {}
+        return found
+
+    def save(self, parsed: Mapping[str, ParsedFile]) -> None:
+        """Keep these files and nothing else. A full disk or a locked file leaves the cache as it was."""
+        try:
+            with self._connection() as connection:
+                kept = {key for (key,) in connection.execute("SELECT key FROM files")}
+                rows = ((key, _checksum(key, body), body) for key, body in _packed_rows(parsed, kept))
+                connection.execute("BEGIN IMMEDIATE")
+                gone = [(key,) for key in sorted(kept - parsed.keys())]
+                connection.executemany("DELETE FROM files WHERE key = ?", gone)
+                connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self._discard_if_corrupt(error)
+
+    def _discard_if_corrupt(self, error: Exception) -> None:
+        """Delete a file that is no database any more, so that the next run makes it anew."""
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=5)
+        try:
+            self._path.chmod(0o600)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = OFF")
+            if connection.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+                connection.execute("DROP TABLE IF EXISTS files")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute(_SCHEMA)
+            yield connection
+        finally:
+            connection.close()
+
+
+def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:
+    for key, file in parsed.items():
+        if key not in kept and is_cacheable(file):
+            yield key, _packed(file)
+
+
+def is_cacheable(file: ParsedFile) -> bool:
+    """Whether a file holds templates and nothing else, none of them a Secret, and is without any remark."""
+    if file.problems or file.frozen or file.propagation or file.overrides or file.clusters or file.settings:
+        return False
+    return not file.has_template_syntax and not any(template.gvk.kind == "Secret" for template in file.templates)
+
+
+def _packed(file: ParsedFile) -> bytes:
+    templates = [
+        (template.gvk, template.identity, template.source.line, template.digest, template.body)
+        for template in file.templates
+    ]
+    return orjson.dumps([templates, [source.line for source in file.skipped]], default=tuple)
+
+
+def _unpacked(file: StoreFile, packed: Any) -> ParsedFile:
+    templates, skipped = packed
+    return ParsedFile(
+        path=file.path,
+        blob=file.blob,
+        templates=tuple(
+            Template(
+                gvk=GVK(*gvk), identity=Identity(*identity), body=body, source=Source(file.path, line), digest=digest
+            )
+            for gvk, identity, line, digest, body in templates
+        ),
+        skipped=tuple(Source(file.path, line) for line in skipped),
+    )
+
+
+def _checksum(key: str, body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16, key=key.encode()[-64:]).digest()

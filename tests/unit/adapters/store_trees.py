@@ -1,0 +1,35 @@
+"""Stores for tests: the same files as a directory and as a commit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pygit2
+
+AUTHOR = pygit2.Signature("Ann", "ann@example.com", 1_700_000_000, 0)
+
+
+def write_files(root: Path, files: dict[str, str | bytes]) -> Path:
+    """Write files below a folder. A text `-> TARGET` makes a link."""
+    for path, content in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str) and content.startswith("-> "):
+            target.symlink_to(content.removeprefix("-> "))
+        else:
+            target.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def commit_all(root: Path, message: str = "change", *, new: bool = False) -> str:
+    """Commit everything in a work tree; the commit's id. `new` makes the repository."""
+    repository = pygit2.init_repository(str(root), initial_head="main") if new else pygit2.Repository(str(root))
+    repository.index.add_all()
+    for entry in list(repository.index):
+        if not os.path.lexists(root / entry.path):
+            repository.index.remove(entry.path)
+    repository.index.write()
+    tree = repository.index.write_tree()
+    parents = [] if repository.head_is_unborn else [repository.head.target]
+    return str(repository.create_commit("HEAD", AUTHOR, AUTHOR, message, tree, parents))

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import sqlite3
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from reconciler.adapters.parse_cache import ParseCache
+from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.stages.parse import ParsedFile, memo_key, parse, parse_file
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\ndata: {a: 'b'}\n---\nx: 1\n"
+POLICY = (
+    "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: ns}\n"
+    "spec:\n  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n  placement: {}\n"
+)
+CANARY = "c4n4ry-of-the-mine"
+
+
+def _file(path: str, text: str) -> StoreFile:
+    return StoreFile(path=path, blob=f"blob-of-{path}", data=text.encode())
+
+
+def _saved(path: Path, *files: StoreFile) -> dict[str, ParsedFile]:
+    parsed = {memo_key(file): parse_file(file) for file in files}
+    ParseCache(path).save(parsed)
+    return parsed
+
+
+def test_gives_back_what_was_parsed(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG.replace("thing", "a")), _file("b.yaml", "# nothing\n")
+    parsed = _saved(tmp_path / "c.db", one, two)
+    assert ParseCache(tmp_path / "c.db").load([one, two]) == parsed
+
+
+def test_makes_the_same_fleet_as_a_parse(tmp_path: Path) -> None:
+    files = (_file("a.yaml", CONFIG.replace("thing", "a")), _file("p.yaml", POLICY), _file("z.yaml", "a: ["))
+    snapshot = Snapshot(revision="r", files=files)
+    _saved(tmp_path / "c.db", *files)
+    cached = ParseCache(tmp_path / "c.db").load(files)
+    assert set(cached) == {memo_key(files[0])}
+    assert parse(snapshot, cached) == parse(snapshot)
+
+
+def test_knows_a_file_only_with_its_content_and_path(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", one)
+    moved = StoreFile(path="b.yaml", blob=one.blob, data=one.data)
+    edited = StoreFile(path=one.path, blob="other", data=one.data)
+    assert ParseCache(tmp_path / "c.db").load([moved, edited]) == {}
+
+
+@pytest.mark.parametrize("kind", ["data", "stringData"])
+def test_never_writes_a_secret(tmp_path: Path, kind: str) -> None:
+    value = CANARY if kind == "stringData" else b64encode(CANARY.encode()).decode()
+    secret = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{kind}: {{a: {value}}}\n"
+    file = _file("a.yaml", f"{CONFIG}---\n{secret}")
+    assert len(parse_file(file).templates) == 2
+    _saved(tmp_path / "c.db", file)
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert CANARY.encode() not in written
+    assert value.encode() not in written
+    assert ParseCache(tmp_path / "c.db").load([file]) == {}
+
+
+def test_passes_over_a_row_whose_checksum_is_wrong(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG), _file("b.yaml", CONFIG.replace("thing", "b"))
+    _saved(tmp_path / "c.db", one, two)
+    with sqlite3.connect(tmp_path / "c.db") as connection:
+        connection.execute(
+            "UPDATE files SET body = CAST(replace(CAST(body AS TEXT), 'thing', 'other') AS BLOB)"
+            " WHERE key LIKE '%a.yaml'"
+        )
+    connection.close()
+    assert set(ParseCache(tmp_path / "c.db").load([one, two])) == {memo_key(two)}
+
+
+def test_starts_anew_when_the_file_is_no_database(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    (tmp_path / "c.db").write_bytes(b"no database" * 1000)
+    assert ParseCache(tmp_path / "c.db").load([one]) == {}
+    parsed = _saved(tmp_path / "c.db", one)
+    assert ParseCache(tmp_path / "c.db").load([one]) == parsed
+
+
+def test_starts_anew_when_the_parser_has_changed(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", one)
+    with sqlite3.connect(tmp_path / "c.db") as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    assert ParseCache(tmp_path / "c.db").load([one]) == {}
+
+
+def test_forgets_files_that_are_gone(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG), _file("b.yaml", CONFIG)
+    _saved(tmp_path / "c.db", one, two)
+    _saved(tmp_path / "c.db", two)
+    assert set(ParseCache(tmp_path / "c.db").load([one, two])) == {memo_key(two)}
+
+
+def test_is_empty_where_nothing_can_be_written(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    cache = ParseCache(tmp_path / "missing" / "c.db")
+    cache.save({memo_key(one): parse_file(one)})
+    assert cache.load([one]) == {}
+
+
+def test_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    _saved(tmp_path / "c.db", _file("a.yaml", CONFIG))
+    assert (tmp_path / "c.db").stat().st_mode & 0o777 == 0o600
