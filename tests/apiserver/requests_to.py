@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from tests.real_clusters import wait_until
+
 Body = dict[str, Any]
 
 APPLY = "application/apply-patch+yaml"
@@ -69,6 +71,22 @@ class ApiServer:
     def get(self, path: str) -> Body:
         """Read one object."""
         return self.request("GET", path)
+
+    def has(self, path: str) -> bool:
+        """Whether something is there."""
+        try:
+            self.get(path)
+        except Refused as refused:
+            if refused.status == 404:
+                return False
+            raise
+        return True
+
+    def remove(self, path: str) -> None:
+        """Delete what may be there and wait until it is gone."""
+        if self.has(path):
+            self.request("DELETE", path)
+            wait_until(lambda: not self.has(path), f"{path} to be gone")
 
     def post(self, path: str, body: Body, manager: str = "kubectl-create") -> Body:
         """Create in a collection."""

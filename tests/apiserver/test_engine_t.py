@@ -6,6 +6,7 @@ A kind that does not agree on every triple would have to fall back to the dry ru
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from reconciler.stages.diff import NO_DIFFERENCE, three_way
 from reconciler.stages.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial
-from tests.apiserver.wishes import SUBJECTS, Subject
-from tests.real_clusters import RealCluster
+from tests.apiserver.wishes import CRD, SUBJECTS, Subject
+from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver
 
@@ -34,7 +35,24 @@ DOUBTFUL_WITHOUT_JOURNAL = frozenset({"LimitRange"})
 """Kinds whose atomic lists get defaults that depend on other fields; the previous desired state tells them apart."""
 
 
+@pytest.fixture(scope="module")
+def custom_kinds(server: ApiServer) -> Iterator[None]:
+    """The test's custom kind, gone afterwards: other tests compare what a fresh cluster serves."""
+    definition = path_of(CRD)
+    server.apply(definition, CRD, "test-set-up")
+
+    def is_established() -> bool:
+        conditions = server.get(definition).get("status", {}).get("conditions") or []
+        return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+    wait_until(is_established, "the custom kind to be established")
+    yield
+    for path in (definition, *(path_of(body) for body in KINDS if body["kind"] == CRD["kind"])):
+        server.remove(path)
+
+
 @pytest.mark.timeout(240)
+@pytest.mark.usefixtures("custom_kinds")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: str(subject.name))
 def test_says_what_an_apply_will_change(server: ApiServer, real_cluster: RealCluster, subject: Subject) -> None:
     namespace = real_cluster.new_namespace("triples")
@@ -62,7 +80,7 @@ def kinds_namespace(real_cluster: RealCluster) -> str:
     return "kinds"
 
 
-@pytest.mark.usefixtures("kinds_namespace")
+@pytest.mark.usefixtures("kinds_namespace", "custom_kinds")
 @pytest.mark.parametrize("body", KINDS, ids=lambda body: str(body["kind"]))
 def test_is_silent_after_defaulting(server: ApiServer, body: Body) -> None:
     schema = builtin_schema(GVK.parse(body["apiVersion"], body["kind"]))

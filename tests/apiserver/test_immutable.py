@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,10 @@ def name_of(case: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def namespace(real_cluster: RealCluster) -> str:
-    """A namespace of this file's own."""
-    return real_cluster.new_namespace("immutable")
+def namespace(server: ApiServer, real_cluster: RealCluster) -> Iterator[str]:
+    """A namespace of this file's own; the custom kind is gone afterwards, since others look at what is served."""
+    yield real_cluster.new_namespace("immutable")
+    server.remove(path_of(KINDS["CustomResourceDefinition"]))
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
