@@ -164,6 +164,44 @@ def test_without_plugins_the_registry_is_the_built_in_one() -> None:
     assert registry.interpreter_for("example.com", "Widget") is GENERIC
 
 
+def install(folder: Path, plugin: str) -> None:
+    """Put a package with an interpreter plugin where Python finds it."""
+    info = folder / "widgets-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: widgets\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[reconciler.interpreters]\nwidget = {plugin}\n")
+    (folder / "fleet_widgets.py").write_text(
+        "from reconciler.interpreters.base import Interpreter\n"
+        "WIDGET = Interpreter(kinds=(('example.com', 'Widget'),))\n"
+        "DEPLOYMENT = Interpreter(kinds=(('apps', 'Deployment'),))\n"
+        "TEXT = 'none'\n"
+    )
+
+
+def test_an_installed_plugin_describes_a_further_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "fleet_widgets:WIDGET")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = with_plugins()
+    assert registry.interpreter_for("example.com", "Widget").kinds == (("example.com", "Widget"),)
+    assert interpreter_for("example.com", "Widget") is GENERIC, "the built-in registry stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        ("fleet_widgets:DEPLOYMENT", "Deployment of apps is described by both deployment and plugin widget"),
+        ("fleet_widgets:TEXT", "is no Interpreter"),
+        ("fleet_widgets:NOTHING", "does not load"),
+        ("fleet_no_such_module:X", "does not load"),
+    ],
+)
+def test_an_unusable_plugin_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str, said: str) -> None:
+    install(tmp_path, plugin)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigurationError, match=said):
+        with_plugins()
+
+
 WORDS = st.sampled_from(
     [
         "spec", "template", "metadata", "containers", "initContainers", "volumes", "env", "envFrom", "valueFrom",
