@@ -51,7 +51,7 @@ class TransportSettings:
     """Asked to wait longer than this, the request is given up as Throttled, with the time that was asked for."""
     body_max_bytes: int = 512 * 1024 * 1024
     watch_silence_max_s: float = 150.0
-    """Bookmarks come about every minute; a watch that is silent longer is taken for a half-open connection."""
+    """A watch that is silent for so long may be a half-open connection, and is ended. Bookmarks may keep it open."""
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
 
 
@@ -117,7 +117,7 @@ class Transport:
     """Sends requests to one cluster. Every way to fail is an exception from `errors.py`."""
 
     def __init__(self, config: MemberConfig, shared: Shared) -> None:
-        """Nothing is connected before the first request. Raises nothing."""
+        """Nothing is connected before the first request."""
         self.name = config.name
         self.breaker = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
         self._config = config
@@ -126,6 +126,9 @@ class Transport:
         self._credentials = Credentials(config, shared.clock)
         self._slots = asyncio.Semaphore(shared.settings.in_flight_max)
         self._last_failure = ""
+        connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
+        self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
         self._proxy = config.proxy_url or proxy_of_environment(config.server)
 
     async def send(self, request: Request, user_agent: str) -> Answer:
@@ -150,7 +153,10 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request, user_agent: str) -> AsyncIterator[aiohttp.StreamReader]:
-        """The body of a watch as it comes. It takes no slot: hundreds of them idle beside the requests."""
+        """The body of a watch as it comes, until it ends or falls silent.
+
+        It takes no slot: hundreds of them idle beside the requests.
+        """
         async with self._respond(
             request, user_agent, self._settings.connect_deadline_s + request.deadline_s
         ) as response:
@@ -202,26 +208,32 @@ class Transport:
                 if is_watch:
                     deadline.reschedule(None)
                 yield response
-        except TimeoutError as error:
-            raise self._failed(f"no answer within {deadline_s:g} s", is_alive=is_answered and is_watch) from error
-        except aiohttp.ClientPayloadError as error:
-            raise BadAnswer(self.name, f"the answer was cut off: {clean(str(error))}") from error
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
-            raise self._failed(_reason(error), is_alive=is_answered) from error
+            if isinstance(error, TimeoutError) and is_watch and is_answered:
+                return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
+            raise self._fault(error, deadline_s, is_answered=is_answered) from error
         except MemberClusterError as error:
             if not is_answered:
-                self._failed(error.message, is_alive=False)
+                self._failed(error.message)
             raise
         except asyncio.CancelledError:
             if not is_answered:
                 self.breaker.abandoned()
             raise
 
-    def _failed(self, message: str, *, is_alive: bool) -> ClusterUnreachable:
-        if not is_alive:
-            self._last_failure = clean(message)
-            self.breaker.failed()
-        return ClusterUnreachable(self.name, clean(message))
+    def _fault(self, error: Exception, deadline_s: float, *, is_answered: bool) -> MemberClusterError:
+        """What a fault of the network means, counted by the breaker when the cluster gave no sign of life."""
+        if isinstance(error, TimeoutError):
+            return self._failed(f"no answer within {deadline_s:g} s")
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return BadAnswer(self.name, f"the answer was cut off: {clean(str(error))}")
+        message = clean(_reason(error))
+        return ClusterUnreachable(self.name, message) if is_answered else self._failed(message)
+
+    def _failed(self, message: str) -> ClusterUnreachable:
+        self._last_failure = clean(message)
+        self.breaker.failed()
+        return ClusterUnreachable(self.name, self._last_failure)
 
     async def _headers(self, request: Request, user_agent: str) -> CIMultiDict[str]:
         headers = CIMultiDict(await self._credentials.headers())
@@ -234,7 +246,6 @@ class Transport:
         return headers
 
     def _open(self, request: Request, headers: CIMultiDict[str]) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        silence_s = self._settings.watch_silence_max_s if "watch" in request.query else None
         return self._shared.session.request(
             request.method,
             URL(self._config.server + request.target, encoded=True),
@@ -244,9 +255,7 @@ class Transport:
             server_hostname=self._config.tls_server_name or None,
             proxy=self._proxy or None,
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=self._settings.connect_deadline_s, sock_read=silence_s
-            ),
+            timeout=self._watch_timeout if "watch" in request.query else self._timeout,
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:

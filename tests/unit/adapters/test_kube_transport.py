@@ -233,17 +233,24 @@ async def test_requests_go_below_the_path_of_the_server_and_are_not_rewritten() 
         assert server.asked[0].target == "/k8s/clusters/c-1/api/v1/x%3Ay/..%2Fz?labelSelector=a+in+%28b%2Cc%29"
 
 
-async def test_a_watch_that_falls_silent_ends_without_blaming_the_cluster() -> None:
+async def test_a_watch_that_falls_silent_just_ends() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
     settings = TransportSettings(watch_silence_max_s=0.05, breaker=BreakerSettings(failures_max=1))
     async with ScriptedServer(head) as server, transport_to(server, settings=settings) as (transport,):
         chunks = []
-        with pytest.raises(ClusterUnreachable):
-            async with transport.stream(read("/x", watch="1"), "test") as stream:
-                async for chunk in stream.iter_any():
-                    chunks.append(chunk)  # noqa: PERF401 - the stream ends with an exception
+        async with transport.stream(read("/x", watch="1"), "test") as stream:
+            async for chunk in stream.iter_any():
+                chunks.append(chunk)  # noqa: PERF401 - what came before it fell silent counts
         assert chunks == [b"hello"]
         assert not transport.breaker.is_open
+
+
+async def test_a_watch_that_gets_no_answer_is_an_error() -> None:
+    settings = TransportSettings(connect_deadline_s=0.05)
+    async with ScriptedServer(HANG) as server, transport_to(server, settings=settings) as (transport,):
+        with pytest.raises(ClusterUnreachable, match="no answer"):
+            async with transport.stream(replace(read("/x", watch="1"), deadline_s=0), "test"):
+                pass
 
 
 @pytest.mark.parametrize(
