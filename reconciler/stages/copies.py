@@ -34,13 +34,11 @@ class StaticWeights:
         """Weight of each named cluster: the greatest of the entries that match it, 0 when none does."""
         weights = self._weights.get(id(scheduling))
         if weights is None:
-            weights = self._weights[id(scheduling)] = {
-                name: max(
-                    (entry.weight for entry in scheduling.static_weights if matches_cluster(entry.target, cluster)[0]),
-                    default=0,
-                )
-                for name, cluster in self._clusters.items()
-            }
+            weights = self._weights[id(scheduling)] = dict.fromkeys(self._clusters, 0)
+            for entry in scheduling.static_weights:
+                for name in entry.target.cluster_names or self._clusters:
+                    if name in weights and matches_cluster(entry.target, self._clusters[name])[0]:
+                        weights[name] = max(weights[name], entry.weight)
         return {name: weights[name] for name in names}
 
 

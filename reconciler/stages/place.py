@@ -61,7 +61,7 @@ class _Round:
         self._previous = request.observations.previous
         self._groups: dict[tuple[int, bool], tuple[Group, ...]] = {}
         self._decided: dict[tuple[object, ...], Decision] = {}
-        self._outcome_memo: dict[tuple[int, tuple[str, ...]], tuple[object, Mapping[str, Reason]]] = {}
+        self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
 
     def run(self) -> PlacementResult:
         items = sorted(self._request.items, key=lambda item: item.identity)
@@ -98,16 +98,13 @@ class _Round:
 
     def _outcomes(self, decision: Decision) -> Mapping[str, Reason]:
         """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it."""
-        chosen = tuple(target.cluster for target in decision.targets)
-        key = (id(decision.cluster_reasons), chosen)
-        known = self._outcome_memo.get(key)
-        if known is not None and known[0] is decision.cluster_reasons:
-            return known[1]
-        outcomes = {
-            name: outcome(reason, is_target=name in chosen) for name, reason in decision.cluster_reasons.items()
-        }
-        self._outcome_memo[key] = (decision.cluster_reasons, outcomes)
-        return outcomes
+        reasons = decision.cluster_reasons
+        known = self._outcomes_of_none.get(id(reasons))
+        if known is None or known[0] is not reasons:
+            none_chosen = {name: outcome(reason, is_target=False) for name, reason in reasons.items()}
+            known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
+        chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
+        return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
 
     def _priority(self, item: PlacementItem) -> int:
         name = item.policy.priority_class
@@ -148,21 +145,12 @@ class _Round:
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Decision:
         groups = self._groups_for(situation, by_capacity)
         if situation.is_whole:
-            decision = place_whole(situation, groups, self._finder, self._room)
-        elif by_capacity:
-            decision = place_by_capacity(
-                situation, groups, self._finder, self._clusters, lambda name: self._free(situation, name)
-            )
-        else:
-            decision = place_copies(
-                situation,
-                groups,
-                self._finder,
-                self._clusters,
-                self._weights,
-                lambda name: self._free(situation, name),
-            )
-        return decision
+            return place_whole(situation, groups, self._finder, self._room)
+        item = situation.item
+        room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
+        if by_capacity:
+            return place_by_capacity(situation, groups, self._finder, self._clusters, room_of)
+        return place_copies(situation, groups, self._finder, self._clusters, self._weights, room_of)
 
     def _groups_for(self, situation: Situation, by_capacity: bool) -> tuple[Group, ...]:
         policy = situation.item.policy
@@ -172,14 +160,6 @@ class _Round:
         if groups is None:
             groups = self._groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
         return in_order_of_trial(groups, situation, self._clusters) if len(groups) > 1 else groups
-
-    def _free(self, situation: Situation, cluster: str) -> int | None:
-        """Replicas that the cluster could take in addition to those that it has; None when that is not known."""
-        item = situation.item
-        namespace, group_kind = item.identity.namespace, item.gvk.group_kind
-        if cluster not in situation.had and not self._room.admits_object(cluster, namespace, group_kind):
-            return 0
-        return self._room.replicas(cluster, item.demand.shape, namespace)
 
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Take the room of replicas that were assigned before and do not show in the cluster yet."""
