@@ -18,6 +18,7 @@ FLEET_API_VERSION = "fleet.reconciler/v1alpha1"
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
 _UNIT_S = {
     "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000),
     "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600),
@@ -236,7 +237,10 @@ def parse_duration(text: str) -> int | None:
 
 
 def _is_rfc3339(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None and "T" in text
-    except ValueError:
+    if not _RFC3339.fullmatch(text):
         return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False  # the form is right, the day or the hour does not exist
+    return True

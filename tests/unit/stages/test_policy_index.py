@@ -132,3 +132,18 @@ def test_override_without_selectors_reaches_its_namespace_from_the_other_directi
     everywhere = OverridePolicy(ref=PolicyRef("P", "", "o"), flavor=Flavor.ACK, source=NOWHERE)
     assert index.selected_by(everything) == {demo.identity}
     assert index.selected_by(everywhere) == {demo.identity, other.identity}
+
+
+def test_label_of_several_values_is_found_by_each_of_them() -> None:
+    either = LabelSelector(
+        requirements=(LabelRequirement(key="a", operator=Operator.IN, values=frozenset({"1", "2"})),)
+    )
+    selector = ResourceSelector(api_version="v1", kind="Secret", labels=either)
+    policy = PropagationPolicy(
+        ref=PolicyRef("P", "demo", "p"), flavor=Flavor.ACK, source=NOWHERE, selectors=(selector,)
+    )
+    index = PolicyIndex([policy])
+    for value, found in (("1", 1), ("2", 1), ("3", 0)):
+        metadata = {"name": "s", "namespace": "demo", "labels": {"a": value}}
+        template = template_of({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+        assert len(index.matches(template)) == found
