@@ -27,10 +27,26 @@ _NOT_IN_A_HEADER = re.compile(r"[^A-Za-z0-9._:/@+-]")
 class Members(Mapping[str, MemberCluster]):
     """The clusters whose configuration is usable, by name; `failed` says why the others are not here."""
 
-    def __init__(self, clusters: Mapping[str, MemberCluster], failed: Mapping[str, ConfigurationError]) -> None:
-        """Take clusters that share a session."""
-        self._clusters = dict(sorted(clusters.items()))
-        self.failed = dict(sorted(failed.items()))
+    def __init__(self, shared: Shared, agent: UserAgent) -> None:
+        """No clusters yet."""
+        self._shared = shared
+        self._agent = agent
+        self._configs: dict[str, MemberConfig] = {}
+        self._clusters: dict[str, MemberCluster] = {}
+        self.failed: Mapping[str, ConfigurationError] = {}
+
+    def update(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> None:
+        """Be these clusters from now on. One whose configuration is unchanged keeps its connections and its breaker."""
+        usable = {name: config for name, config in sorted(configs.items()) if isinstance(config, MemberConfig)}
+        self._clusters = {
+            name: self._clusters[name] if self._configs.get(name) == config else self._member(config)
+            for name, config in usable.items()
+        }
+        self._configs = usable
+        self.failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
+
+    def _member(self, config: MemberConfig) -> MemberCluster:
+        return MemberCluster(Transport(config, self._shared), self._agent.header)
 
     def __getitem__(self, name: str) -> MemberCluster:
         return self._clusters[name]
@@ -61,11 +77,9 @@ class Members(Mapping[str, MemberCluster]):
                 settings=settings,
                 jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
             )
-            usable = {name: config for name, config in configs.items() if isinstance(config, MemberConfig)}
-            yield cls(
-                {name: MemberCluster(Transport(config, shared), agent.header) for name, config in usable.items()},
-                {name: error for name, error in configs.items() if isinstance(error, ConfigurationError)},
-            )
+            members = cls(shared, agent)
+            members.update(configs)
+            yield members
 
     async def each(
         self, ask: Callable[[MemberCluster], Awaitable[_T]]
