@@ -6,8 +6,8 @@ pure functions of frozen values: the same input gives the same output, byte for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
@@ -23,10 +23,11 @@ from reconciler.stages.inputs import render_inputs
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
 from reconciler.stages.render import RenderCache, Rendering, render, render_all
+from reconciler.stages.revisions import managed_in, previous_of, revision_changes
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Scene, settle
 
-__all__ = ["Decision", "Round", "World", "copies_in", "decide", "plan_round", "render_decision"]
+__all__ = ["Decision", "Round", "World", "compare_revisions", "copies_in", "decide", "plan_round", "render_decision"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class World:
     record_key: bytes = b""
     has_history: bool = True
     fresh: bool = False
+    only: frozenset[Identity] | None = None
+    """Settle these identities alone: what a commit or an event concerns. None: everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,31 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
     return Round(decision=decision, manifests=settled.manifests, plan=plan)
 
 
+def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now: str) -> Plan:
+    """What would change between two revisions, without any cluster.
+
+    Dynamic placements rest on the observations; the previous placement of head is the result of base.
+    """
+    before = decide(base, observations, now)
+    placed = replace(observations, previous={**observations.previous, **previous_of(before.bindings)})
+    after = decide(head, placed, now)
+    base_side, head_side = (before, render_decision(before)), (after, render_decision(after))
+    changes = revision_changes(base_side, head_side, _schemas(after))
+    changes, held = guard(
+        tuple(sorted(changes, key=_canonical_order)), head.settings.guards, managed_in(base_side[1]), now
+    )
+    return Plan(
+        base=base.revision,
+        head=head.revision,
+        changes=changes,
+        waves=waves(changes, after.needs),
+        placements=placement_changes(after, previous_of(before.bindings)),
+        problems=tuple(sorted({*after.problems, *head_side[1].problems})),
+        is_complete=base.is_complete and head.is_complete,
+        held_digest=held,
+    )
+
+
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
     """Where each object was last applied: identity to clusters."""
     copies: dict[Identity, set[str]] = {}
@@ -96,20 +124,12 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 
 def _scene(world: World, decision: Decision) -> Scene:
     settings, inputs, cache = world.fleet.settings, render_inputs(decision), RenderCache()
-    schemas: dict[GVK, Schema | None] = {}
 
     def render_one(
         identity: Identity, cluster: str, replicas: int | None
     ) -> tuple[Manifest | None, tuple[Problem, ...]]:
         rendered = render(inputs, identity, cluster, replicas, cache)
         return rendered.manifest, rendered.problems
-
-    def schema_of(gvk: GVK) -> Schema | None:
-        if gvk not in schemas:
-            definition = decision.definitions.get(gvk.group_kind)
-            template = world.fleet.templates.get(definition) if definition else None
-            schemas[gvk] = builtin_schema(gvk) or (schema_of_crd(template.body, gvk.version) if template else None)
-        return schemas[gvk]
 
     return Scene(
         decision=decision,
@@ -123,9 +143,24 @@ def _scene(world: World, decision: Decision) -> Scene:
             ignore=settings.ignore,
         ),
         render=render_one,
-        schema_of=schema_of,
+        schema_of=_schemas(decision),
         has_history=world.has_history,
+        only=world.only,
     )
+
+
+def _schemas(decision: Decision) -> Callable[[GVK], Schema | None]:
+    """Schemas of built-in kinds and of those that the store defines."""
+    known: dict[GVK, Schema | None] = {}
+
+    def schema_of(gvk: GVK) -> Schema | None:
+        if gvk not in known:
+            definition = decision.definitions.get(gvk.group_kind)
+            template = decision.fleet.templates.get(definition) if definition else None
+            known[gvk] = builtin_schema(gvk) or (schema_of_crd(template.body, gvk.version) if template else None)
+        return known[gvk]
+
+    return schema_of
 
 
 def _canonical_order(change: Change) -> tuple[Identity, str, bool, str]:

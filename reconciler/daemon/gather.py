@@ -23,10 +23,14 @@ _READ_BY_NAME_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """What a round wants to know of one cluster: kinds to list by our label, and objects that must be looked up."""
+    """What a round wants to know of one cluster: kinds to list by our label, and objects that must be looked up.
+
+    `complete`: kinds of which everything that matters is among `wanted`, so that no list is needed.
+    """
 
     kinds: frozenset[GVK] = frozenset()
     wanted: frozenset[ResourceRef] = frozenset()
+    complete: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -80,7 +84,7 @@ async def _read(member: MemberCluster, interest: Interest, fleet_names: tuple[st
         name=member.name,
         objects=findings.objects,
         absent=frozenset(findings.absent),
-        kinds=frozenset(findings.kinds),
+        kinds=frozenset(findings.kinds | interest.complete),
         served=served,
         unread=findings.unread,
     )

@@ -62,32 +62,59 @@ def remembered(journal: Journal) -> Known:
         )
 
 
-async def look(
-    fleet: Fleet, members: Members, known: Known, clock: Clock, *, fresh: bool = False, deep: bool = False
-) -> Looked:
-    """Read every member of the fleet as far as one round needs it; a cluster that fails is NotRead.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """How much of the world a look takes in.
 
-    `deep`: read nodes, pods and workloads even where no policy asks for free capacity.
+    `clusters`: read only these (empty: all); placement still rests on all of them. `only`: read these identities alone,
+    by name. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place anew.
     """
-    reachable, uids = await _reach(fleet, members, known.cluster_uids)
+
+    clusters: tuple[str, ...] = ()
+    only: frozenset[Identity] | None = None
+    deep: bool = False
+    fresh: bool = False
+
+
+EVERYTHING = Glance()
+
+
+async def look(fleet: Fleet, members: Members, known: Known, clock: Clock, glance: Glance = EVERYTHING) -> Looked:
+    """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
+    reachable, uids = await reach(fleet, members, known.cluster_uids)
     now = clock.now()
-    observations = replace(known.observations, clusters=await _observe(fleet, reachable, known, now, deep=deep))
-    decision = decide(fleet, observations, now, copies=copies_in(known.ledger), fresh=fresh)
+    observations = await observe_members(fleet, reachable, known, now, deep=glance.deep)
+    decision = decide(fleet, observations, now, copies=copies_in(known.ledger), fresh=glance.fresh)
+    world = await read_world(fleet, reachable, known, decision, observations, glance)
+    return Looked(world=world, decision=decision, now=now, uids=uids)
+
+
+async def read_world(
+    fleet: Fleet,
+    reachable: Reachable,
+    known: Known,
+    decision: Decision,
+    observations: Observations,
+    glance: Glance = EVERYTHING,
+) -> World:
+    """The members' objects, as far as the decision and the glance want them."""
     names = (fleet.settings.name, *fleet.settings.previous_names)
-    found = await gather(reachable, _interest(decision, known), names)
-    world = World(
+    chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
+    found = await gather(chosen, _interest(decision, known, glance.only), names)
+    return World(
         fleet=fleet,
         members=found,
         observations=observations,
         ledger=known.ledger,
         record_key=known.record_key,
         has_history=known.has_history,
-        fresh=fresh,
+        fresh=glance.fresh,
+        only=glance.only,
     )
-    return Looked(world=world, decision=decision, now=now, uids=uids)
 
 
-async def _reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:
+async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:
+    """The clients that answer as who they were before, why the others do not, and the kube-system uids seen."""
     reachable: dict[str, MemberCluster | str] = {
         name: str(members.failed[name]) if name in members.failed else "no access is configured"
         for name in fleet.clusters
@@ -108,10 +135,10 @@ async def _reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) ->
     return reachable, uids
 
 
-async def _observe(
-    fleet: Fleet, reachable: Reachable, known: Known, now: str, *, deep: bool
-) -> dict[str, ClusterObservation]:
-    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity."""
+async def observe_members(
+    fleet: Fleet, reachable: Reachable, known: Known, now: str, *, deep: bool = False
+) -> Observations:
+    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity, or `deep`."""
     deep = deep or wants_capacity(fleet)
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
@@ -126,7 +153,7 @@ async def _observe(
         return ClusterObservation(name=name, observed_at=now, apis=apis)
 
     seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
-    return {observation.name: observation for observation in seen}
+    return replace(known.observations, clusters={observation.name: observation for observation in seen})
 
 
 def _workloads(fleet: Fleet, known: Known, cluster: str) -> tuple[ResourceRef, ...]:
@@ -140,20 +167,24 @@ def _workloads(fleet: Fleet, known: Known, cluster: str) -> tuple[ResourceRef, .
     )
 
 
-def _interest(decision: Decision, known: Known) -> dict[str, Interest]:
+def _interest(decision: Decision, known: Known, only: frozenset[Identity] | None) -> dict[str, Interest]:
+    """Per cluster the kinds to list and the objects to look up; with `only`, nothing is listed."""
     templates = decision.fleet.templates
-    kinds = {template.gvk for template in templates.values()}
+    kinds = {template.gvk for template in templates.values()} if only is None else set()
     wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
-    for identity, binding in decision.bindings.items():
+    for identity in decision.bindings if only is None else only & decision.bindings.keys():
         template = templates.get(identity)
         gvk = template.gvk if template else GVK(identity.group, "v1", identity.kind)
-        for cluster in binding.clusters:
+        for cluster in decision.bindings[identity].clusters:
             if cluster in wanted:
                 wanted[cluster].add(ResourceRef(gvk, identity.namespace, identity.name))
-    return {
-        name: Interest(
-            kinds=frozenset(kinds | {row.gvk for row in known.ledger.get(name, {}).values()}),
-            wanted=frozenset(refs),
-        )
-        for name, refs in wanted.items()
-    }
+    interest: dict[str, Interest] = {}
+    for name, refs in wanted.items():
+        rows = known.ledger.get(name, {})
+        if only is None:
+            applied = {row.gvk for row in rows.values()}
+            interest[name] = Interest(kinds=frozenset(kinds | applied), wanted=frozenset(refs))
+        else:
+            left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in only if i in rows}
+            interest[name] = Interest(wanted=frozenset(refs | left), complete=frozenset(i[:2] for i in only))
+    return interest

@@ -13,7 +13,7 @@ from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.hold import hold
-from reconciler.daemon.look import Known, Looked, look, remembered
+from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.remember import remember
 from reconciler.engine import Decision, Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
@@ -34,22 +34,17 @@ class Access:
 @asynccontextmanager
 async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
     """The members of the fleet. Nothing is connected before the first request."""
-    chosen = [cluster for name, cluster in sorted(fleet.clusters.items()) if _is_chosen(name, access)]
-    configs = load_members(access.kubeconfig, chosen)
+    configs = load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
     agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
     async with Members.open(configs, agent=agent, clock=access.clock) as members:
         yield members
-
-
-def _is_chosen(name: str, access: Access) -> bool:
-    return not access.clusters or name in access.clusters
 
 
 async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None) -> Round:
     """The round that would be made now, without writing anything. The journal is read when there is one."""
     known = _known(access.journal)
     async with open_members(fleet, access) as members:
-        looked = await look(fleet, members, known, access.clock)
+        looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
     return plan_round(looked.world, at or looked.now, looked.decision if at is None else None)
 
 
@@ -64,7 +59,7 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """What is known of every member now: capacity, workloads, and what the journal remembers."""
     known = _known(access.journal)
     async with open_members(fleet, access) as members:
-        return (await look(fleet, members, known, access.clock, deep=True)).world.observations
+        return (await look(fleet, members, known, access.clock, Glance(deep=True))).world.observations
 
 
 def _known(path: Path | None) -> Known:
@@ -102,7 +97,7 @@ async def apply_once(
     with Journal.open(access.journal) as journal:
         check_fleet(journal, fleet)
         async with open_members(fleet, access) as members:
-            looked = await look(fleet, members, remembered(journal), access.clock)
+            looked = await look(fleet, members, remembered(journal), access.clock, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)

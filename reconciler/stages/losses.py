@@ -48,11 +48,14 @@ class LostCopy:
     why: str
 
 
-def lost_copies(member: Read, wanted: Wanted) -> tuple[LostCopy, ...]:
-    """Our objects in a cluster that nothing wants there, each with its fate; frozen ones included."""
+def lost_copies(member: Read, wanted: Wanted, only: frozenset[Identity] | None = None) -> tuple[LostCopy, ...]:
+    """Our objects in a cluster that nothing wants there, each with its fate; frozen ones included.
+
+    `only`: look at these identities alone.
+    """
     settings = wanted.fleet.settings
     found: list[LostCopy] = []
-    for identity in sorted(member.objects):
+    for identity in sorted(member.objects if only is None else only & member.objects.keys()):
         live = member.objects[identity]
         ownership = ownership_of(live, settings.name, settings.previous_names)
         if ownership.standing is not Standing.OURS or ownership.owner is None:

@@ -44,6 +44,8 @@ class Scene:
     render: RenderOne
     schema_of: Callable[[GVK], Schema | None]
     has_history: bool = True
+    only: frozenset[Identity] | None = None
+    """Settle these alone; None: everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,8 @@ def settle(scene: Scene) -> Settled:
     problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     holds: dict[tuple[Identity, str], str] = {}
-    for identity in sorted(scene.decision.bindings):
+    bindings = scene.decision.bindings
+    for identity in sorted(bindings if scene.only is None else scene.only & bindings.keys()):
         part = _settle_identity(scene, identity)
         changes += part.changes
         problems += part.problems
@@ -75,7 +78,7 @@ def settle(scene: Scene) -> Settled:
     for name in sorted(scene.members):
         member = scene.members[name]
         if isinstance(member, Read):
-            for lost in lost_copies(member, wanted):
+            for lost in lost_copies(member, wanted, scene.only):
                 change, problem = _lose(scene, member, lost, holds.get((lost.live.identity, name)))
                 changes += [change] if change else []
                 problems += [problem] if problem else []
