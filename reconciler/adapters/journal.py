@@ -180,8 +180,6 @@ class Journal:
         changed = [
             placements[identity] for identity in sorted(placements) if placements[identity] != known.get(identity)
         ]
-        if not gone and not changed:
-            return
         with self.transaction():
             sql = "DELETE FROM binding WHERE api_group = ? AND kind = ? AND namespace = ? AND name = ?"
             self._file.execute_many(sql, gone)
@@ -222,8 +220,6 @@ class Journal:
         wanted = {row[0]: row for row in rows}
         gone = [(key,) for key in sorted(known.keys() - wanted.keys())]
         changed = [row for key, row in wanted.items() if known.get(key) != row]
-        if not gone and not changed:
-            return
         with self.transaction():
             self._file.execute_many(f"DELETE FROM {table.name} WHERE {table.columns[0]} = ?", gone)  # noqa: S608 - constants
             self._file.put(table, changed)

@@ -39,7 +39,7 @@ def rebuild(path: Path) -> Rebuilt:
             journal.reset()
             return Rebuilt(journal, None, ())
         saved = _salvage(path)
-        set_aside = _move_aside(path)
+        set_aside = move_aside(path)
         journal = Journal.open(path, lock=lock)
         journal.take_over(saved)
     except JournalError:
@@ -73,7 +73,8 @@ def _salvage(path: Path) -> dict[Table, list[Row]]:
     return saved
 
 
-def _move_aside(path: Path) -> Path:
+def move_aside(path: Path) -> Path:
+    """Where the file and its log are now: `journal.db.corrupt-<n>`, with the first n that is free."""
     number = 1
     while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
         number += 1

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.journal_lock import holder
-from reconciler.adapters.journal_rebuild import rebuild
+from reconciler.adapters.journal_rebuild import move_aside, rebuild
 from reconciler.errors import JournalLocked, JournalTooNew
 from reconciler.model.ledger import AppliedRow, SuspensionRecord
 from reconciler.model.refs import GVK, Identity
@@ -92,6 +92,21 @@ def test_the_log_of_a_broken_file_never_reaches_the_new_one(path: Path, tmp_path
         assert aside is not None
         assert rebuilt.timers() == {}
         assert rebuilt.verify() == ()
+
+
+def test_what_is_moved_aside_stays_together(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").write_text(f"file{suffix}")
+    Path(f"{path}.lock").write_text("")
+    aside = move_aside(path)
+    assert {found.name: found.read_text() for found in tmp_path.iterdir()} == {
+        "journal.db.corrupt-1": "file",
+        "journal.db.corrupt-1-wal": "file-wal",
+        "journal.db.corrupt-1-shm": "file-shm",
+        "journal.db.lock": "",
+    }
+    assert aside.name == "journal.db.corrupt-1"
 
 
 def test_a_journal_in_use_is_not_rebuilt(path: Path) -> None:

@@ -156,6 +156,21 @@ def test_equal_values_have_equal_numbers_across_clusters_and_spellings() -> None
     assert values == [("«value #1»", "«value #2»"), ("«value #3»", "«value #2»")]
 
 
+def test_a_value_that_is_only_in_the_manifest_is_found_in_messages() -> None:
+    body = {"kind": "Secret", "apiVersion": "v1", "stringData": {"a": "c4n4ry"}}
+    problem = Problem(source=Source("a"), code="refused", message="the API server says: c4n4ry is too short")
+    masked = mask_plan(plan_of(changed(SECRET, manifest=body), problems=(problem,)))
+    assert masked.problems[0].message == "the API server says: «value #1» is too short"
+
+
+def test_an_annotation_that_quotes_a_value_of_a_later_field_is_masked() -> None:
+    first = field("metadata.annotations.backup", "was c4n4ry", MISSING)
+    masked = mask_plan(
+        plan_of(changed(SECRET, first, field("stringData.a", MISSING, "x"), field("data.b", base64_of("c4n4ry"), "x")))
+    )
+    assert "c4n4ry" not in str(masked.changes[0].fields[0].before)
+
+
 def test_keys_that_come_and_go_are_still_named() -> None:
     masked = mask_plan(plan_of(changed(SECRET, field("data.new", MISSING, "eA=="), field("data.old", "eA==", None))))
     new, old = masked.changes[0].fields

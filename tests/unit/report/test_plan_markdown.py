@@ -107,9 +107,9 @@ def test_uses_the_room_that_it_has() -> None:
 
 
 def test_what_destroys_is_cut_last() -> None:
-    plan = large_plan(clusters=20, workloads=150)
-    text = plan_markdown(plan, budget=4096)
-    assert sum(line.startswith("- delete") for line in text.splitlines()) == 15
+    plan = large_plan(clusters=20, workloads=300)
+    text = plan_markdown(plan, budget=4500)
+    assert sum(line.startswith("- delete") for line in text.splitlines()) == 30
     assert "lines of changes are left out" in text
 
 
@@ -146,6 +146,14 @@ def test_identical_changes_of_thirty_clusters_are_one_entry() -> None:
     text = plan_markdown(plan)
     assert "~ update     edge-{00..29}  Deployment demo/web" in text
     assert text.count("nginx:1.27") == 1
+
+
+def test_a_fence_is_longer_than_any_run_of_backticks_inside() -> None:
+    text = plan_markdown(hostile_plan())
+    blocks = re.findall(r"^(`{3,})diff\n(.*?)^\1$", text, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == text.count("diff\n")
+    assert any("`````" in inside for _, inside in blocks)
+    assert all(fence not in inside for fence, inside in blocks)
 
 
 def test_a_plan_without_changes_says_so() -> None:

@@ -22,6 +22,13 @@ def test_comes_back_as_it_was(tree: Any) -> None:
     assert yaml.safe_load(dump_yaml(tree)) == tree
 
 
+@pytest.mark.parametrize(
+    "text", ["a\n", "a\n\n", "a\nb\n\n", "\na\n", "\n", "\n\n", " a\nb", "a \nb", "a\n \nb", "a\n\n\nb"]
+)
+def test_line_ends_and_spaces_are_not_lost(text: str) -> None:
+    assert yaml.safe_load(dump_yaml([{"a": text}, text])) == [{"a": text}, text]
+
+
 @given(st.dictionaries(texts, trees, max_size=4))
 def test_equal_trees_give_equal_text(tree: dict[str, Any]) -> None:
     assert dump_yaml(dict(reversed(tree.items()))) == dump_yaml(tree)
