@@ -122,7 +122,9 @@ class Cluster:
         if target is None:
             return
         verb = {"POST": "create", "PUT": "update", "DELETE": "delete"}.get(request.method, "patch")
-        name = target.name or (((answer.body or {}).get("metadata") or {}).get("name") or "")
+        given = (request.body.get("metadata") or {}) if isinstance(request.body, dict) else {}
+        made = ((answer.body or {}).get("metadata") or {}) if answer.status == 201 else {}
+        name = target.name or made.get("name") or given.get("name") or ""
         entry = AuditEntry(
             timestamp(self.now_s), verb, request.user_agent, target.group, target.plural, target.namespace, name,
             target.subresource, answer.status != 400 and request.is_dry_run, answer.status,

@@ -363,7 +363,7 @@ def gadgets(side: Side, space: str) -> str:
     assert side.apply(path, GADGETS, force=True).status in (200, 201)
 
     def is_established() -> bool:
-        conditions = side.get(path).body.get("status", {}).get("conditions", [])
+        conditions = side.get(path).body.get("status", {}).get("conditions") or []
         return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
     wait_until(is_established, "the definition to be established")

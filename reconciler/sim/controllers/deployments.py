@@ -38,7 +38,7 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
             active.remove(pod)
     ready = sum(map(is_ready, active))
     status = {"replicas": len(active), "fullyLabeledReplicas": len(active), "readyReplicas": ready,
-              "availableReplicas": sum(is_available(state, pod, spec) for pod in active),
+              "availableReplicas": sum(is_available(state, pod, replica_set) for pod in active),
               "observedGeneration": replica_set["metadata"]["generation"]}  # fmt: skip
     status = {name: value for name, value in status.items() if value or name == "replicas"}
     status["terminatingReplicas"] = sum("deletionTimestamp" in pod["metadata"] for pod in pods)
@@ -53,13 +53,12 @@ def _dispensable(pod: Body) -> tuple[bool, bool, str, str]:
     return bool(pod["spec"].get("nodeName")), is_ready(pod), backwards, metadata["name"]
 
 
-def is_available(state: State, pod: Body, spec: Body) -> bool:
-    """Ready for minReadySeconds."""
-    wait_s = spec.get("minReadySeconds", 0)
+def is_available(state: State, pod: Body, owner: Body) -> bool:
+    """Ready for the owner's minReadySeconds; if not yet, the owner is looked at again then."""
     if not is_ready(pod):
         return False
     since = condition(pod, "Ready")["lastTransitionTime"]
-    return not wait_s or has_passed(state, pod, since, wait_s)
+    return has_passed(state, owner, since, owner["spec"].get("minReadySeconds", 0))
 
 
 def has_passed(state: State, body: Body, since: str, wait_s: float) -> bool:

@@ -88,7 +88,7 @@ def _report_stateful(state: State, body: Body, update: str, current: str) -> Non
     status: Body = {
         "replicas": len(pods),
         "readyReplicas": sum(map(is_ready, pods)),
-        "availableReplicas": sum(is_available(state, pod, body["spec"]) for pod in pods),
+        "availableReplicas": sum(is_available(state, pod, body) for pod in pods),
         "currentReplicas": old,
         "updatedReplicas": len(updated),
         "collisionCount": 0,
@@ -169,7 +169,7 @@ def _update_daemons(state: State, body: Body, by_node: dict[str, Body], update: 
 def _report_daemons(state: State, body: Body, wanted: list[str], update: str) -> None:
     pods = [pod for pod in state.dependents(body, "Pod") if is_active(pod)]
     ready = sum(map(is_ready, pods))
-    available = sum(is_available(state, pod, body["spec"]) for pod in pods)
+    available = sum(is_available(state, pod, body) for pod in pods)
     status: Body = {
         "currentNumberScheduled": len(pods),
         "desiredNumberScheduled": len(wanted),
