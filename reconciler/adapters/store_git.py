@@ -79,6 +79,16 @@ class GitStore:
         files, problems = read_tree(_CommitTree(self._repository, tree), MAX_BYTES + 1)
         return Snapshot(revision=commit, files=files, problems=problems)
 
+    def read_blob(self, blob: str) -> bytes | None:
+        """The content of a blob by its full id, such as the last good version of a file; None when it is gone."""
+        if len(blob) not in (40, 64) or not _COMMIT_ID.fullmatch(blob):
+            return None
+        try:
+            found: Any = self._repository.get(blob)
+        except _FAULTS as error:
+            raise StoreError(f"the object {blob} is corrupt: {error}") from error
+        return bytes(found.data) if isinstance(found, pygit2.Blob) else None
+
     def changed_paths(self, base: str, head: str, subdir: str = "") -> tuple[str, ...]:
         """Paths of files that differ between two commits, sorted. Equal subtrees are not entered.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model.tree import Json, JsonObject
@@ -15,6 +16,10 @@ DOCUMENTED_ANNOTATIONS: Final = frozenset(
     RESERVED_PREFIX + name for name in ("context", "alias", "affinity-mode", "replace", "take-over")
 )
 """Annotations of ours that people write; every other mark of ours is written by the reconciler alone."""
+
+# The same few keys and values stand in thousands of templates.
+_is_key: Final = lru_cache(maxsize=8192)(is_label_key)
+_is_value: Final = lru_cache(maxsize=8192)(is_label_value)
 
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _LABEL_NAMED: Final = frozenset({("", "Namespace")})
@@ -84,9 +89,9 @@ def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Fin
 def check_labels(labels: Json, findings: Findings, *steps: str) -> None:
     """Report label keys and values that the API server refuses."""
     for key, value in _entries(labels, findings, *steps):
-        if not is_label_key(key):
+        if not _is_key(key):
             findings.error("label-illegal", f"{key[:80]!r} cannot be a label key", *steps, key)
-        elif not is_label_value(value):
+        elif not _is_value(value):
             rule = "at most 63 letters, digits, dashes, dots and underscores, beginning and ending alphanumerically"
             findings.error("label-illegal", f"not the value of a label: {rule}", *steps, key)
         elif key.startswith(RESERVED_PREFIX):
@@ -98,7 +103,7 @@ def check_annotations(annotations: Json, findings: Findings, *steps: str) -> Non
     size = 0
     for key, value in _entries(annotations, findings, *steps):
         size += len(key) + (len(value) if value.isascii() else len(value.encode()))
-        if not is_label_key(key.lower()):
+        if not _is_key(key.lower()):
             findings.error("annotation-illegal", f"{key[:80]!r} cannot be an annotation key", *steps, key)
         elif key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS:
             findings.error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model.document import Document
@@ -93,6 +94,7 @@ def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
     return GVK.parse(api_version, kind)
 
 
+@lru_cache(maxsize=1024)
 def is_api_version(text: str) -> bool:
     """Whether it is a version, or a group and a version.
 

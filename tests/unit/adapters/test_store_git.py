@@ -133,6 +133,14 @@ def test_a_missing_object_fails_the_whole_reading(root: Path) -> None:
         GitStore(root).snapshot(commit)
 
 
+def test_reads_a_blob_that_an_older_commit_held(root: Path) -> None:
+    store = GitStore(root)
+    (old,) = store.snapshot(store.resolve("HEAD~2")).files
+    assert store.read_blob(old.blob) == b"1"
+    for other in ("0" * 40, "b2:" + "0" * 40, store.resolve("HEAD"), "HEAD", ""):
+        assert store.read_blob(other) is None
+
+
 def test_submodules_are_told_of(root: Path) -> None:
     repository = pygit2.Repository(str(root))
     head = repository.head.target

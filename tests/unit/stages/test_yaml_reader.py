@@ -110,9 +110,10 @@ _HOSTILE = {
     "100 KB of brackets": (b"[" * 100_000, "too-deep"),
     "100 KB of braces": (b'{"a":' * 20_000, "too-deep"),
     "brackets after harmless lines": (b"a: 1\nb: " + b"[" * 50_000, "too-deep"),
+    "dashes and indentation": (b"\n".join(b" " * n + b"-" for n in range(2_850)), "too-deep"),
     "compact dashes": (b"- " * 50_000 + b"x", "too-deep"),
     "question marks": (b"? " * 50_000 + b"x", "too-deep"),
-    "growing indentation": (b"\n".join(b" " * n + b"k:" for n in range(1_400)), "too-deep"),
+    "growing indentation": (b"\n".join(b" " * n + b"k:" for n in range(2_850)), "too-deep"),
     "an alias bomb": (_bomb(9, 9), "yaml-alias-explosion"),
     "an alias bomb of text": (
         b"t: &t " + b"x" * 100_000 + b"\nu: [" + b",".join([b"*t"] * 100) + b"]", "yaml-alias-explosion"),
