@@ -8,7 +8,7 @@ Source: Karmada: replicas first, then overrides, then pruning; design: "Ownershi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -66,20 +66,32 @@ class Rendering:
     traces: Mapping[tuple[str, Identity], tuple[FieldOverride, ...]] = field(default_factory=dict)
 
 
+class _Subject(NamedTuple):
+    """What is the same for a template on all clusters."""
+
+    template: Template
+    rules: tuple[SelectedRule, ...]
+    completions: Mapping[str, int]
+    yielded: frozenset[str]
+
+
 class _Outcome(NamedTuple):
+    """A marked body with its digest and the owner that it names."""
+
     body: JsonObject
     digest: str
+    owner: Owner
 
 
 class RenderCache:
-    """Outcomes by what they rest on, for one `RenderInputs`; it never changes an answer."""
+    """What has been worked out for one `RenderInputs`; it never changes an answer."""
 
-    __slots__ = ("bodies", "marked", "splits")
+    __slots__ = ("bodies", "outcomes", "subjects")
 
     def __init__(self) -> None:
-        self.bodies: dict[tuple[Identity, str, int | None, int | None, tuple[int, ...]], Overridden] = {}
-        self.marked: dict[tuple[int, str, Owner], _Outcome] = {}
-        self.splits: dict[Identity, dict[str, int]] = {}
+        self.subjects: dict[Identity, _Subject] = {}
+        self.bodies: dict[tuple[Identity, int | None, int | None, tuple[int, ...]], Overridden] = {}
+        self.outcomes: dict[tuple[int, int | None, bool], _Outcome] = {}
 
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
@@ -94,19 +106,19 @@ def render(
     inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it."""
-    template = template_of(inputs.fleet, identity)
-    assert template is not None, f"{identity} is bound and has no template"
-    rules = tuple(rule for rule in inputs.overrides.rules_of(template) if rule.is_for(cluster))
-    share = _completions(inputs, template, cache).get(cluster)
-    key = (identity, template.digest, replicas, share, tuple(rule.number for rule in rules))
+    subject = cache.subjects.get(identity)
+    if subject is None:
+        subject = cache.subjects[identity] = _subject(inputs, identity)
+    template, share = subject.template, subject.completions.get(cluster)
+    rules = [rule for rule in subject.rules if rule.clusters is None or cluster in rule.clusters]
+    key = (identity, replicas, share, tuple([rule.number for rule in rules]))
     overridden = cache.bodies.get(key)
     if overridden is None:
         overridden = cache.bodies[key] = _body(inputs, template, replicas, share, rules)
-    problems = tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
+    problems = overridden.problems and tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
     if overridden.body is None:
         return Rendered(manifest=None, problems=problems)
-    owner = owner_of(inputs, identity, cluster, replicas)
-    outcome = _marked(overridden.body, inputs.fleet.settings.name, owner, cache)
+    outcome = _outcome(inputs, identity, cluster, replicas, overridden.body, cache)
     manifest = Manifest(
         cluster=cluster,
         gvk=template.gvk,
@@ -114,9 +126,9 @@ def render(
         body=outcome.body,
         digest=outcome.digest,
         source=template.source,
-        policy=owner.policy,
+        policy=outcome.owner.policy,
         overrides=overridden.rules,
-        replicas_yielded=cluster in inputs.yielded.get(identity, ()),
+        replicas_yielded=cluster in subject.yielded,
     )
     return Rendered(manifest=manifest, problems=problems, trace=overridden.trace)
 
@@ -142,8 +154,7 @@ def render_all(inputs: RenderInputs, cache: RenderCache | None = None) -> Render
 def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None) -> Owner:
     """The terms under which the object is ours: no policy for a Namespace that only follows what lives in it."""
     binding, policy = inputs.bindings.get(identity), inputs.policies.get(identity)
-    reason = binding.cluster_reasons.get(cluster) if binding else None
-    if policy is None or (reason is not None and reason.rule == NAMESPACE_FOLLOWS):
+    if policy is None or _only_follows(binding, cluster):
         return Owner(policy=None)
     return Owner(
         policy=policy.ref,
@@ -154,18 +165,31 @@ def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: i
     )
 
 
-def _completions(inputs: RenderInputs, template: Template, cache: RenderCache) -> Mapping[str, int]:
-    """The split of a divided Job, computed once; empty for everything else."""
+def _only_follows(binding: Binding | None, cluster: str) -> bool:
+    reason = binding.cluster_reasons.get(cluster) if binding else None
+    return reason is not None and reason.rule == NAMESPACE_FOLLOWS
+
+
+def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
+    template = template_of(inputs.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    return _Subject(
+        template=template,
+        rules=inputs.overrides.rules_of(template),
+        completions=_completions(inputs, template),
+        yielded=inputs.yielded.get(identity, frozenset()),
+    )
+
+
+def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
+    """The split of a divided Job; empty for everything else."""
     identity = template.identity
     policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
     if identity[:2] != _JOB or binding is None or policy is None:
         return {}
     if policy.placement.scheduling.division is Division.DUPLICATED:
         return {}
-    if identity not in cache.splits:
-        fixed = inputs.fixed_completions.get(identity, {})
-        cache.splits[identity] = completions(template.body, binding.targets, fixed)
-    return cache.splits[identity]
+    return completions(template.body, binding.targets, inputs.fixed_completions.get(identity, {}))
 
 
 def _body(
@@ -173,7 +197,7 @@ def _body(
     template: Template,
     replicas: int | None,
     share: int | None,
-    rules: tuple[SelectedRule, ...],
+    rules: Sequence[SelectedRule],
 ) -> Overridden:
     """The body without marks: pruned, divided, overridden, and pruned of what overrides brought back."""
     interpreter = inputs.lookup(*template.identity[:2])
@@ -195,11 +219,19 @@ def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
     return body if written == namespace else with_value(body, ("metadata", "namespace"), namespace)
 
 
-def _marked(body: JsonObject, fleet: str, owner: Owner, cache: RenderCache) -> _Outcome:
-    # The cache keeps the body alive, so its id stays its own.
-    key = (id(body), fleet, owner)
-    outcome = cache.marked.get(key)
+def _outcome(
+    inputs: RenderInputs,
+    identity: Identity,
+    cluster: str,
+    replicas: int | None,
+    body: JsonObject,
+    cache: RenderCache,
+) -> _Outcome:
+    # The cache keeps the body alive, so no other one can have its id.
+    key = (id(body), replicas, identity.kind == "Namespace" and _only_follows(inputs.bindings.get(identity), cluster))
+    outcome = cache.outcomes.get(key)
     if outcome is None:
-        marked = mark(body, fleet, owner)
-        outcome = cache.marked[key] = _Outcome(marked, digest_of(marked))
+        owner = owner_of(inputs, identity, cluster, replicas)
+        marked = mark(body, inputs.fleet.settings.name, owner)
+        outcome = cache.outcomes[key] = _Outcome(marked, digest_of(marked), owner)
     return outcome
