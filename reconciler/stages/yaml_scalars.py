@@ -112,7 +112,7 @@ def as_json_number(number: float) -> int | float:
     """The number that is left after Go printed it as JSON and read it again: integral ones are 64-bit integers.
 
     >>> as_json_number(1.0), as_json_number(1.5), as_json_number(2**63)
-    (1, 1.5, 9.223372036854775808e+18)
+    (1, 1.5, 9.223372036854776e+18)
     """
     if isinstance(number, int):
         return number if INT64_MIN <= number <= INT64_MAX else float(number)
