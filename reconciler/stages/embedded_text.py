@@ -13,13 +13,13 @@ import yaml
 
 from reconciler.model.tree import Json
 from reconciler.stages.yaml_json import json_values
-from reconciler.stages.yaml_limits import YamlRefused, check_encoding, check_file, check_shape
+from reconciler.stages.yaml_limits import MAX_DEPTH, YamlRefused, check_encoding, check_file, check_shape
 from reconciler.stages.yaml_nodes import build, compose, may_have_aliases
 from reconciler.stages.yaml_scalars import ScalarRefused, plain_value
 
 
 class Unreadable(ValueError):
-    """The text cannot be read; the message says why and in which of its lines."""
+    """The text cannot be read, or not be written so that it can; the message says why and in which of its lines."""
 
 
 def read_embedded(text: str, syntax: str) -> Json:
@@ -41,7 +41,13 @@ def read_embedded(text: str, syntax: str) -> Json:
 
 
 def write_embedded(value: Json, syntax: str) -> str:
-    """The value as text that reads as the same value again."""
+    """The value as text that reads as the same value again.
+
+    Raises:
+        Unreadable: it is deeper than what is read.
+    """
+    if _is_deeper_than(value, MAX_DEPTH):
+        raise Unreadable(f"it would be deeper than {MAX_DEPTH} levels")
     if syntax == "json":
         return orjson.dumps(value).decode()
     written: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=2**31)
@@ -59,6 +65,17 @@ def _yaml(data: bytes) -> list[Json]:
     check_shape(data)
     has_aliases = may_have_aliases(data)
     return [build(node, [], has_aliases=has_aliases) for node in compose(data)]
+
+
+def _is_deeper_than(value: Json, depth: int) -> bool:
+    """Whether lists and mappings are nested deeper, found level by level."""
+    level = [value]
+    for _ in range(depth + 1):
+        containers = [item for item in level if isinstance(item, dict | list)]
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+        if not level:
+            return False
+    return True
 
 
 class _Dumper(yaml.SafeDumper):

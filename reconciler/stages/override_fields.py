@@ -37,4 +37,8 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> Edit | EditFault:
         return EditFault("override-path-missing", f"in the text at {overrider.field_path}, {patched.message}")
     if patched == value:
         return Edit(body)
-    return Edit(with_value_at(body, steps, write_embedded(patched, overrider.syntax)), (steps,))
+    try:
+        written = write_embedded(patched, overrider.syntax)
+    except Unreadable as error:
+        return EditFault("embedded-text-unreadable", f"the text at {overrider.field_path} cannot be written: {error}")
+    return Edit(with_value_at(body, steps, written), (steps,))

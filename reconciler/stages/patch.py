@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, Step
+from reconciler.stages.yaml_limits import MAX_DEPTH
 
 _INDEX: Final = re.compile(r"-?\d{1,9}", re.ASCII)
 _END: Final = "-"
@@ -78,6 +79,9 @@ def compile_patch(operations: Iterable[PatchOperation]) -> CompiledPatch:
         if tokens is None:
             fault = PatchFault(number, f"{operation.path!r} is no JSON pointer; it begins with a slash")
             return CompiledPatch((), fault)
+        if len(tokens) > MAX_DEPTH:
+            # Values are no deeper either, so however many are piled up, the tree can be written as JSON (254 levels).
+            return CompiledPatch((), PatchFault(number, f"its path has more than {MAX_DEPTH} steps"))
         compiled.append(_Operation(number, operation.operator, tokens, operation.value))
     return CompiledPatch(tuple(_groups(compiled)))
 

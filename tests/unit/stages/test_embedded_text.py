@@ -54,3 +54,15 @@ def test_json_keeps_the_order_of_its_keys() -> None:
 def test_says_why_a_text_cannot_be_read(text: str, syntax: str, said: str) -> None:
     with pytest.raises(Unreadable, match=said):
         read_embedded(text, syntax)
+
+
+@pytest.mark.parametrize("syntax", ["json", "yaml"])
+def test_a_value_that_is_too_deep_to_be_read_again_is_not_written(syntax: str) -> None:
+    value: Any = 1
+    for _ in range(99):
+        value = [value]
+    assert read_embedded(write_embedded(value, syntax), syntax) == value
+    for _ in range(2000):
+        value = [value]
+    with pytest.raises(Unreadable, match="deeper"):
+        write_embedded(value, syntax)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jsonpatch
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,6 +149,7 @@ def test_reads_paths_as_karmada_does(operations: list[Operation], expected: Any)
         ([("replace", "spec/n", 1)], 0, "is no JSON pointer"),
         ([("replace", "/spec/n", 1), ("replace", "/spec/foo", 1)], 1, "there is no 'foo' in /spec"),
         ([("remove", "/spec/n", 1), ("remove", "/spec/n", 1)], 1, "there is no 'n' in /spec"),
+        ([("add", "/spec" * 101, 1)], 0, "more than 100 steps"),
         ([("add", "/spec/l/" + "9" * 5000, 1)], 0, "is no index"),
     ],
     ids=lambda value: str(value)[:60],
@@ -184,3 +186,13 @@ def test_writes_a_value_copy_on_write() -> None:
     assert written == {"l": [{"k": 2}, {}], "m": {}}
     assert tree["l"][0] == {"k": 1}
     assert written["m"] is tree["m"]
+
+
+def test_values_that_are_piled_up_stay_writable_as_json() -> None:
+    value: Any = 1
+    for _ in range(100):
+        value = {"a": value}
+    operations = [("replace", "/a" * 100, value) for _ in range(5)]
+    piled = patch([("add", "/a", value["a"]), *operations]).apply({})
+    assert not isinstance(piled, PatchFault)
+    assert orjson.dumps(piled).count(b"{") == 200
