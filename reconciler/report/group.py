@@ -14,6 +14,9 @@ from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.style import DESTRUCTIVE
 from reconciler.report.values import compact_json
+from reconciler.stages.marks import OWNER_ANNOTATION
+
+_OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,18 @@ def _entry(key: tuple[Any, ...], members: list[Change]) -> Entry:
 def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
     lines: dict[tuple[Any, ...], list[tuple[str, FieldChange]]] = {}
     for member in sorted(members, key=lambda change: change.cluster):
-        for field in member.fields:
+        for field in _of_interest(member.fields):
             manager = field.owner.manager if field.owner is not None else ""
             key = (field.path, _value_key(field.before), _value_key(field.after), field.cause, manager)
             lines.setdefault(key, []).append((member.cluster, field))
     found = (_field_line(manager, alike) for (*_, manager), alike in lines.items())
     return tuple(sorted(found, key=lambda line: (line.path, line.clusters)))
+
+
+def _of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
+    """Without our own mark where anything else changes: it follows from that (assigned replicas, policy)."""
+    others = tuple(field for field in fields if field.path != _OWNER_PATH)
+    return others or fields
 
 
 def _field_line(manager: str, alike: list[tuple[str, FieldChange]]) -> FieldLine:
