@@ -33,7 +33,8 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
         fleet = read_fleet(store, rev, as_directory=as_directory)
         decision = decide(fleet, Observations(), SystemClock().now())
         rendered = rendering(decision)
-    found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims)}))
+        carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
+    found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims, carried)}))
     # Without observations free capacity is unknown; that is no fault of the store.
     problems = tuple(problem for problem in found if problem.code != "capacity-unknown")
     if output == "json":

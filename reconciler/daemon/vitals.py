@@ -1,0 +1,53 @@
+"""What the daemon knows about itself: written by the control loop, read by health endpoints, metrics and systemd."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.problem import Problem
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterVitals:
+    """One member. `objects`: how many of ours are synced, pending, held, failed. Times: RFC 3339, empty: never."""
+
+    name: str
+    is_up: bool = False
+    why: str = "not read yet"
+    objects: Mapping[str, int] = field(default_factory=dict)
+    last_success: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Vitals:
+    """The state of the daemon. `heartbeat_s` is the monotonic time of the control loop's last sign of progress.
+
+    `phase` says what is being done (`loading`, `listing 2/3 clusters`, `idle`), `changes` counts changes made by
+    (cluster, action, result), `durations_s` the seconds of each phase of the last round, `source_error` why the store
+    could not be read the last time (empty: it could), `source_read_at` when it was last read.
+    """
+
+    started_at: str = ""
+    fleet: str = ""
+    source: str = ""
+    revision: str = ""
+    source_error: str = ""
+    source_read_at: str = ""
+    phase: str = "starting"
+    is_ready: bool = False
+    journal_error: str = ""
+    heartbeat_s: float = 0.0
+    rounds: int = 0
+    last_round_at: str = ""
+    durations_s: dict[str, float] = field(default_factory=dict)
+    clusters: dict[str, ClusterVitals] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    held: dict[str, int] = field(default_factory=dict)
+    """Changes that wait, by kind of reason: guard, move, suspended, other."""
+    changes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    drifts: Counter[str] = field(default_factory=Counter)
+    """Hand edits that were found, by cluster."""
+    suspended: tuple[str, ...] = ()
+    """Scopes that are suspended now."""
