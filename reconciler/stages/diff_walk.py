@@ -14,7 +14,7 @@ from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.canonical import ALLOCATED, Verdict, covered, null_in_map, same_scalar, says_nothing
 from reconciler.stages.field_path import FieldPath, FieldStep, Keyed, Member, path_text, value_at
-from reconciler.stages.managed_fields import NOTHING, owns, step_of, subtree
+from reconciler.stages.managed_fields import NOTHING, owns, owns_within, step_of
 from reconciler.stages.schema import FREE, Node, Schema, Shape
 
 Trail: TypeAlias = tuple[Any, ...]
@@ -216,7 +216,7 @@ class Walk:
         if node.is_inline and not owned:
             # It was sent as {}: all that is there are defaults and what others wrote.
             return
-        held = subtree if is_struct_field else owns
+        held = owns_within if is_struct_field else owns
         if (is_owned or is_struct_field) and not any(held(tree, path) for tree in self.others):
             # A map goes entry by entry, which reads better than the map as a whole.
             is_map = node.item is not None and not node.fields and isinstance(before, dict)

@@ -76,6 +76,11 @@ def owns(fields: Mapping[str, Any], path: FieldPath) -> bool:
     return found is not None and (not found or "." in found)
 
 
+def owns_within(fields: Mapping[str, Any], path: FieldPath) -> bool:
+    """Whether the place itself or something below it is owned."""
+    return subtree(fields, path) is not None
+
+
 def paths_of(fields: Mapping[str, Any], prefix: FieldPath = ()) -> Iterator[FieldPath]:
     """Every owned path: leaves, and places that carry `.`."""
     if prefix and (not fields or "." in fields):
