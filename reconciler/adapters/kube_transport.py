@@ -207,7 +207,10 @@ class Transport:
                     raise refusal(self.name, request, response.status, body, _retry_after_s(response))
                 if is_watch:
                     deadline.reschedule(None)
-                yield response
+                try:
+                    yield response
+                finally:
+                    _hang_up(response)
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             if isinstance(error, TimeoutError) and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
@@ -266,6 +269,13 @@ class Transport:
                 raise BadAnswer(self.name, f"the answer is larger than {self._settings.body_max_bytes} bytes")
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an answer that was not read to its end: a farewell over TLS would outlive the session."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None and not response.content.at_eof():
+        connection.transport.abort()
 
 
 def proxy_of_environment(server: str) -> str:
