@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import quote
 
+import orjson
+
 from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan
 from reconciler.model.problem import Problem
@@ -37,6 +39,9 @@ _BEARER = re.compile(r"(?i)\b(bearer\s+)([\w.~+/=-]{8,})")
 _SECRET_MANIFEST = re.compile(
     r"^[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"']?Secret\b|\"kind\"\s*:\s*\"Secret\"", re.MULTILINE
 )
+_TRIGGERS = (rb"Secret", rb"://[^/\s]*@", rb"PRIVATE KEY", rb"LS0tLS1CRUdJTi", rb"eyJ")
+"""What a manifest holds at least when anything in it must be hidden."""
+
 _SHORTEST_KNOWN = 4  # shorter values occur everywhere by chance
 
 
@@ -47,6 +52,8 @@ class Masker:
         """Begin an output; its numbers start at 1."""
         self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
         self._shows = show_secrets
+        names = [re.escape(json.dumps(name, ensure_ascii=False)[1:-1].encode()) for name in sorted(self._annotations)]
+        self._trigger = re.compile(b"|".join([*_TRIGGERS, *names]))
         self._numbers: dict[bytes, int] = {}
         self._known: dict[str, str] = {}
 
@@ -75,10 +82,13 @@ class Masker:
             for field in change.fields:  # an annotation may quote a value that is only met further down
                 self._field(field, is_secret)
         masked = tuple(self._field(field, is_secret) for field in change.fields)
-        return replace(change, fields=masked, manifest=None)
+        is_same = all(new is old for new, old in zip(masked, change.fields, strict=True))
+        return change if is_same and change.manifest is None else replace(change, fields=masked, manifest=None)
 
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
         before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))
+        if before is field.before and after is field.after:
+            return field
         return replace(field, before=before, after=after)
 
     def _at(self, path: str, value: Json, is_secret: bool) -> Json:
@@ -97,11 +107,18 @@ class Masker:
 
     def manifest(self, body: JsonObject) -> JsonObject:
         """A manifest with its values masked; the body itself when nothing is hidden. For eyes, never to be sent."""
-        if self._shows:
+        if self._shows or not self._may_hide(body):
             return body
         masked = self._walked(body)
         assert isinstance(masked, Mapping), "a manifest is a mapping"
         return masked
+
+    def _may_hide(self, body: JsonObject) -> bool:
+        # One search through the whole is a hundred times faster than a walk, and most manifests hide nothing.
+        try:
+            return self._trigger.search(orjson.dumps(body)) is not None
+        except TypeError:
+            return True
 
     def text(self, text: str) -> str:
         """Words of ours or of an API server, without known Secret values, credentials in URLs, keys and tokens."""
@@ -129,6 +146,8 @@ class Masker:
                 self._hidden_data(values, plain=part == "stringData")
 
     def _worded(self, change: Change) -> Change:
+        if change.held is None and change.reason is None:
+            return change
         held = self.text(change.held) if change.held is not None else None
         reason = self.reason(change.reason) if change.reason is not None else None
         return replace(change, held=held, reason=reason)

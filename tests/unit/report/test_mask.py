@@ -211,6 +211,20 @@ def test_masking_twice_changes_nothing() -> None:
     assert "p4ssw0rd" not in once.problems[0].message
 
 
+pieces = st.sampled_from(
+    ["Secret", "kind", "data", "http://a:b@c", 'x://"@', "-----BEGIN PRIVATE KEY-----", base64_of(KEY), LAST_APPLIED]
+) | st.sampled_from(
+    ["eyJhbGciOiJI.eyJhbGciOiJI.eyJhbGciOiJI", "://u:p\u00e9@h", 'a"b', "kind: Secret", "plain", 'q"uo\\te']
+)
+bodies = st.recursive(pieces | st.integers(), lambda below: st.lists(below) | st.dictionaries(pieces, below))
+
+
+@given(st.dictionaries(pieces, bodies))
+def test_the_quick_look_misses_nothing_that_the_walk_finds(body: dict[str, Any]) -> None:
+    names = ['q"uo\\te']
+    assert Masker(annotations=names).manifest(body) == Masker(annotations=names)._walked(body)
+
+
 def test_masking_writes_into_nothing() -> None:
     body = {"kind": "Secret", "apiVersion": "v1", "data": {"a": "eA=="}, "list": [{"url": "http://a:b@c"}]}
     before = json.dumps(body)
