@@ -68,7 +68,7 @@ def _step_text(step: FieldStep) -> str:
             return "[" + ",".join(f"{name}={_value_text(value)}" for name, value in pairs) + "]"
         case Member(value):
             # A bare number would be a position.
-            return f"[{'' if isinstance(value, str) else '='}{orjson.dumps(value).decode()}]"
+            return f"[{'' if isinstance(value, str) else '='}{_json_text(value)}]"
         case _:
             return "[*]"
 
@@ -76,7 +76,12 @@ def _step_text(step: FieldStep) -> str:
 def _value_text(value: Json) -> str:
     if isinstance(value, str) and _BARE.fullmatch(value) and not _is_json(value):
         return value
-    return orjson.dumps(value).decode()
+    return _json_text(value)
+
+
+def _json_text(value: Json) -> str:
+    # A hostile manifest may hold an integer beyond 64 bits, which has to be shown, not to end the comparison.
+    return str(value) if type(value) is int else orjson.dumps(value).decode()
 
 
 def _is_json(text: str) -> bool:

@@ -10,6 +10,7 @@ from reconciler.model.plan import MISSING, FieldChange
 from reconciler.stages.field_path import parse_path
 from reconciler.stages.immutable import IMMUTABLE, immutable_change
 
+STARTED = {"spec": {"suspend": True}, "status": {"startTime": "t"}}
 SERVICE, PVC, JOB = ("", "Service"), ("", "PersistentVolumeClaim"), ("batch", "Job")
 
 
@@ -26,7 +27,7 @@ SERVICE, PVC, JOB = ("", "Service"), ("", "PersistentVolumeClaim"), ("batch", "J
         (PVC, "spec.resources.requests.storage", "1Gi", "2Gi", {}, False),
         (JOB, "spec.completions", 1, 2, {"spec": {"completionMode": "Indexed"}}, False),
         (JOB, "spec.template.spec.nodeSelector", MISSING, {}, {"spec": {"suspend": True}}, False),
-        (JOB, "spec.template.spec.nodeSelector", MISSING, {}, {"spec": {"suspend": True}, "status": {"startTime": "t"}}, True),
+        (JOB, "spec.template.spec.nodeSelector", MISSING, {}, STARTED, True),
         (("", "ConfigMap"), "data.a", "1", "2", {"immutable": True}, True),
         (("", "ConfigMap"), "data.a", "1", "2", {}, False),
         (("", "ConfigMap"), "metadata.labels.a", "1", "2", {"immutable": True}, False),
