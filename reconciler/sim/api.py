@@ -109,7 +109,8 @@ def _object(state: State, resource: Resource, target: Target, request: Request) 
         case "GET":
             return reads.get(state, resource, target, request)
         case "PUT":
-            return reads.shown(state, resource, writer.replace(target.name, request.body), request)
+            status, body = writer.replace(target.name, request.body)
+            return reads.shown(state, resource, body, request, status=status)
         case "PATCH":
             status, body = writer.patch(target.name, request)
             return reads.shown(state, resource, body, request, status=status)
@@ -164,7 +165,7 @@ def _scale(state: State, resource: Resource, target: Target, request: Request) -
     path = _steps(resource, "specReplicasPath", ".spec.replicas")
     changed = _with(live, path, (after.get("spec") or {}).get("replicas", 0))
     changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": given}}
-    return Answer(body=_scale_of(resource, writer.replace(target.name, changed)))
+    return Answer(body=_scale_of(resource, writer.replace(target.name, changed)[1]))
 
 
 def _steps(resource: Resource, name: str, default: str) -> list[str]:

@@ -178,7 +178,9 @@ def _service(body: Body) -> Body:
     if kind == "LoadBalancer":
         values["allocateLoadBalancerNodePorts"] = True
     filled = _filled(spec, values)
-    if filled["sessionAffinity"] == "ClientIP":
+    if filled["sessionAffinity"] != "ClientIP":
+        filled.pop("sessionAffinityConfig", None)
+    else:
         filled = _filled(filled, {"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}})
     if filled.get("ports"):
         filled["ports"] = [_filled(p, {"protocol": "TCP", "targetPort": p.get("port")}) for p in filled["ports"]]

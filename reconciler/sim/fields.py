@@ -108,6 +108,8 @@ def field_set(value: Json, shape: Shape, where: Path = ()) -> Paths:
 
 
 def _collect(value: Json, shape: Shape, where: Path, found: set[Path]) -> None:
+    if value is None:
+        return
     if isinstance(value, dict) and not shape.is_atomic_map:
         for name, below in value.items():
             path = (*where, f"f:{name}")
@@ -132,7 +134,12 @@ def compare(old: Json, new: Json, shape: Shape) -> Comparison:
     return Comparison(added=frozenset(added), modified=frozenset(modified), removed=frozenset(removed))
 
 
+_ABSENT = object()
+"""In a new map: not there at all. A null is a map or list that lost its last entry and still counts as there."""
+
+
 def _compare(old: Json, new: Json, shape: Shape, where: Path, sets: tuple[set[Path], set[Path], set[Path]]) -> None:
+    is_gone, new = new is _ABSENT, None if new is _ABSENT else new
     if old is None and new is None:
         return
     added, modified, removed = sets
@@ -147,7 +154,7 @@ def _compare(old: Json, new: Json, shape: Shape, where: Path, sets: tuple[set[Pa
             _compare(before, after, below, (*where, element), sets)
     if where and old is None:
         added.add(where)
-    elif where and new is None:
+    elif where and is_gone:
         removed.add(where)
 
 
@@ -157,10 +164,10 @@ def _children(old: Json, new: Json, shape: Shape, where: Path) -> list[tuple[str
         return None
     if _both(dict, old, new) and not shape.is_atomic_map:
         before, after = old or {}, new or {}
-        return [(f"f:{n}", before.get(n), after.get(n), shape.field(n)) for n in {**before, **after}]
+        return [(f"f:{n}", before.get(n), after.get(n, _ABSENT), shape.field(n)) for n in {**before, **after}]
     if _both(list, old, new) and not is_atomic_list(shape):
         mine, other = by_element(old or [], shape, where), by_element(new or [], shape, where)
-        return [(e, mine.get(e), other.get(e), shape.item()) for e in {**mine, **other}]
+        return [(e, mine.get(e), other.get(e, _ABSENT), shape.item()) for e in {**mine, **other}]
     return None
 
 
@@ -202,7 +209,7 @@ def _merge_lists(live: list[Json], config: list[Json], shape: Shape, where: Path
 
 
 def remove(value: Json, doomed: Paths, shape: Shape) -> Json:
-    """The tree without the values at the doomed paths; None when a map or list loses all it had."""
+    """The tree without the values at the doomed paths; a map or list that loses all it had becomes null."""
     return _remove(value, _trie(doomed), shape, ())
 
 
@@ -224,9 +231,7 @@ def _remove(value: Json, trie: Body, shape: Shape, where: Path) -> Json:
             if node is None:
                 kept[name] = below
             elif "." not in node:
-                rest = _remove(below, node, shape.field(name), (*where, f"f:{name}"))
-                if rest is not None:
-                    kept[name] = rest
+                kept[name] = _remove(below, node, shape.field(name), (*where, f"f:{name}"))
         return kept or None
     if isinstance(value, list) and not is_atomic_list(shape):
         items: list[Json] = []
@@ -237,6 +242,15 @@ def _remove(value: Json, trie: Body, shape: Shape, where: Path) -> Json:
             elif "." not in node:
                 items.append(_remove(item, node, shape.item(), (*where, element)))
         return items or None
+    return value
+
+
+def without_nulls(value: Json) -> Json:
+    """The tree without fields that are null."""
+    if isinstance(value, dict):
+        return {name: without_nulls(below) for name, below in value.items() if below is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
     return value
 
 

@@ -17,6 +17,7 @@ from reconciler.sim.fields import (
     merge,
     remove,
     with_named_parents,
+    without_nulls,
 )
 from reconciler.sim.shapes import Shape
 from reconciler.sim.status import Body, Refused
@@ -93,7 +94,8 @@ def _without_entries(body: Body) -> Body:
 def after_update(live: Body | None, new: Body, who: Manager, shape: Shape, time: str) -> Managed:
     """Entries after an ordinary write: the writer owns what it changed, others lose it.
 
-    Entries that the body itself brings are taken (that is how they are rewritten); `[{}]` clears them.
+    Entries that the body itself brings are taken (that is how they are rewritten); `[{}]` clears them. An object
+    that has none is not tracked until somebody applies.
     """
     given = new["metadata"].get("managedFields")
     managed = read(live) if live is not None else {}
@@ -101,6 +103,8 @@ def after_update(live: Body | None, new: Body, who: Manager, shape: Shape, time:
         managed = {}
     elif given:
         managed = read(new)
+    if live is not None and not managed:
+        return {}
     change = compare(_full(live, shape), _full(_without_entries(new), shape), shape)
     return _moved(managed, who, time, taken=change.modified | change.added, removed=change.removed)
 
@@ -151,11 +155,12 @@ def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool
         before = Manager("before-first-apply", "Update", who.api_version)
         managed = after_update(None, base, before, shape, time)
     previous = managed[who].paths if who in managed else NOTHING
-    mine = field_set(config, shape) - _STRIPPED
+    said = field_set(config, shape)
+    mine = said - _STRIPPED
     new = merge(base, config, shape)
     others = frozenset[Path]().union(*(entry.paths for key, entry in managed.items() if key != who))
     if previous:
-        new = _pruned(new, previous, mine | others, shape)
+        new = _pruned(new, previous, said | others, shape)
     change = compare(base, new, shape)
     taken = (change.modified | change.added) - _STRIPPED
     if not force:
@@ -168,7 +173,7 @@ def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool
     same = who in managed and managed[who].paths == mine
     if mine:
         kept[who] = Entry(mine, managed[who].time if same and change.is_same else time)
-    return Applied(body=new, managed=kept)
+    return Applied(body=without_nulls(new), managed=kept)
 
 
 def _pruned(merged: Body, previous: Paths, owned: Paths, shape: Shape) -> Body:

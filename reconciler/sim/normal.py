@@ -39,6 +39,8 @@ def normal(body: Body, fail: Fail) -> Body:
         tidy["metadata"] = {}
     if kind == "Secret":
         return _folded(tidy, fail)
+    if kind == "Service" and (tidy.get("spec") or {}).get("selector") == {}:
+        return {**tidy, "spec": {name: value for name, value in tidy["spec"].items() if name != "selector"}}
     return tidy
 
 

@@ -107,24 +107,41 @@ def strategic_patch(value: Json, patch: Json, shape: Shape) -> Json:
         elif below is None:
             merged.pop(name, None)
         elif isinstance(below, list):
-            merged[name] = _strategic_list(merged.get(name) or [], below, shape.field(name))
+            order = patch.get(f"$setElementOrder/{name}", below)
+            merged[name] = _strategic_list(merged.get(name), below, order, shape.field(name))
         else:
             merged[name] = strategic_patch(merged.get(name), below, shape.field(name))
     return merged
 
 
-def _strategic_list(live: list[Json], patch: list[Json], shape: Shape) -> list[Json]:
+def _strategic_list(live: list[Json] | None, patch: list[Json], order: list[Json], shape: Shape) -> list[Json]:
     if shape.is_set:
-        return [*live, *(item for item in patch if item not in live)]
+        return [*(live or ()), *(item for item in patch if item not in (live or ()))]
     if not shape.list_keys:
         return patch
     key = shape.list_keys[0]
-    items = {item.get(key): item for item in live}
-    for item in patch:
-        if item.get("$patch") == "replace":
-            return [other for other in patch if "$patch" not in other]
-        if item.get("$patch") == "delete":
-            items.pop(item.get(key), None)
+    plain = [item for item in patch if "$patch" not in item]
+    if live is None or any(item.get("$patch") == "replace" for item in patch):
+        return plain
+    deleted = {item[key] for item in patch if item.get("$patch") == "delete"}
+    # Only the first of a key is its own: the merge key of ports leaves the protocol out.
+    items = [item for item in live if item.get(key) not in deleted]
+    for item in plain:
+        index = next((at for at, other in enumerate(items) if other.get(key) == item.get(key)), None)
+        if index is None:
+            items.append(item)
         else:
-            items[item.get(key)] = strategic_patch(items.get(item.get(key)), item, shape.item())
-    return list(items.values())
+            items[index] = strategic_patch(items[index], item, shape.item())
+    return _interleaved(items, [item.get(key) for item in order], [item.get(key) for item in live], key)
+
+
+def _interleaved(items: list[Json], order: list[Json], live: list[Json], key: str) -> list[Json]:
+    """Items of the patch in its order; the others keep their place before those that followed them."""
+    ours = sorted((item for item in items if item[key] in order), key=lambda item: order.index(item[key]))
+    rest = [item for item in items if item[key] not in order]
+    merged: list[Json] = []
+    while ours and rest:
+        left, right = rest[0][key], ours[0][key]
+        comes_first = left in live and right in live and live.index(left) < live.index(right)
+        merged.append(rest.pop(0) if comes_first else ours.pop(0))
+    return merged + rest + ours

@@ -55,16 +55,20 @@ class ClusterServer:
     async def stop(self) -> None:
         """Close the port and every connection: new ones are refused."""
         runner, self._runner = self._runner, None
-        for task in self._tasks:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
         if runner is not None:
-            assert runner.server is not None
-            for connection in list(runner.server.connections):
-                if connection.transport is not None:
-                    connection.transport.abort()
+            _break_connections(runner)
             await runner.cleanup()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    def break_connections(self) -> None:
+        """Break every open connection, watches too; new ones are served."""
+        if self._runner is not None:
+            _break_connections(self._runner)
 
     def pause(self) -> None:
         """Accept connections and answer nothing, as a cluster behind a broken network does."""
@@ -147,6 +151,13 @@ class ClusterServer:
         self.cluster.on_change.remove(self._changed.set)
         self._changed = asyncio.Event()
         self.cluster.on_change.append(self._changed.set)
+
+
+def _break_connections(runner: web.ServerRunner) -> None:
+    assert runner.server is not None
+    for connection in list(runner.server.connections):
+        if connection.transport is not None:
+            connection.transport.abort()
 
 
 async def _request_of(raw: web.BaseRequest) -> Request:

@@ -74,6 +74,10 @@ def _workload(body: Body) -> Iterator[FieldError]:
     spec = body["spec"]
     if spec.get("replicas", 0) < 0:
         yield wrong("spec.replicas", _quoted(spec["replicas"]), "must be greater than or equal to 0")
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate" and strategy.get("rollingUpdate"):
+        note = "may not be specified when strategy `type` is 'Recreate'"
+        yield forbidden_field("spec.strategy.rollingUpdate", note)
     selector = spec.get("selector")
     if selector is None:
         yield required("spec.selector")

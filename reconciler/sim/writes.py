@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.sim import managed, patches
 from reconciler.sim.admission import canonical, prepared_create, prepared_update, with_addresses
+from reconciler.sim.fields import without_nulls
 from reconciler.sim.http import Request
 from reconciler.sim.kinds import Resource
 from reconciler.sim.managed import Manager
@@ -31,6 +32,10 @@ from reconciler.sim.status import (
 from reconciler.sim.validation import validate
 
 _PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+# PUT creates these when they are absent.
+_CREATED_BY_PUT = frozenset(
+    {"Service", "Endpoints", "Event", "Lease", "LimitRange", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+)
 APPLY_TYPES = ("application/apply-patch+yaml", "application/apply-patch+json")
 
 
@@ -53,6 +58,9 @@ class Writer:
         if found is None:
             raise self._refused(not_found, name)
         return found
+
+    def _exists(self, name: str) -> bool:
+        return self.state.store.get(self.resource.group_plural, self.namespace, name) is not None
 
     def _typed(self, body: Json, name: str) -> Body:
         """The body with type, namespace and name as the URL says. Raises Refused (400) where it says otherwise."""
@@ -93,7 +101,7 @@ class Writer:
             raise invalid(resource.kind, resource.group, "", missing)
         if metadata.get("resourceVersion"):
             raise bad_request("resourceVersion should not be set on objects to be created")
-        if self.state.store.get(resource.group_plural, self.namespace, metadata["name"]) is not None:
+        if self._exists(metadata["name"]):
             raise self._refused(already_exists, metadata["name"])
         full = canonical(resource, typed, fail)
         made = self._made(full)
@@ -125,15 +133,17 @@ class Writer:
             refusal.body["details"]["causes"] = [cause]
             raise refusal
 
-    def replace(self, name: str, body: Json) -> Body:
-        """PUT."""
+    def replace(self, name: str, body: Json) -> tuple[int, Body]:
+        """PUT: (200, or 201 for the kinds that it may create; object)."""
         typed = self._typed(body, name)
+        if self.resource.kind in _CREATED_BY_PUT and not self.subresource and not self._exists(name):
+            return 201, self.create(typed)
         live = self._get(name)
         uid = typed["metadata"].get("uid")
         if uid and uid != live["metadata"]["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live['metadata']['uid']}"
             raise self._refused(lambda p, g, n: conflict(p, g, n, f"StorageError: invalid object, {why}"), name)
-        return self._updated(live, typed, bad_request)
+        return 200, self._updated(live, typed, bad_request)
 
     def patch(self, name: str, request: Request) -> tuple[int, Body]:
         """PATCH of every type: (status, object)."""
@@ -239,7 +249,7 @@ class Writer:
 
     def _owned_part(self, body: Body) -> Body:
         """What an applier can own here: no nulls, no server fields, no status beside the status endpoint."""
-        config: Body = _without_nulls(body)
+        config: Body = without_nulls(body)
         metadata = {k: v for k, v in config["metadata"].items() if k not in ("uid", "resourceVersion", "generation")}
         config = {**config, "metadata": metadata}
         if self.subresource == "status":
@@ -284,14 +294,6 @@ def _shell(body: Body) -> Body:
     kept = ("name", "namespace")
     metadata = {name: value for name, value in body["metadata"].items() if name in kept}
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}
-
-
-def _without_nulls(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {name: _without_nulls(below) for name, below in value.items() if below is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 def _is_waiting(body: Body) -> bool:

@@ -149,6 +149,20 @@ async def test_a_watch_sees_changes_as_they_come(tmp_path: Path) -> None:
             watch.close()
 
 
+async def test_a_broken_watch_can_be_taken_up_again(tmp_path: Path) -> None:
+    async with a_fleet(tmp_path) as (box, session):
+        server = box.servers["m1"]
+        query = {"watch": "1", "resourceVersion": str(box["m1"].state.store.version)}
+        watch = await session.get(server.url + MAPS, params=query)
+        server.break_connections()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await watch.content.read()
+        await session.post(server.url + MAPS, json=CONFIG_MAP)
+        again = await session.get(server.url + MAPS, params=query)
+        assert json.loads(await again.content.readline())["type"] == "ADDED"
+        again.close()
+
+
 async def test_time_follows_the_clock_when_asked(tmp_path: Path) -> None:
     async with a_fleet(tmp_path, speed=1000) as (box, _):
         began = box["m1"].now_s

@@ -19,7 +19,8 @@ from reconciler.sim.tables import duration
     ("text", "canonical"),
     [
         ("1000m", "1"), ("0.5", "500m"), ("1024Mi", "1Gi"), ("1.5Gi", "1536Mi"), ("0", "0"), ("100m", "100m"),
-        ("1e3", "1e3"),        ("1000", "1k"), ("1500", "1500"), ("512Ki", "512Ki"), ("0.0001", "100u"), ("2000000", "2M"), (3, "3"),
+        ("1e3", "1e3"), ("1000", "1k"), ("1500", "1500"), ("512Ki", "512Ki"), ("0.0001", "100u"), ("2000000", "2M"),
+        (3, "3"),
     ],
 )  # fmt: skip
 def test_quantities_have_one_spelling(text: str | int, canonical: str) -> None:
