@@ -104,19 +104,18 @@ class Walk:
         return True
 
     def _scalar(self, want: Json, found: Json, is_ours: bool, node: Node, trail: Trail) -> None:
-        path = path_of(trail)
         if found is MISSING:
             if node.drops_zero and not want:
                 return
         elif same_scalar(want, found, node.format):
             return
-        elif node.drops_zero and not want and (trail[1] in ALLOCATED or (is_ours and self._sent_before(path, want))):
+        elif node.drops_zero and not want and (trail[1] in ALLOCATED or (is_ours and self._sent_before(trail, want))):
             # Empty asks for any; or it was sent before, and what came back in its place is a default.
             return
-        self.changed.append((path, found, want))
+        self.changed.append((path_of(trail), found, want))
 
-    def _sent_before(self, path: FieldPath, want: Json) -> bool:
-        return bool(value_at(self.previous, path) == want)
+    def _sent_before(self, trail: Trail, want: Json) -> bool:
+        return bool(value_at(self.previous, path_of(trail)) == want)
 
     def _container(self, want: Json, found: Json, ours: Owned | None, node: Node, trail: Trail) -> None:
         if not self.keeps_empty and want == found:
@@ -141,6 +140,8 @@ class Walk:
             self._set(want, found, ours or NOTHING, node, trail)
 
     def _atomic(self, want: Json, found: Json, is_ours: bool, node: Node, trail: Trail) -> None:
+        if covered(want, found, MISSING, node, keeps_empty=self.keeps_empty) is Verdict.EQUAL:
+            return
         path = path_of(trail)
         # Fields that only the stored value has are its defaults as long as nobody else wrote it since.
         before = value_at(self.previous, path) if is_ours and self.previous is not None else MISSING

@@ -82,6 +82,15 @@ class ApiServer:
             raise
         return True
 
+    def until_established(self, definition: str) -> None:
+        """Wait until the API server serves a custom kind; only then its scope is fixed."""
+
+        def is_established() -> bool:
+            conditions = self.get(definition).get("status", {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        wait_until(is_established, f"{definition} to be established")
+
     def remove(self, path: str) -> None:
         """Delete what may be there and wait until it is gone."""
         if self.has(path):

@@ -20,7 +20,7 @@ from reconciler.stages.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial
 from tests.apiserver.wishes import CRD, SUBJECTS, Subject
-from tests.real_clusters import RealCluster, wait_until
+from tests.real_clusters import RealCluster
 
 pytestmark = pytest.mark.apiserver
 
@@ -40,12 +40,7 @@ def custom_kinds(server: ApiServer) -> Iterator[None]:
     """The test's custom kind, gone afterwards: other tests compare what a fresh cluster serves."""
     definition = path_of(CRD)
     server.apply(definition, CRD, "test-set-up")
-
-    def is_established() -> bool:
-        conditions = server.get(definition).get("status", {}).get("conditions") or []
-        return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
-
-    wait_until(is_established, "the custom kind to be established")
+    server.until_established(definition)
     yield
     for path in (definition, *(path_of(body) for body in KINDS if body["kind"] == CRD["kind"])):
         server.remove(path)

@@ -61,6 +61,8 @@ def test_replaces_exactly_what_cannot_be_changed(server: ApiServer, namespace: s
     schema = builtin_schema(GVK.parse(body["apiVersion"], body["kind"]))
     sent: Any = sendable(body, schema)
     server.apply(path_of(sent), sent, MANAGER)
+    if body["kind"] == "CustomResourceDefinition":
+        server.until_established(path_of(sent))
     live = server.get(path_of(sent))
     wanted = merged(sent, case["change"])
     said = three_way(wanted, live, manager=MANAGER, previous=sent, schema=schema)
