@@ -24,7 +24,8 @@ def _health(live: JsonObject) -> Health:
     """Healthy when every replica is updated and available; a rollout within its deadline is Progressing.
 
     Source: Karmada: health of a Deployment; design: "A rollout within progressDeadlineSeconds is not unhealthy". A
-    rollout that had ended (NewReplicaSetAvailable) and lost pods since is unhealthy at once.
+    rollout that had ended (NewReplicaSetAvailable) and lost pods since is unhealthy at once. While old pods make up the
+    number (Karmada: healthy) it is Progressing, past the deadline too: a failover would take away what still serves.
     """
     if not is_observed(live):
         return Health.PROGRESSING
@@ -32,7 +33,7 @@ def _health(live: JsonObject) -> Health:
     updated, available = count(status.get("updatedReplicas"), 0), count(status.get("availableReplicas"), 0)
     all_updated = updated >= replicas_of(live)
     if all_updated and available >= updated:
-        return Health.HEALTHY
+        return Health.HEALTHY if count(status.get("replicas"), 0) <= updated else Health.PROGRESSING
     rollout = condition(live, "Progressing")
     if rollout.get("status") == "False":
         return Health.UNHEALTHY
