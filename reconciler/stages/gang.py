@@ -15,8 +15,9 @@ from reconciler.model.demand import Component
 from reconciler.stages.affinity_groups import Group
 from reconciler.stages.candidates import Candidate, CandidateFinder, Candidates
 from reconciler.stages.capacity import FleetRoom
+from reconciler.stages.divide import webster, without_zeros
 from reconciler.stages.packing import fits_together, sets_that_fit
-from reconciler.stages.placing import Decision, Shortfall, Situation
+from reconciler.stages.placing import Decision, Shortfall, Situation, targets_of
 
 _ENOUGH_SETS = 1000
 """More sets than this make no cluster better than another."""
@@ -123,11 +124,12 @@ def _nowhere(
     else:
         text = f"no cluster has room for the whole set of {pods} pods ({parts}) together"
         shortfall = Shortfall(code="not-enough-capacity", text=text)
-    stays = bool(situation.had)
-    text = f"{shortfall.text}; it stays where it is" if stays else f"{shortfall.text}; nothing of it is placed"
+    kept = _kept(situation)
+    text = f"{shortfall.text}; it stays where it is" if kept else f"{shortfall.text}; nothing of it is placed"
+    placed = sum(target.replicas or 0 for target in kept)
     return Decision(
-        targets=tuple(TargetCluster(cluster=name, replicas=_kept(situation, name)) for name in situation.had),
-        unplaced=0 if stays else situation.replicas or pods,
+        targets=kept,
+        unplaced=max(0, situation.replicas - placed) if kept else situation.replicas or pods,
         affinity_name=situation.group_in_use,
         reasons=(_reason(situation, shortfall.code, text),),
         cluster_reasons=candidates.reasons,
@@ -135,8 +137,16 @@ def _nowhere(
     )
 
 
-def _kept(situation: Situation, name: str) -> int | None:
-    return None if situation.item.demand.replicas is None else situation.had[name]
+def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
+    """What is there, not more than the template asks for."""
+    if situation.item.demand.replicas is None:
+        return tuple(TargetCluster(cluster=name) for name in situation.had)
+    home = min(situation.had, key=lambda name: (-situation.had[name], name), default="")
+    if home and situation.had[home] >= situation.replicas:
+        return targets_of({home: situation.replicas})
+    there = sum(situation.had.values())
+    counts = situation.had if there <= situation.replicas else webster(situation.replicas, situation.had)
+    return targets_of(without_zeros(counts) or counts)
 
 
 def _decision(situation: Situation, group: str, candidates: Candidates, cluster: str, text: str) -> Decision:

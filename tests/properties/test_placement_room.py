@@ -1,0 +1,91 @@
+"""The room that is kept up to date during a round equals a fresh estimate of the nodes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.demand import Component, PodShape
+from reconciler.model.observation import ClusterObservation, Node, Quota
+from reconciler.stages.capacity import FleetRoom
+from reconciler.stages.estimate import estimate
+from reconciler.stages.packing import fits_together, sets_that_fit
+
+SHAPES = [
+    PodShape(requests=(("cpu", 1000),)),
+    PodShape(requests=(("cpu", 500), ("memory", 2))),
+    PodShape(requests=(("memory", 3),)),
+    PodShape(requests=()),
+    PodShape(requests=(("cpu", 700),), node_selector=(("disk", "ssd"),)),
+    PodShape(requests=(("nvidia.com/gpu", 1),)),
+]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterObservation:
+    nodes = tuple(
+        Node(
+            name=f"n{index}",
+            ready=draw(st.sampled_from([True, True, True, False])),
+            labels=draw(st.sampled_from([{}, {"disk": "ssd"}])),
+            allocatable={"cpu": draw(st.integers(0, 8000)), "memory": draw(st.integers(0, 12)), "pods": 6},
+            requested={"cpu": draw(st.integers(0, 2000)), "pods": draw(st.integers(0, 7))},
+        )
+        for index in range(draw(st.integers(0, 5)))
+    )
+    waiting = draw(st.sampled_from([{}, {"cpu": 1500, "pods": 2}, {"memory": 4}]))
+    quotas = draw(
+        st.sampled_from([(), (Quota(namespace="demo", hard={"requests.cpu": 4000}, used={"requests.cpu": 1000}),)])
+    )
+    return ClusterObservation(name="m1", nodes=nodes, pending_requests=waiting, quotas=quotas)
+
+
+@given(clusters(), st.sampled_from(SHAPES), st.sampled_from(["demo", "other"]))
+@settings(deadline=None)
+def test_an_untouched_room_is_the_estimate(seen: ClusterObservation, shape: PodShape, namespace: str) -> None:
+    ask = FleetRoom({"m1": seen}).asker(shape, namespace, ("apps", "Deployment"), there=())
+    assert ask("m1") == estimate(seen, shape, namespace)
+
+
+@given(clusters(), st.sampled_from(SHAPES), st.integers(0, 9))
+@settings(deadline=None)
+def test_taking_pods_of_a_shape_takes_exactly_their_number(
+    seen: ClusterObservation, shape: PodShape, pods: int
+) -> None:
+    room = FleetRoom({"m1": seen})
+    ask = room.asker(shape, "demo", ("apps", "Deployment"), there=())
+    before = ask("m1")
+    assert before is not None
+    room.take("m1", shape, min(pods, before), "demo")
+    assert ask("m1") == before - min(pods, before)
+
+
+@given(clusters(), st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 4)), max_size=6), st.sampled_from(SHAPES))
+@settings(deadline=None)
+def test_room_asked_for_in_between_does_not_change_what_is_left(
+    seen: ClusterObservation, takes: list[tuple[PodShape, int]], shape: PodShape
+) -> None:
+    asked, silent = FleetRoom({"m1": seen}), FleetRoom({"m1": seen})
+    for taken, pods in takes:
+        for room in (asked, silent):
+            room.take("m1", taken, pods, "demo")
+        for other in SHAPES:
+            asked.asker(other, "demo", ("apps", "Deployment"), there=())("m1")
+    answers = [room.asker(shape, "demo", ("apps", "Deployment"), there=())("m1") for room in (asked, silent)]
+    assert answers[0] == answers[1]
+
+
+@given(clusters(), st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(1, 4)), min_size=1, max_size=3))
+@settings(deadline=None)
+def test_a_set_that_fits_leaves_no_pod_without_a_place(
+    seen: ClusterObservation, parts: list[tuple[PodShape, int]]
+) -> None:
+    room = FleetRoom({"m1": seen}).of("m1")
+    assert room is not None
+    components = [Component(name=str(index), replicas=n, shape=shape) for index, (shape, n) in enumerate(parts)]
+    sets = sets_that_fit(components, room, "demo", enough=8)
+    assert (sets > 0) == fits_together(components, room, "demo")
+    for component in components:
+        alone = estimate(seen, component.shape, "demo")
+        assert alone is not None
+        assert sets * component.replicas <= alone
