@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member
-from reconciler.model.observation import Observations
+from reconciler.model.observation import LiveObject, Observations, Present
 from reconciler.model.plan import Change, Manifest, Plan
+from reconciler.model.policy import ConflictResolution
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.compare import Stance
+from reconciler.stages.compare import Stance, compare
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
@@ -27,7 +28,17 @@ from reconciler.stages.revisions import managed_in, previous_of, revision_change
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Scene, settle
 
-__all__ = ["Decision", "Round", "World", "compare_revisions", "copies_in", "decide", "plan_round", "render_decision"]
+__all__ = [
+    "Decision",
+    "Round",
+    "World",
+    "compare_revisions",
+    "copies_in",
+    "decide",
+    "is_in_step",
+    "plan_round",
+    "render_decision",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +124,15 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
     )
 
 
+def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:
+    """Whether a live object is ours and equals its manifest: the comparison of a round for one object."""
+    row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
+    policy = decision.policies.get(manifest.identity)
+    conflict = policy.conflict_resolution if policy else ConflictResolution.ABORT
+    schema = _schemas(decision)(manifest.gvk)
+    return compare(manifest, Present(object=live), row, schema, _stance(world), conflict).in_sync
+
+
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
     """Where each object was last applied: identity to clusters."""
     copies: dict[Identity, set[str]] = {}
@@ -123,7 +143,7 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 
 
 def _scene(world: World, decision: Decision) -> Scene:
-    settings, inputs, cache = world.fleet.settings, render_inputs(decision), RenderCache()
+    inputs, cache = render_inputs(decision), RenderCache()
 
     def render_one(
         identity: Identity, cluster: str, replicas: int | None
@@ -135,17 +155,22 @@ def _scene(world: World, decision: Decision) -> Scene:
         decision=decision,
         members=world.members,
         ledger=world.ledger,
-        stance=Stance(
-            fleet=settings.name,
-            previous_names=settings.previous_names,
-            record_key=world.record_key,
-            self_heal=settings.self_heal,
-            ignore=settings.ignore,
-        ),
+        stance=_stance(world),
         render=render_one,
         schema_of=_schemas(decision),
         has_history=world.has_history,
         only=world.only,
+    )
+
+
+def _stance(world: World) -> Stance:
+    settings = world.fleet.settings
+    return Stance(
+        fleet=settings.name,
+        previous_names=settings.previous_names,
+        record_key=world.record_key,
+        self_heal=settings.self_heal,
+        ignore=settings.ignore,
     )
 
 

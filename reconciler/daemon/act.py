@@ -27,6 +27,7 @@ class Result:
     change: Change
     error: str = ""
     uid: str = ""
+    resource_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +61,7 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
             changes = [plan.changes[index] for index in indexes]
             results.update(zip(indexes, await _wave(acting.members[cluster], changes, acting), strict=True))
 
-    async with asyncio.TaskGroup() as group:
-        for cluster, waves in sorted(per_cluster.items()):
-            group.create_task(run(cluster, waves))
+    await asyncio.gather(*(run(cluster, waves) for cluster, waves in sorted(per_cluster.items())))
     return tuple(results[index] for index in sorted(results))
 
 
@@ -77,7 +76,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
             result = Result(change=change, error=error.message)
             acting.tell(result)
             return result, None
-        result = Result(change=change, uid=done.uid)
+        result = Result(change=change, uid=done.uid, resource_version=done.resource_version)
         acting.tell(result)
         return result, done
 

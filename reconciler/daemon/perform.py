@@ -27,9 +27,10 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What the API server acknowledged. `uid` of the object that was written or removed."""
+    """What the API server acknowledged: the uid of the object that was written or removed, and its new version."""
 
     uid: str
+    resource_version: str = ""
 
 
 async def perform(member: MemberCluster, change: Change, fleet: str) -> Done:
@@ -72,7 +73,7 @@ async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
         )
     if change.identity.kind == "CustomResourceDefinition":
         await _until_established(member, change)
-    return Done(uid=live.uid)
+    return Done(uid=live.uid, resource_version=live.resource_version)
 
 
 async def _update(member: MemberCluster, change: Change, fleet: str) -> Done:
@@ -97,7 +98,7 @@ async def _applied(member: MemberCluster, change: Change, fleet: str) -> Done:
     live = await member.apply(
         change.gvk, namespace, name, change.manifest, manager=field_manager(fleet), force=True, uid=change.uid
     )
-    return Done(uid=live.uid)
+    return Done(uid=live.uid, resource_version=live.resource_version)
 
 
 async def _patched(

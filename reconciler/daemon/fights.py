@@ -1,0 +1,52 @@
+"""Another actor that keeps undoing what we do: after a few rounds of it we back off and say so once.
+
+Source: design, "Apply": a fight backs off.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from reconciler.model.refs import Identity
+
+HEALS_MAX = 5
+"""So many heals of one copy within `WINDOW_S` are a fight."""
+WINDOW_S = 600.0
+_PAUSE_MIN_S = 60.0
+_PAUSE_MAX_S = 3600.0
+
+
+@dataclass(slots=True)
+class _Bout:
+    heals: deque[float] = field(default_factory=deque)
+    pause_s: float = 0.0
+    until_s: float = 0.0
+
+
+class Fights:
+    """Heals by copy. All times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        """No fight is going on."""
+        self._bouts: dict[tuple[str, Identity], _Bout] = {}
+
+    def healed(self, cluster: str, identity: Identity, now_s: float) -> bool:
+        """Count a heal; True when it makes this a fight, from which we now step back."""
+        bout = self._bouts.setdefault((cluster, identity), _Bout())
+        bout.heals.append(now_s)
+        while bout.heals and bout.heals[0] < now_s - WINDOW_S:
+            bout.heals.popleft()
+        if len(bout.heals) < HEALS_MAX:
+            if len(bout.heals) == 1 and bout.until_s < now_s - WINDOW_S:
+                bout.pause_s = 0.0
+            return False
+        bout.heals.clear()
+        bout.pause_s = min(_PAUSE_MAX_S, max(_PAUSE_MIN_S, bout.pause_s * 2))
+        bout.until_s = now_s + bout.pause_s
+        return True
+
+    def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
+        """How long the copy is left alone still; 0 when there is no fight about it."""
+        bout = self._bouts.get((cluster, identity))
+        return max(0.0, bout.until_s - now_s) if bout else 0.0

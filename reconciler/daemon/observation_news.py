@@ -1,0 +1,28 @@
+"""Whether observations say anything new to placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.observation import ClusterObservation, Observations, Workload
+from reconciler.model.refs import Identity
+
+
+def is_news(seen: Observations, before: Observations) -> bool:
+    """Whether placement could come out otherwise; when something was seen does not matter."""
+    return _placing(seen) != _placing(before)
+
+
+def _placing(observations: Observations) -> dict[str, object]:
+    """What placement rests on; when it was seen does not matter."""
+    return {
+        name: replace(seen, observed_at="", workloads=_steady(seen)) for name, seen in observations.clusters.items()
+    }
+
+
+def _steady(seen: ClusterObservation) -> dict[Identity, Workload]:
+    """Workloads without what changes while pods come and go; ticks read the rest."""
+    return {
+        identity: Workload(gvk=found.gvk, identity=identity, replicas=found.replicas)
+        for identity, found in seen.workloads.items()
+    }

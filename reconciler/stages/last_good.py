@@ -1,0 +1,38 @@
+"""A broken file does not count: the last content of that path that was good stays in force.
+
+Source: design, row "broken input": without a last good one the reach of the file is frozen; in any case the store was
+not read completely, so nothing is deleted because it is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.model.fleet import Reach
+from reconciler.model.problem import Problem, Severity, Source
+from reconciler.stages.parsed_file import ParsedFile
+
+
+def with_last_good(files: Iterable[ParsedFile], good: Mapping[str, ParsedFile]) -> Iterator[ParsedFile]:
+    """The files, broken ones replaced by what `good` has of their path; their problems are kept."""
+    for file in files:
+        earlier = good.get(file.path)
+        yield file if not file.frozen or earlier is None else _in_force(earlier, file)
+
+
+def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:
+    note = Problem(
+        source=Source(broken.path),
+        code="last-good-in-force",
+        message=f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended",
+        severity=Severity.WARNING,
+    )
+    # A reach of nothing freezes nothing, and still says that the store was not read completely.
+    nothing = Reach(source=Source(broken.path))
+    return replace(earlier, problems=(*broken.problems, note), frozen=(nothing,))
+
+
+def good_files(files: Iterable[ParsedFile]) -> dict[str, ParsedFile]:
+    """Those that are good, by path: what stays in force when a later commit breaks them."""
+    return {file.path: file for file in files if not file.frozen}
