@@ -115,9 +115,9 @@ def fit_of_quota(quota: Quota, taken: Mapping[str, int], requests: tuple[tuple[s
     pods = UNLIMITED
     asked = {**{name: amount for name, amount in requests if amount > 0}, "pods": 1}
     for key, hard in quota.hard.items():
-        resource = key.removeprefix("requests.").removeprefix("count/")
+        resource = "pods" if key == "count/pods" else key.removeprefix("requests.")
         amount = asked.get(resource, 0)
-        if amount and (resource == "pods" or not key.startswith("count/")):
+        if amount:
             pods = min(pods, (hard - quota.used.get(key, 0) - taken.get(resource, 0)) // amount)
     return max(0, pods)
 
