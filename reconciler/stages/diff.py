@@ -120,12 +120,17 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
     pairs.sort(key=lambda pair: pair[1].path)
     gvk = GVK.parse(str(found.desired.get("apiVersion", "")), str(found.desired.get("kind", "")))
     replace = immutable_change(gvk.group_kind, pairs, found.live)
+    removed = tuple(sorted(path_text(path) for path in lost if not is_left(path)))
+    reasons = (
+        _doubt(walk, found.schema),
+        _stale(found),
+        f"{replace} cannot be changed in place" if replace else None,
+        f"{removed[0]} has to be taken over from others before it can go" if removed else None,
+    )
     return Difference(
         fields=tuple(change for _, change in pairs),
-        removed_paths=tuple(sorted(path_text(path) for path in lost if not is_left(path))),
-        unsure=_doubt(walk, found.schema)
-        or _stale(found)
-        or (f"{replace} cannot be changed in place" if replace else None),
+        removed_paths=removed,
+        unsure=next((reason for reason in reasons if reason), None),
         replace=replace,
     )
 

@@ -35,10 +35,15 @@ def dry_run_changes(
     """
     ours_before, ours_after = fields_of(live, manager), fields_of(result, manager)
     changes = []
+
+    def is_in(fields: Mapping[str, Any], path: FieldPath) -> bool:
+        # Without a schema the trees are compared below atomic maps as well, whose ownership is one leaf above.
+        return subtree(fields, path) is not None or (schema is None and _within_leaf(fields, path))
+
     for path, before, after in tree_changes(live, result, schema):
-        if subtree(ours_after, path) is not None or _within_leaf(ours_after, path):
+        if is_in(ours_after, path):
             cause = cause_of(path, previous, desired)
-        elif subtree(ours_before, path) is not None or _within_leaf(ours_before, path):
+        elif is_in(ours_before, path):
             cause = Cause.OWNERSHIP if path == OWNER_PATH else Cause.REMOVED
         else:
             cause = Cause.SIDE_EFFECT
