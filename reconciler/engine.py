@@ -11,16 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member
+from reconciler.model.member import Member, Read
 from reconciler.model.observation import LiveObject, Observations, Present
 from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.policy import ConflictResolution
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import dig
 from reconciler.stages.compare import Stance, compare
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
+from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
 from reconciler.stages.render import RenderCache, Rendering, render, render_all
@@ -143,7 +145,7 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 
 
 def _scene(world: World, decision: Decision) -> Scene:
-    inputs, cache = render_inputs(decision), RenderCache()
+    inputs, cache = render_inputs(decision, _fixed_completions(world)), RenderCache()
 
     def render_one(
         identity: Identity, cluster: str, replicas: int | None
@@ -161,6 +163,17 @@ def _scene(world: World, decision: Decision) -> Scene:
         has_history=world.has_history,
         only=world.only,
     )
+
+
+def _fixed_completions(world: World) -> dict[Identity, dict[str, int]]:
+    """Completions of our live Jobs: an API server refuses to change them."""
+    fixed: dict[Identity, dict[str, int]] = {}
+    for name, member in world.members.items():
+        for identity, live in member.objects.items() if isinstance(member, Read) else ():
+            count = dig(live.body, "spec", "completions") if identity[:2] == ("batch", "Job") else None
+            if isinstance(count, int) and read_owner(live.body) is not None:
+                fixed.setdefault(identity, {})[name] = count
+    return fixed
 
 
 def _stance(world: World) -> Stance:

@@ -32,8 +32,10 @@ def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_
         StoreError: the store cannot be read as a whole.
     """
     from reconciler.adapters.store_location import locate_store, open_store
+    from reconciler.interpreters.registry import install, with_plugins
     from reconciler.stages.parse import parse
 
+    install(with_plugins())
     with bulk_load():
         return parse(open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files))
 

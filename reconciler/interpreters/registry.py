@@ -67,12 +67,17 @@ def _built_in() -> tuple[tuple[str, Interpreter], ...]:
 BUILT_IN: Final = _built_in()
 """(module, interpreter) of this package, in the order of names."""
 
-_REGISTRY: Final = registry_of(BUILT_IN)
+_installed: list[Registry] = [registry_of(BUILT_IN)]
 
 
 def interpreter_for(group: str, kind: str) -> Interpreter:
-    """The built-in interpreter of a kind; `GENERIC` for one that is not described."""
-    return _REGISTRY.interpreter_for(group, kind)
+    """The interpreter of a kind, plugins included once they are installed; `GENERIC` for one that is not described."""
+    return _installed[-1].interpreter_for(group, kind)
+
+
+def install(registry: Registry) -> None:
+    """Use this registry from now on. The shell calls it once, before anything is computed."""
+    _installed[:] = [registry]
 
 
 def with_plugins() -> Registry:

@@ -6,6 +6,7 @@ The annotation `JsonObject` is a read-only mapping so that the type checker find
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -70,7 +71,11 @@ def without(tree: JsonObject, steps: tuple[str, ...]) -> JsonObject:
 
 def canonical_bytes(tree: Json) -> bytes:
     """The tree as JSON with sorted keys: equal trees give equal bytes."""
-    return orjson.dumps(tree, option=orjson.OPT_SORT_KEYS)
+    try:
+        return orjson.dumps(tree, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # An integer beyond 64 bits or half a surrogate pair; the standard library writes both.
+        return json.dumps(tree, sort_keys=True, separators=(",", ":")).encode()
 
 
 def digest_of(tree: Json) -> str:

@@ -215,13 +215,25 @@ def yield_replicas(manifest: Manifest, live: LiveObject, fleet: str) -> JsonObje
     Omitted when another manager owns the field; the live value while we are its only owner, since leaving it out
     then would reset it to 1. Source: design, row "spec.replicas under an HPA".
     """
-    if not manifest.replicas_yielded:
+    if not (manifest.replicas_yielded or is_autoscaled(live)):
         return manifest.body
     others = managers_of(live.body, _REPLICAS) - {field_manager(fleet)}
     if others:
         return without(manifest.body, _REPLICAS)
     current = dig(live.body, *_REPLICAS)
     return manifest.body if current is None else with_value(manifest.body, _REPLICAS, current)
+
+
+_AUTOSCALERS = frozenset({"kube-controller-manager", "keda-operator", "vpa-updater"})
+
+
+def is_autoscaled(live: LiveObject) -> bool:
+    """Whether an autoscaler that is not in the store sets the replicas: it writes the scale subresource.
+
+    A person's `kubectl scale` does so too, under another name, and is drift.
+    """
+    entries = dig(live.body, "metadata", "managedFields") or ()
+    return any(entry.get("subresource") == "scale" and entry.get("manager") in _AUTOSCALERS for entry in entries)
 
 
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:

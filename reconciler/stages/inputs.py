@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from reconciler.model.refs import Identity
 from reconciler.stages.decide import Decision
 from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.render import RenderInputs
 from reconciler.stages.scale_targets import scale_targets
 
 
-def render_inputs(decision: Decision) -> RenderInputs:
-    """What rendering the decision needs, override policies compiled."""
+def render_inputs(
+    decision: Decision, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
+) -> RenderInputs:
+    """What rendering the decision needs, override policies compiled.
+
+    `fixed_completions`: what live parts of divided Jobs were created with, by cluster.
+    """
     return RenderInputs(
         fleet=decision.fleet,
         bindings=decision.bindings,
         policies=decision.policies,
         overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
         yielded=scale_targets(decision.fleet, decision.bindings),
+        fixed_completions=fixed_completions or {},
     )
