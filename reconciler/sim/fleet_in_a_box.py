@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,20 +158,22 @@ def background_fleet(
     speed: float | None = 1.0,
 ) -> Iterator[BackgroundFleet]:
     """A started fleet in a thread; stopped at the end of the block."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="fleet-in-a-box", daemon=True)
+    started: Future[tuple[FleetInABox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        stopping = asyncio.Event()
+        try:
+            async with FleetInABox(clusters, folder, seed=seed, now_s=now_s, speed=speed) as box:
+                started.set_result((box, asyncio.get_running_loop(), stopping))
+                await stopping.wait()
+        except OSError as error:
+            started.set_exception(error)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="fleet-in-a-box", daemon=True)
     thread.start()
-
-    async def create() -> FleetInABox:
-        box = FleetInABox(clusters, folder, seed=seed, now_s=now_s, speed=speed)
-        await box.start()
-        return box
-
-    box = asyncio.run_coroutine_threadsafe(create(), loop).result()
+    box, loop, stopping = started.result()
     try:
         yield BackgroundFleet(box, loop)
     finally:
-        asyncio.run_coroutine_threadsafe(box.stop(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(stopping.set)
         thread.join()
-        loop.close()

@@ -77,7 +77,7 @@ class Scheduler:
     def run(self) -> None:
         """Place every waiting pod that fits somewhere; mark the others Unschedulable."""
         self.is_due = False
-        nodes = self._state.sorted("Node")
+        nodes = [(n, _amounts((n.get("status") or {}).get("allocatable"))) for n in self._state.sorted("Node")]
         for name in sorted(self._waiting, key=self._age):
             pod = self._state.get("Pod", *name)
             assert pod is not None, f"waiting pod {name} is gone"
@@ -89,16 +89,18 @@ class Scheduler:
         pod = self._state.get("Pod", *name)
         return (int(pod["metadata"]["resourceVersion"]) if pod is not None and "status" not in pod else 0, name)
 
-    def _place(self, pod: Body, nodes: list[Body]) -> None:
+    def _place(self, pod: Body, nodes: list[tuple[Body, Amounts]]) -> None:
         wanted = requests(pod["spec"])
         reasons: Counter[str] = Counter()
         fitting: list[tuple[int, str]] = []
-        for node in nodes:
-            reason = unsuitable(pod["spec"], node) or self._lacks(wanted, node)
+        for node, allocatable in nodes:
+            node_name = node["metadata"]["name"]
+            taken = self._taken.get(node_name, _NOTHING)
+            reason = unsuitable(pod["spec"], node) or _lack(wanted, allocatable, taken)
             if reason:
                 reasons[reason] += 1
             else:
-                fitting.append((self._load(wanted, node), node["metadata"]["name"]))
+                fitting.append((_load(wanted, allocatable, taken), node_name))
         state, status = self._state, pod.get("status") or {}
         if fitting:
             made = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
@@ -114,20 +116,21 @@ class Scheduler:
         if conditions != status.get("conditions"):
             state.put({**pod, "status": {**status, "conditions": conditions}})
 
-    def _lacks(self, wanted: Amounts, node: Body) -> str:
-        allocatable = _amounts((node.get("status") or {}).get("allocatable"))
-        taken = self._taken.get(node["metadata"]["name"], Counter())
-        for name, amount in wanted.items():
-            if amount > 0 and taken[name] + amount > allocatable.get(name, 0):
-                return "Too many pods" if name == "pods" else f"Insufficient {name}"
-        return ""
 
-    def _load(self, wanted: Amounts, node: Body) -> int:
-        """How full the node would be, in thousandths of its tightest of CPU, memory and pods."""
-        allocatable = _amounts((node.get("status") or {}).get("allocatable"))
-        taken = self._taken.get(node["metadata"]["name"], Counter())
-        names = [name for name in ("cpu", "memory", "pods") if allocatable.get(name)]
-        return max((1000 * (taken[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
+_NOTHING: Counter[str] = Counter()
+
+
+def _lack(wanted: Amounts, allocatable: Amounts, taken: Counter[str]) -> str:
+    for name, amount in wanted.items():
+        if amount > 0 and taken[name] + amount > allocatable.get(name, 0):
+            return "Too many pods" if name == "pods" else f"Insufficient {name}"
+    return ""
+
+
+def _load(wanted: Amounts, allocatable: Amounts, taken: Counter[str]) -> int:
+    """How full the node would be, in thousandths of its tightest of CPU, memory and pods."""
+    names = [name for name in ("cpu", "memory", "pods") if allocatable.get(name)]
+    return max((1000 * (taken[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
 
 
 def unsuitable(spec: Body, node: Body) -> str:

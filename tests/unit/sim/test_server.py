@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,20 @@ async def a_fleet(
         yield box, session
 
 
+async def status_of(pending: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> int:
+    """The status of an answer that is read to its end."""
+    async with pending as answer:
+        await answer.read()
+        return answer.status
+
+
 async def test_serves_each_cluster_on_a_port_of_its_own(tmp_path: Path) -> None:
     async with a_fleet(tmp_path, "m1", "m2") as (box, session):
         config = json.loads(box.kubeconfig.read_text())
         assert [context["name"] for context in config["contexts"]] == ["m1", "m2"]
         assert box.kubeconfig.stat().st_mode & 0o077 == 0
-        await session.post(box.servers["m1"].url + MAPS, json=CONFIG_MAP)
-        found = [(await session.get(f"{box.servers[name].url}{MAPS}/c")).status for name in ("m1", "m2")]
+        await status_of(session.post(box.servers["m1"].url + MAPS, json=CONFIG_MAP))
+        found = [await status_of(session.get(f"{box.servers[name].url}{MAPS}/c")) for name in ("m1", "m2")]
         assert found == [200, 404]
         assert box["m1"].audit[0].user_agent.startswith("Python/")
 
@@ -53,7 +60,7 @@ async def test_a_refusing_fault_answers_so_and_does_nothing(
         answer = await session.post(server.url + MAPS, json=CONFIG_MAP)
         assert (answer.status, answer.headers.get("Retry-After")) == (status, header)
         assert (await answer.json())["code"] == status
-        assert (await session.get(f"{server.url}{MAPS}/c")).status == 404
+        assert await status_of(session.get(f"{server.url}{MAPS}/c")) == 404
 
 
 @pytest.mark.parametrize(("kind", "is_stored"), [(FaultKind.RESET, False), (FaultKind.LOST_RESPONSE, True)])
@@ -65,7 +72,7 @@ async def test_a_broken_connection_leaves_it_open_what_was_done(
         server.faults.order(Fault(kind=kind), when=is_write)
         with pytest.raises(aiohttp.ClientError):
             await session.post(server.url + MAPS, json=CONFIG_MAP)
-        found = (await session.get(f"{server.url}{MAPS}/c")).status
+        found = await status_of(session.get(f"{server.url}{MAPS}/c"))
         assert found == (200 if is_stored else 404)
 
 
@@ -73,9 +80,9 @@ async def test_a_truncated_answer_is_noticed(tmp_path: Path) -> None:
     async with a_fleet(tmp_path) as (box, session):
         server = box.servers["m1"]
         server.faults.order(Fault(kind=FaultKind.TRUNCATED))
-        answer = await session.get(server.url + MAPS)
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await answer.read()
+        async with session.get(server.url + MAPS) as answer:
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await answer.read()
 
 
 @pytest.mark.parametrize(("kind", "count"), [(FaultKind.PARTIAL_LIST, 2), (FaultKind.EMPTY_LIST, 0)])
@@ -83,7 +90,7 @@ async def test_a_short_list_looks_whole(tmp_path: Path, kind: FaultKind, count: 
     async with a_fleet(tmp_path) as (box, session):
         server = box.servers["m1"]
         for number in range(3):
-            await session.post(server.url + MAPS, json={**CONFIG_MAP, "metadata": {"name": f"c{number}"}})
+            await status_of(session.post(server.url + MAPS, json={**CONFIG_MAP, "metadata": {"name": f"c{number}"}}))
         server.faults.order(Fault(kind=kind))
         body = await (await session.get(server.url + MAPS)).json()
         assert (len(body["items"]), "continue" in body["metadata"]) == (count, False)
@@ -96,7 +103,7 @@ async def test_a_hanging_request_hangs_alone(tmp_path: Path) -> None:
         server.faults.order(Fault(kind=FaultKind.HANGING))
         with pytest.raises(asyncio.TimeoutError):
             await session.get(server.url + MAPS, timeout=aiohttp.ClientTimeout(total=0.2))
-        assert (await session.get(server.url + MAPS)).status == 200
+        assert await status_of(session.get(server.url + MAPS)) == 200
 
 
 async def test_html_is_not_json(tmp_path: Path) -> None:
@@ -110,12 +117,12 @@ async def test_html_is_not_json(tmp_path: Path) -> None:
 async def test_a_stopped_cluster_refuses_and_comes_back_with_its_data(tmp_path: Path) -> None:
     async with a_fleet(tmp_path) as (box, session):
         server = box.servers["m1"]
-        await session.post(server.url + MAPS, json=CONFIG_MAP)
+        await status_of(session.post(server.url + MAPS, json=CONFIG_MAP))
         await server.stop()
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get(server.url + MAPS)
         await server.start()
-        assert (await session.get(f"{server.url}{MAPS}/c")).status == 200
+        assert await status_of(session.get(f"{server.url}{MAPS}/c")) == 200
 
 
 async def test_a_paused_cluster_answers_once_it_is_resumed(tmp_path: Path) -> None:
@@ -142,7 +149,7 @@ async def test_a_watch_sees_changes_as_they_come(tmp_path: Path) -> None:
         version = (await (await session.get(url)).json())["metadata"]["resourceVersion"]
         watches = [await session.get(url, params={"watch": "1", "resourceVersion": version}) for _ in range(3)]
         for verb, seen in ((session.post(url, json=CONFIG_MAP), "ADDED"), (session.delete(f"{url}/c"), "DELETED")):
-            await verb
+            await status_of(verb)
             lines = [json.loads(await asyncio.wait_for(watch.content.readline(), 5)) for watch in watches]
             assert [line["type"] for line in lines] == [seen] * 3
         for watch in watches:
@@ -157,7 +164,8 @@ async def test_a_broken_watch_can_be_taken_up_again(tmp_path: Path) -> None:
         server.break_connections()
         with pytest.raises(aiohttp.ClientPayloadError):
             await watch.content.read()
-        await session.post(server.url + MAPS, json=CONFIG_MAP)
+        watch.close()
+        await status_of(session.post(server.url + MAPS, json=CONFIG_MAP))
         again = await session.get(server.url + MAPS, params=query)
         assert json.loads(await again.content.readline())["type"] == "ADDED"
         again.close()
@@ -173,9 +181,9 @@ async def test_time_follows_the_clock_when_asked(tmp_path: Path) -> None:
 async def test_a_body_that_is_no_json_is_refused(tmp_path: Path) -> None:
     async with a_fleet(tmp_path) as (box, session):
         url = box.servers["m1"].url + MAPS
-        assert (await session.post(url, data=b"{bad", headers={"Content-Type": "application/json"})).status == 400
+        assert await status_of(session.post(url, data=b"{bad", headers={"Content-Type": "application/json"})) == 400
         protobuf = {"Content-Type": "application/vnd.kubernetes.protobuf"}
-        assert (await session.post(url, data=b"k8s\x00", headers=protobuf)).status == 415
+        assert await status_of(session.post(url, data=b"k8s\x00", headers=protobuf)) == 415
 
 
 def test_a_fleet_in_the_background_serves_callers_without_a_loop(tmp_path: Path) -> None:
