@@ -1,0 +1,1 @@
+"""Measurements of speed: a generated fleet, the figures of docs/performance.md, profiles."""
