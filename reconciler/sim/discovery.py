@@ -152,13 +152,17 @@ def _openapi(served: Served, rest: list[str]) -> Answer:
         {"name": name, "in": "query", "schema": {"type": "string"}}
         for name in ("dryRun", "fieldManager", "fieldValidation", "force")
     ]
+    kinds = {
+        f"{'namespaces/{namespace}/' if resource.namespaced else ''}{resource.plural}": resource.kind
+        for resource in found
+    }
+    if not group:
+        kinds["lists"] = "List"  # what wraps several objects in one document; kubectl asks for it too
     paths: Body = {}
-    for resource in found:
-        scope = "namespaces/{namespace}/" if resource.namespaced else ""
-        path = f"/{'/'.join(rest)}/{scope}{resource.plural}/{{name}}"
-        gvk = {"group": group, "version": version, "kind": resource.kind}
+    for path, kind in kinds.items():
+        gvk = {"group": group, "version": version, "kind": kind}
         patch = {"x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": gvk, "parameters": parameters,
                  "responses": {}}  # fmt: skip
-        paths[path] = {"patch": patch}
+        paths[f"/{'/'.join(rest)}/{path}/{{name}}"] = {"patch": patch}
     info = {"title": "Kubernetes", "version": VERSION["gitVersion"]}
     return Answer(body={"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": {}}})

@@ -57,6 +57,12 @@ def test_applies_server_side_and_diffs(kubectl: Kubectl) -> None:
     assert forced == "configmap/cfg serverside-applied\n"
 
 
+def test_applies_a_list(kubectl: Kubectl) -> None:
+    body = {"apiVersion": "v1", "kind": "List", "items": [config_map("a"), config_map("b")]}
+    applied = kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
+    assert applied == "configmap/a serverside-applied\nconfigmap/b serverside-applied\n"
+
+
 def test_applies_client_side(kubectl: Kubectl) -> None:
     assert kubectl("apply", "-f", "-", stdin=json.dumps(config_map(a="1", b="2"))) == "configmap/cfg created\n"
     assert kubectl("apply", "-f", "-", stdin=json.dumps(config_map(a="1"))) == "configmap/cfg configured\n"
