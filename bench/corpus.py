@@ -98,22 +98,21 @@ def wide_policy(index: int, regions: int = 2) -> str:
     """A policy over all namespaces; at 10,000 workloads it selects 110 of them."""
     wanted = ", ".join(f"region-{(index + step) % REGIONS}" for step in range(regions))
     return _POLICY.format(
-        kind="ClusterPropagationPolicy", meta=f"name: wide-{index}", lane=f"wide-{index}",
-        placement=f"clusterAffinity:\n      labelSelector: {{matchLabels: {{stage: prod}}}}\n      fieldSelector:\n        matchExpressions:\n"
-        f"        - {{key: region, operator: In, values: [{wanted}]}}\n    {_DUPLICATED}",
-    )  # fmt: skip
+        kind="ClusterPropagationPolicy",
+        meta=f"name: wide-{index}",
+        lane=f"wide-{index}",
+        placement=_AFFINITY_BY_FIELD.format(regions=wanted) + _DUPLICATED,
+    )
 
 
 def _policies(namespace: int) -> Iterator[tuple[str, bytes]]:
     ns, region = f"team-{namespace:03d}", namespace % REGIONS
     some = ", ".join(f"m{(namespace * 7 + 11 * step) % CLUSTERS:03d}" for step in range(8))
     placements = {
-        "regional": f"clusterAffinity:\n      labelSelector: {{matchLabels: {{region: region-{region}}}}}\n"
-        f"    {_DUPLICATED}",
-        "weighted": f"clusterAffinity: {{clusterNames: [{some}]}}\n    {_WEIGHTED}",
-        "labelled": f"clusterAffinity:\n      labelSelector: {{matchLabels: {{region: region-{region}, stage: prod}}}}\n"
-        f"      exclude: [m000]\n    {_DUPLICATED}",
-        "dynamic": f"clusterAffinity: {{clusterNames: [{some}]}}\n    {_DYNAMIC}",
+        "regional": _AFFINITY_BY_LABEL.format(labels=f"region: region-{region}") + _DUPLICATED,
+        "weighted": _AFFINITY_BY_NAME.format(names=some) + _WEIGHTED,
+        "labelled": _AFFINITY_BY_LABEL.format(labels=f"region: region-{region}, stage: prod") + _DUPLICATED,
+        "dynamic": _AFFINITY_BY_NAME.format(names=some) + _DYNAMIC,
     }
     for lane in LANES:
         text = _POLICY.format(
@@ -201,6 +200,18 @@ spec:
     {placement}
 """
 
+_AFFINITY_BY_FIELD: Final = """clusterAffinity:
+      labelSelector: {{matchLabels: {{stage: prod}}}}
+      fieldSelector:
+        matchExpressions:
+        - {{key: region, operator: In, values: [{regions}]}}
+    """
+_AFFINITY_BY_LABEL: Final = """clusterAffinity:
+      labelSelector: {{matchLabels: {{{labels}}}}}
+      exclude: [m000]
+    """
+_AFFINITY_BY_NAME: Final = """clusterAffinity: {{clusterNames: [{names}]}}
+    """
 _DUPLICATED: Final = "replicaScheduling: {replicaSchedulingType: Duplicated}"
 _WEIGHTED: Final = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}"
 _DYNAMIC: Final = """replicaScheduling:
