@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
-from reconciler.adapters import journal_applied, journal_trail
+from reconciler.adapters import journal_applied, journal_suspensions, journal_trail
 from reconciler.adapters.journal_file import JournalFile, Row, Table
 from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
 from reconciler.adapters.journal_rows import (
@@ -23,15 +23,15 @@ from reconciler.adapters.journal_rows import (
     CONSTRAINT,
     GOOD_BLOB,
     META,
-    SUSPENSION,
     TABLES,
     TIMER,
     binding_columns,
     binding_value,
     constraint_columns,
     constraint_value,
-    suspension_value,
 )
+from reconciler.adapters.journal_suspensions import SuspensionBook
+from reconciler.adapters.journal_trail import EventFilter
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
 from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, RoundRecord, SuspensionRecord
@@ -79,6 +79,15 @@ class Journal:
             raise
         return journal
 
+    @staticmethod
+    def open_beside(path: Path) -> SuspensionBook:
+        """The suspensions of a journal that a daemon may be writing; nothing else can be written through it.
+
+        Raises:
+            JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
+        """
+        return SuspensionBook(path)
+
     def _prepare(self) -> None:
         try:
             if self._meta("uuid") is None:
@@ -120,6 +129,11 @@ class Journal:
     def is_too_new(self) -> bool:
         """Whether a newer version wrote it; such a journal is open for reading only."""
         return self._file.is_too_new
+
+    @property
+    def data_version(self) -> int:
+        """A number that changes when another process has written: a suspension came or went."""
+        return self._file.pragma("data_version")
 
     @property
     def uuid(self) -> str:
@@ -235,19 +249,15 @@ class Journal:
 
     def suspend(self, suspension: SuspensionRecord) -> None:
         """Record a person's order to stop writing; it replaces one of the same scope."""
-        with self.transaction(durable=True):
-            row = (suspension.scope, suspension.reason, suspension.who, suspension.until)
-            self._file.put(SUSPENSION, [row])
+        journal_suspensions.put(self._file, suspension)
 
     def resume(self, scope: str) -> bool:
         """End a suspension; False when there was none."""
-        with self.transaction(durable=True):
-            self._file.execute("DELETE FROM suspension WHERE scope = ?", (scope,))
-            return bool(self._file.execute("SELECT changes()")[0][0])
+        return journal_suspensions.remove(self._file, scope)
 
     def suspensions(self) -> tuple[SuspensionRecord, ...]:
         """All suspensions, sorted by scope; expired ones too."""
-        return tuple(map(suspension_value, self._file.rows(SUSPENSION, "ORDER BY scope")))
+        return journal_suspensions.read(self._file)
 
     # Intents
 
@@ -285,9 +295,13 @@ class Journal:
         with self.transaction():
             journal_trail.record_events(self._file, events, self._events_max)
 
-    def events(self, *, subject: str = "", kind: str = "", limit: int = 100) -> tuple[Event, ...]:
-        """The newest events, newest first; `subject` and `kind` compare exactly, empty: any."""
-        return journal_trail.events(self._file, subject, kind, limit)
+    def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:
+        """The newest events, newest first; empty: any. `about` is a subject with or without its cluster."""
+        return journal_trail.events(self._file, EventFilter(subject, kind, about), limit)
+
+    def subjects(self) -> tuple[str, ...]:
+        """Everything that an event of the audit trail is about, sorted."""
+        return journal_trail.subjects(self._file)
 
     def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
         """The number of the round, which is now recorded as complete."""
@@ -302,13 +316,22 @@ class Journal:
         """The round that was recorded last."""
         return journal_trail.last_round(self._file)
 
+    def record_state(self, document: JsonObject) -> None:
+        """Replace the picture of the last round (`report.state_document`), for commands that only read."""
+        with self.transaction():
+            journal_trail.record_state(self._file, document)
+
+    def state(self) -> dict[str, Json] | None:
+        """The picture of the last round; None before the first one."""
+        return journal_trail.state(self._file)
+
     # Care
 
     def verify(self) -> tuple[str, ...]:
         """Everything that is wrong with the file, in words; empty when nothing is."""
         found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
         problems = [] if found == ["ok"] else found
-        for table in TABLES:
+        for table in filter(self._file.has_table, TABLES):
             try:
                 self._file.rows(table)
             except JournalCorrupt as exc:
@@ -331,7 +354,7 @@ class Journal:
                 self._file.execute(f"DELETE FROM {name}")  # noqa: S608 - constants
 
 
-_REBUILT = ("applied", "manifest", "binding", "placement_constraint", "timer", "good_blob", "intent", "round")
+_REBUILT = ("applied", "manifest", "binding", "placement_constraint", "timer", "good_blob", "intent", "round", "state")
 
 
 def _make_folder(folder: Path) -> None:

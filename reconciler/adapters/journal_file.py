@@ -66,8 +66,10 @@ def migrations() -> tuple[str, ...]:
 class JournalFile:
     """A connection. Everything is called from the thread that opened it."""
 
-    def __init__(self, path: Path, *, read_only: bool, tables: tuple[Table, ...]) -> None:
+    def __init__(self, path: Path, *, read_only: bool, tables: tuple[Table, ...], is_beside: bool = False) -> None:
         """Open the file; a writer creates it, brings its schema up to date and checks its pages.
+
+        `is_beside`: another process may be its writer; the file must be there, and its schema is left as it is.
 
         Raises:
             JournalCorrupt: it is no SQLite file, or a page is broken.
@@ -76,6 +78,7 @@ class JournalFile:
         """
         self.path = path
         self.read_only = read_only
+        self.is_beside = is_beside
         self.is_too_new = False
         self._tables = tables
         self._depth = 0
@@ -91,10 +94,10 @@ class JournalFile:
 
     def _connect(self) -> sqlite3.Connection:
         with self.reported():
-            if self.read_only and not self.path.exists():
-                raise JournalError(f"{self.path}: there is no journal; `reconciler run` makes one")
-            if not self.read_only:
+            if not self.read_only and not self.is_beside:
                 self._create()
+            elif not self.path.exists():
+                raise JournalError(f"{self.path}: there is no journal; `reconciler apply` and `run` make one")
             uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
             return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
 
@@ -113,15 +116,17 @@ class JournalFile:
             raise JournalError(f"{self.path}: is a database of something else; name another file with --journal")
         scripts = migrations()
         self.is_too_new = version > len(scripts)
+        if is_new and (self.read_only or self.is_beside):
+            raise JournalError(f"{self.path}: the journal is empty; `reconciler apply` and `run` fill it")
         if self.read_only:
-            if is_new:
-                raise JournalError(f"{self.path}: the journal is empty; `reconciler run` fills it")
             return
         if self.is_too_new:
             raise JournalTooNew(
                 f"{self.path}: has schema {version} and this version knows {len(scripts)}; "
                 "upgrade, or use commands that only read"
             )
+        if self.is_beside:
+            return
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
         self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -234,6 +239,10 @@ class JournalFile:
             good.append(row)
         return good
 
+    def has_table(self, table: Table) -> bool:
+        """Whether the table is there: a file that is only read may have an older schema."""
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,)))
+
     def execute(self, sql: str, values: Row = ()) -> list[Row]:
         """The rows that a statement gives."""
         with self.reported():
@@ -250,7 +259,7 @@ class JournalFile:
             return
         self._is_closed = True
         with self.reported():
-            if not self.read_only:
+            if not self.read_only and not self.is_beside:
                 self._connection.execute("PRAGMA busy_timeout = 100")  # a reader must not hold up the shutdown
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._connection.close()

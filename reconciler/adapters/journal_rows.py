@@ -45,8 +45,9 @@ INTENT = Table(
 )
 EVENT = Table("event", 1, ("id", "round", "time", "kind", "subject", "data"))
 ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
+STATE = Table("state", 1, ("name", "document"))
 
-TABLES = (META, CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND)
+TABLES = (META, CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND, STATE)
 """Every table with checksums."""
 
 _PACK_LEVEL = 1  # a manifest shrinks to two fifths at level 1; higher levels cost more than they save

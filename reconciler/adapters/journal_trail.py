@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import orjson
 
@@ -17,6 +18,7 @@ from reconciler.adapters.journal_rows import (
     GOOD_BLOB,
     INTENT,
     ROUND,
+    STATE,
     SUSPENSION,
     TIMER,
     event_value,
@@ -71,13 +73,38 @@ def record_events(file: JournalFile, events: Iterable[Event], events_max: int) -
         file.execute("DELETE FROM event WHERE id < ?", (oldest,))
 
 
-def events(file: JournalFile, subject: str, kind: str, limit: int) -> tuple[Event, ...]:
+class EventFilter(NamedTuple):
+    """Which events are meant; what is empty does not restrict them.
+
+    `about`: a subject as it is, and in every cluster (`Deployment demo/web` is also about `Deployment demo/web @ m1`).
+    """
+
+    subject: str = ""
+    kind: str = ""
+    about: str = ""
+
+
+def events(file: JournalFile, wanted: EventFilter, limit: int) -> tuple[Event, ...]:
     """The newest events first."""
-    wanted = {"subject = ?": subject, "kind = ?": kind}
-    conditions = [condition for condition, value in wanted.items() if value]
+    conditions: list[str] = []
+    values: list[str | int] = []
+    if wanted.subject:
+        conditions.append("subject = ?")
+        values.append(wanted.subject)
+    if wanted.kind:
+        conditions.append("kind = ?")
+        values.append(wanted.kind)
+    if wanted.about:
+        # A range, so that the index over subjects serves it: '!' comes right after the space.
+        conditions.append("(subject = ? OR subject >= ? AND subject < ?)")
+        values += [wanted.about, f"{wanted.about} @ ", f"{wanted.about} @!"]
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    values = (*(value for value in wanted.values() if value), limit)
-    return tuple(map(event_value, file.rows(EVENT, f"{where}ORDER BY id DESC LIMIT ?", values)))
+    return tuple(map(event_value, file.rows(EVENT, f"{where}ORDER BY id DESC LIMIT ?", (*values, limit))))
+
+
+def subjects(file: JournalFile) -> tuple[str, ...]:
+    """Everything that an event is about, sorted."""
+    return tuple(row[0] for row in file.execute("SELECT DISTINCT subject FROM event ORDER BY subject"))
 
 
 def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
@@ -106,18 +133,36 @@ def _last(file: JournalFile, table: Table) -> int:
     return int(found[0][0] or 0)
 
 
+def record_state(file: JournalFile, document: JsonObject) -> None:
+    """Replace the picture of the last round."""
+    file.put(STATE, [(_PICTURE, json_text(document))])
+
+
+def state(file: JournalFile) -> dict[str, Json] | None:
+    """The picture of the last round; None before the first one."""
+    if not file.has_table(STATE):
+        return None
+    found = file.rows(STATE, "WHERE name = ?", (_PICTURE,))
+    picture: dict[str, Json] | None = orjson.loads(found[0][1]) if found else None
+    return picture
+
+
+_PICTURE = "picture"
+
+
 def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
     """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
-    tables = (CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND)
+    tables = (CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND, STATE)
     document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
     for table in tables:
         key = ", ".join(table.columns[: table.keys])
-        document[table.name] = [_object(table, row) for row in file.rows(table, f"ORDER BY {key}")]
+        rows = file.rows(table, f"ORDER BY {key}") if file.has_table(table) else []
+        document[table.name] = [_object(table, row) for row in rows]
     document["manifest"] = journal_applied.manifests(file)
     return document
 
 
-_JSON_COLUMNS = frozenset({"targets", "data", "summary"})
+_JSON_COLUMNS = frozenset({"targets", "data", "summary", "document"})
 
 
 def _object(table: Table, row: tuple[Json, ...]) -> dict[str, Json]:
