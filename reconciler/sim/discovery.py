@@ -49,7 +49,7 @@ def answer(served: Served, request: Request) -> Answer | None:
             return Answer(body={"kind": "APIGroup", "apiVersion": "v1", **_group(group, _groups(served)[group])})
         case ["apis", group, version] if version in _groups(served).get(group, ()):
             return Answer(body=_resource_list(served, group, version))
-        case ["openapi", "v3", *rest]:
+        case ["openapi", *rest]:
             return _openapi(served, rest)
     return None
 
@@ -141,6 +141,12 @@ def _aggregated_row(plural: str, kind: str, singular: str, *, namespaced: bool, 
 
 def _openapi(served: Served, rest: list[str]) -> Answer:
     """Only which write parameters each kind takes; schemas are not served."""
+    if rest == ["v2"]:
+        # An empty message is an empty document: kubectl, which asks here about a List, then leaves it to the server.
+        return Answer(text="", content_type="application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+    if rest[:1] != ["v3"]:
+        return Answer(status=404, text="")
+    rest = rest[1:]
     if not rest:
         names = [f"apis/{g}/{v}" if g else f"api/{v}" for g, versions in _groups(served).items() for v in versions]
         return Answer(body={"paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash=0"} for name in names}})
@@ -156,8 +162,6 @@ def _openapi(served: Served, rest: list[str]) -> Answer:
         f"{'namespaces/{namespace}/' if resource.namespaced else ''}{resource.plural}": resource.kind
         for resource in found
     }
-    if not group:
-        kinds["lists"] = "List"  # what wraps several objects in one document; kubectl asks for it too
     paths: Body = {}
     for path, kind in kinds.items():
         gvk = {"group": group, "version": version, "kind": kind}

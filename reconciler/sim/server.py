@@ -188,7 +188,8 @@ def _parsed(body: bytes, content_type: str) -> Any:
 
 def _plain(answer: Answer) -> web.Response:
     if answer.text is not None:
-        return web.Response(status=answer.status, text=answer.text, headers=answer.headers)
+        kind = answer.content_type if answer.content_type != "application/json" else "text/plain"
+        return web.Response(status=answer.status, body=answer.text.encode(), headers={"Content-Type": kind})
     headers = {"Content-Type": answer.content_type, **answer.headers}
     return web.Response(status=answer.status, body=orjson.dumps(answer.body), headers=headers)
 
