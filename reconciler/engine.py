@@ -160,6 +160,7 @@ def _scene(world: World, decision: Decision) -> Scene:
         stance=_stance(world),
         render=render_one,
         schema_of=_schemas(decision),
+        previous=world.observations.previous,
         has_history=world.has_history,
         only=world.only,
     )

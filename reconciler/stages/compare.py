@@ -14,6 +14,8 @@ from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.policy import ConflictResolution
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import JsonObject, dig, with_value, without
+from reconciler.stages.adoption import adopted
+from reconciler.stages.canonical import sendable
 from reconciler.stages.diff import Difference, three_way
 from reconciler.stages.managed_fields import managers_of
 from reconciler.stages.ownership import TAKE_OVER, Ownership, Standing, field_manager, ownership_of
@@ -68,17 +70,17 @@ def compare(
         case Unknown(why=why):
             return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
         case Absent():
-            return _absent(manifest, row)
+            return _absent(manifest, row, schema)
         case Present(object=found):
             return _present(manifest, found, row, schema, stance, conflict)
 
 
-def _absent(manifest: Manifest, row: AppliedRow | None) -> Comparison:
+def _absent(manifest: Manifest, row: AppliedRow | None, schema: Schema | None) -> Comparison:
     if row is not None and row.finished and row.manifest_digest == manifest.digest:
         return Comparison(in_sync=True)
     # What was applied and is gone was deleted by somebody else.
     cause = Cause.DECLARED if row is None else Cause.DRIFT
-    return Comparison(change=_change(manifest, Action.CREATE, cause, body=manifest.body))
+    return Comparison(change=_change(manifest, Action.CREATE, cause, body=sendable(manifest.body, schema)))
 
 
 def _present(
@@ -100,7 +102,7 @@ def _present(
 def _ours(
     manifest: Manifest, live: LiveObject, row: AppliedRow | None, schema: Schema | None, stance: Stance
 ) -> Comparison:
-    body = yield_replicas(manifest, live, stance.fleet)
+    body = sendable(yield_replicas(manifest, live, stance.fleet), schema)
     difference = _difference(manifest, body, live, row, schema, stance)
     if not difference.fields and not difference.removed_paths:
         return Comparison(in_sync=True, live=live)
@@ -152,8 +154,10 @@ def _foreign(
     if conflict is ConflictResolution.ABORT:
         message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
         return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
-    body = yield_replicas(manifest, live, stance.fleet)
-    difference = _difference(manifest, body, live, None, schema, stance)
+    body = sendable(yield_replicas(manifest, live, stance.fleet), schema)
+    # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
+    taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
+    difference = _difference(manifest, body, taken, None, schema, stance)
     change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=body, live=live)
     return Comparison(change=replace(change, fields=difference.fields), live=live)
 
@@ -188,7 +192,7 @@ def _difference(
         body,
         live.body,
         manager=field_manager(stance.fleet),
-        previous=row.recorded if row else None,
+        previous=sendable(row.recorded, schema) if row and row.recorded is not None else None,
         recorded=recorded_form(body, stance.record_key) if row and row.recorded is not None else None,
         schema=schema,
         ignored=ignored_paths(manifest, stance.ignore),

@@ -50,16 +50,23 @@ class Effective:
 
 
 def effective(
-    target: Mapping[str, Replicas], old: Mapping[str, Replicas], is_ready: Callable[[str], bool]
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    is_ready: Callable[[str], bool],
+    *,
+    is_new: bool = False,
 ) -> Effective:
     """The placement in force for `target`, given what lives where (`old`).
 
-    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. A pure scale-down moves nothing, so it
-    waits for nothing.
+    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. `is_new`: the target was decided just now,
+    so that a copy with the right replicas is no arrival; a pure scale-down then waits for nothing. Later, what has not
+    gone yet waits for somebody, and every target that is not ready may be the one.
     """
     losers = [cluster for cluster in sorted(old) if _loses(target, old, cluster)]
-    gainers = [cluster for cluster in sorted(target) if _gains(target, old, cluster)]
-    pending = [cluster for cluster in gainers if not is_ready(cluster)]
+    arrivals = [
+        cluster for cluster in sorted(target) if _gains(target, old, cluster) or (not is_new and cluster not in losers)
+    ]
+    pending = [cluster for cluster in arrivals if not is_ready(cluster)]
     if not losers or not pending:
         return Effective(targets=target)
     why = f"waits for {', '.join(pending)} healthy"

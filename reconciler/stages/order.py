@@ -55,6 +55,12 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
     return tuple(tuple(grouped[key]) for key in sorted(grouped))
 
 
+def waves_without(found: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
+    """The waves without the changes that have been held since."""
+    kept = (tuple(index for index in wave if changes[index].held is None) for wave in found)
+    return tuple(wave for wave in kept if wave)
+
+
 def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> dict[Identity, int]:
     """Within one kind rank, the longest chain of needs of the same rank below each identity."""
     known: dict[Identity, int] = {}

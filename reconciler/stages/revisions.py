@@ -97,5 +97,6 @@ def _hold(change: Change, base: Decision, head: Decision) -> str | None:
         {place.cluster: place.replicas for place in target.targets},
         {place.cluster: place.replicas for place in old.targets},
         lambda cluster: False,
+        is_new=True,
     )
     return state.holds.get(change.cluster)

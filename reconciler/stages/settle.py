@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.interpreters.registry import interpreter_for
-from reconciler.model.binding import Reason
+from reconciler.model.binding import PreviousPlacement, Reason
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, NotRead, Read
 from reconciler.model.observation import Absent, Health
@@ -43,6 +43,8 @@ class Scene:
     stance: Stance
     render: RenderOne
     schema_of: Callable[[GVK], Schema | None]
+    previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+    """The placements of the last round: a decision that differs from them is a new one."""
     has_history: bool = True
     only: frozenset[Identity] | None = None
     """Settle these alone; None: everything."""
@@ -120,6 +122,10 @@ def _settle_identity(scene: Scene, identity: Identity) -> _Part:
     state = _state(scene, identity, target, old, compared)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
+        if cluster not in state.targets:
+            # A run that stays where it began is not begun a second time here.
+            del manifests[cluster]
+            continue
         if cluster in state.holds and isinstance(member := scene.members[cluster], Read):
             now, later, manifest = _reduced_later(scene, member, identity, state, cluster, comparison)
             changes += [change for change in (now, later) if change]
@@ -172,7 +178,9 @@ def _state(
             return False
         return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
 
-    return effective(target, old, is_ready)
+    previous = scene.previous.get(identity)
+    is_new = previous is not None and {place.cluster: place.replicas for place in previous.targets} != dict(target)
+    return effective(target, old, is_ready, is_new=is_new)
 
 
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
@@ -288,7 +296,7 @@ def _wanted(decision: Decision) -> Wanted:
 
 
 def _count_ours(scene: Scene, member: Member) -> int:
-    if isinstance(member, NotRead):
+    if isinstance(member, NotRead) or scene.only is not None:
         return len(scene.ledger.get(member.name, {}))
     stance = scene.stance
     return sum(

@@ -20,7 +20,7 @@ def test_old_copy_goes_when_the_new_one_is_healthy() -> None:
 
 
 def test_scaling_down_waits_for_nothing() -> None:
-    state = effective({"m1": 1, "m2": 1}, {"m1": 3, "m2": 2}, lambda cluster: False)
+    state = effective({"m1": 1, "m2": 1}, {"m1": 3, "m2": 2}, lambda cluster: False, is_new=True)
     assert (state.targets, state.holds) == ({"m1": 1, "m2": 1}, {})
 
 
@@ -30,7 +30,11 @@ def test_resource_without_replicas_moves_create_first() -> None:
 
 
 def test_leaving_a_cluster_of_several_waits_for_nothing() -> None:
-    assert effective({"m1": 2}, {"m1": 2, "m2": 2}, lambda cluster: False).holds == {}
+    assert effective({"m1": 2}, {"m1": 2, "m2": 2}, lambda cluster: False, is_new=True).holds == {}
+
+
+def test_copy_that_arrived_and_is_not_healthy_yet_is_still_waited_for() -> None:
+    assert effective({"m2": 2}, {"m1": 2, "m2": 2}, lambda cluster: False).holds == {"m1": "waits for m2 healthy"}
 
 
 @given(target=placements, old=placements, ready=st.sets(clusters))

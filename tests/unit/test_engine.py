@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.engine import compare_revisions, plan_round
+from reconciler.model.observation import Observations
+from reconciler.model.plan import Action, Cause, Change
+from reconciler.model.refs import Identity
+from reconciler.report.plan_json import plan_json
+from tests.unit.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
+
+APP = Identity("", "ConfigMap", "demo", "app")
+WEB = Identity("apps", "Deployment", "demo", "app")
+RUN = Identity("batch", "Job", "demo", "app")
+
+
+def actions(changes: tuple[Change, ...], kind: str) -> list[tuple[str, str, str | None]]:
+    return [(str(c.action), c.cluster, c.held) for c in changes if c.identity.kind == kind]
+
+
+def test_first_round_creates_namespace_and_object_and_the_second_nothing() -> None:
+    fleet, bed = fleet_of(config_map(a="1"), policy("ConfigMap", "m1", "m2")), TestBed()
+    first = bed.run(fleet).plan
+    assert [(str(c.action), c.identity.kind, c.cluster) for c in first.changes] == [
+        ("create", "ConfigMap", "m1"), ("create", "ConfigMap", "m2"),
+        ("create", "Namespace", "m1"), ("create", "Namespace", "m2"),
+    ]  # fmt: skip
+    assert [first.changes[index].identity.kind for index in first.waves[0]] == ["Namespace", "Namespace"]
+    assert bed.plan(fleet).plan.changes == ()
+
+
+def test_plan_is_the_same_byte_for_byte() -> None:
+    fleet, bed = fleet_of(deployment(), config_map(), policy("Deployment"), policy("ConfigMap", name="b")), TestBed()
+    assert plan_json(bed.plan(fleet).plan) == plan_json(bed.plan(fleet).plan)
+
+
+def test_hand_edit_is_drift_and_healed() -> None:
+    fleet, bed = fleet_of(config_map(a="1"), policy("ConfigMap", "m1")), TestBed()
+    bed.run(fleet)
+    bed.edit("m1", APP, data={"a": "2", "theirs": "x"})
+    (change,) = bed.run(fleet).plan.changes
+    assert (change.action, change.cause, [field.path for field in change.fields]) == (
+        Action.UPDATE,
+        Cause.DRIFT,
+        ["data.a"],
+    )
+
+
+def test_hand_edit_is_left_where_self_heal_is_off() -> None:
+    settings = {**FLEET, "spec": {"drift": {"selfHeal": False}}}
+    fleet, bed = fleet_of(settings, config_map(a="1"), policy("ConfigMap", "m1")), TestBed()
+    bed.run(fleet)
+    bed.edit("m1", APP, data={"a": "2"})
+    plan = bed.plan(fleet).plan
+    assert plan.waves == ()
+    assert [change.held for change in plan.changes] == ["drift is left as it is (spec.drift.selfHeal: false)"]
+
+
+def test_deleted_by_hand_is_created_again() -> None:
+    fleet, bed = fleet_of(config_map(), policy("ConfigMap", "m1")), TestBed()
+    bed.run(fleet)
+    del bed.objects["m1"][APP]
+    (change,) = bed.plan(fleet).plan.changes
+    assert (change.action, change.cause) == (Action.CREATE, Cause.DRIFT)
+
+
+def test_move_creates_first_and_deletes_when_the_new_copy_is_healthy() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(deployment(), policy("Deployment", "m1")))
+    moved = fleet_of(deployment(), policy("Deployment", "m2"))
+    assert actions(bed.run(moved).plan.changes, "Deployment") == [
+        ("delete", "m1", "waits for m2 healthy"), ("create", "m2", None)
+    ]  # fmt: skip
+    assert actions(bed.plan(moved).plan.changes, "Deployment") == [("delete", "m1", "waits for m2 healthy")]
+    bed.healthy("m2", WEB)
+    assert actions(bed.run(moved).plan.changes, "Deployment") == [("delete", "m1", None)]
+    assert bed.plan(moved).plan.changes == ()
+
+
+def weighted(*weights: int) -> dict[str, object]:
+    entries = [
+        {"targetCluster": {"clusterNames": [f"m{n}"]}, "weight": weight}
+        for n, weight in enumerate(weights, 1)
+        if weight
+    ]
+    scheduling = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                  "weightPreference": {"staticWeightList": entries}}  # fmt: skip
+    return policy("Deployment", placement={"replicaScheduling": scheduling})
+
+
+def test_replicas_that_move_stay_until_the_others_are_up() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(deployment(replicas=6), weighted(2, 1)))
+    moved = fleet_of(deployment(replicas=6), weighted(1, 2))
+    planned = bed.run(moved)
+    counts = {
+        cluster: objects[WEB].body["spec"]["replicas"] for cluster, objects in bed.objects.items() if WEB in objects
+    }
+    assert counts == {"m1": 4, "m2": 4}
+    held = [change for change in planned.plan.changes if change.held]
+    assert [(c.cluster, c.held, {f.path: f.after for f in c.fields}["spec.replicas"]) for c in held] == [
+        ("m1", "waits for m2 healthy", 2)
+    ]
+    bed.healthy("m2", WEB)
+    bed.run(moved)
+    assert bed.objects["m1"][WEB].body["spec"]["replicas"] == 2
+    assert bed.plan(moved).plan.changes == ()
+
+
+def test_new_image_reaches_the_cluster_whose_replicas_wait() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(deployment(replicas=6), weighted(2, 1)))
+    bed.run(fleet_of(deployment(replicas=6, image="nginx:2"), weighted(1, 2)))
+    container = bed.objects["m1"][WEB].body["spec"]["template"]["spec"]["containers"][0]
+    assert (container["image"], bed.objects["m1"][WEB].body["spec"]["replicas"]) == ("nginx:2", 4)
+
+
+def test_unreachable_cluster_is_frozen_and_the_plan_incomplete() -> None:
+    fleet, bed = fleet_of(config_map(), policy("ConfigMap")), TestBed()
+    bed.down = {"m2"}
+    plan = bed.run(fleet).plan
+    assert not plan.is_complete
+    assert {change.cluster for change in plan.changes} == {"m1", "m3"}
+    assert [problem.cluster for problem in plan.problems if problem.code == "cluster-not-read"] == ["m2"]
+
+
+def test_nothing_is_deleted_before_a_complete_round_was_recorded() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)))
+    bed.has_history = False
+    gone = fleet_of(policy("ConfigMap", "m1", preserveResourcesOnDeletion=False))
+    held = actions(bed.plan(gone).plan.changes, "ConfigMap")
+    assert held == [("delete", "m1", "nothing is deleted before one complete round has been recorded")]
+
+
+def test_object_with_another_uid_than_recorded_is_reported_and_left() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)))
+    row = bed.ledger["m1"][APP]
+    bed.ledger["m1"][APP] = type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "uid": "another"})
+    plan = bed.plan(fleet_of(policy("ConfigMap", "m1", preserveResourcesOnDeletion=False))).plan
+    assert actions(plan.changes, "ConfigMap") == []
+    assert [problem.code for problem in plan.problems if problem.cluster == "m1"] == ["not-deleted"]
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: demo}\ndata: {a: 1}\n"]
+)
+def test_broken_file_deletes_nothing(text: str) -> None:
+    bed = TestBed()
+    keep = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    bed.run(fleet_of(config_map(), keep))
+    plan = bed.plan(fleet_of(keep, broken=text)).plan
+    assert actions(plan.changes, "ConfigMap") == []
+    assert not plan.is_complete
+
+
+def test_started_job_is_not_run_a_second_time_elsewhere() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(job(), policy("Job", "m1")))
+    bed.edit("m1", RUN, status={"active": 1})
+    plan = bed.plan(fleet_of(job(), policy("Job", "m2"))).plan
+    assert actions(plan.changes, "Job") == [("delete", "m1", "the run has started and is not moved")]
+
+
+def test_suspended_policy_holds_its_changes() -> None:
+    fleet = fleet_of(
+        config_map(), policy("ConfigMap", "m1", "m2", suspension={"dispatchingOnClusters": {"clusterNames": ["m1"]}})
+    )
+    held = {cluster: hold for _, cluster, hold in actions(TestBed().plan(fleet).plan.changes, "ConfigMap")}
+    assert held == {"m1": "dispatching is suspended by PropagationPolicy demo/app", "m2": None}
+
+
+def test_policy_waits_for_the_override_that_it_names() -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", dependentOverrides=["missing"]))
+    plan = TestBed().plan(fleet).plan
+    assert actions(plan.changes, "ConfigMap") == [("create", "m1", "waits for OverridePolicy demo/missing")]
+    assert "waits-for-override" in [problem.code for problem in plan.problems]
+
+
+def test_mass_deletion_is_held_until_its_digest_is_confirmed() -> None:
+    names = [f"c{n}" for n in range(12)]
+    rule = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    bed = TestBed()
+    bed.run(fleet_of(*(config_map(name) for name in names), rule))
+    plan = bed.plan(fleet_of(rule)).plan
+    assert plan.waves == () or all(plan.changes[i].identity.kind == "Namespace" for wave in plan.waves for i in wave)
+    confirmed = {**FLEET, "spec": {"guards": {"confirm": plan.held_digest}}}
+    bed.run(fleet_of(confirmed, rule))
+    assert [identity for identity in bed.objects["m1"] if identity.kind == "ConfigMap"] == []
+
+
+def test_partial_round_settles_only_what_it_is_asked_for() -> None:
+    fleet, bed = fleet_of(config_map("a"), config_map("b"), policy("ConfigMap", "m1")), TestBed()
+    world = bed.world(fleet)
+    only = frozenset({Identity("", "ConfigMap", "demo", "a")})
+    plan = plan_round(replace(world, only=only), NOW).plan
+    assert [change.identity.name for change in plan.changes] == ["a"]
+
+
+def test_offline_comparison_says_what_the_members_would_see() -> None:
+    base = fleet_of(
+        config_map("a", x="1"), config_map("b"), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    )
+    head = fleet_of(
+        config_map("a", x="2"), config_map("c"), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    )
+    plan = compare_revisions(base, head, Observations(), NOW)
+    assert [(str(c.action), c.identity.name) for c in plan.changes] == [
+        ("update", "a"),
+        ("delete", "b"),
+        ("create", "c"),
+    ]
+
+
+edits = st.lists(
+    st.sampled_from(["replicas", "image", "clusters", "map", "drop-map", "drop-policy", "keep"]), min_size=1, max_size=5
+)
+
+
+@given(edits)
+def test_any_sequence_of_edits_comes_to_rest_where_a_fresh_start_would(sequence: list[str]) -> None:
+    bed, fleet = TestBed(), fleet_of()
+    replicas, image, clusters, data, has_map, has_policy, keep = 2, 1, ["m1"], 1, True, True, False
+    for edit in ["start", *sequence]:
+        replicas += edit == "replicas"
+        image += edit == "image"
+        clusters = ["m2", "m3"] if edit == "clusters" else clusters
+        data += edit == "map"
+        has_map, has_policy, keep = (
+            has_map and edit != "drop-map",
+            has_policy and edit != "drop-policy",
+            keep or edit == "keep",
+        )
+        documents = [
+            deployment(replicas=replicas, image=f"nginx:{image}"),
+            policy("Deployment", *clusters, name="web", preserveResourcesOnDeletion=keep),
+        ]
+        documents += [config_map(x=str(data))] if has_map else []
+        documents += [policy("ConfigMap", *clusters, preserveResourcesOnDeletion=keep)] if has_policy else []
+        fleet = fleet_of(*documents)
+        for _ in range(4):
+            bed.run(fleet)
+            for cluster, objects in bed.objects.items():
+                if WEB in objects:
+                    bed.healthy(cluster, WEB)
+    assert bed.plan(fleet).plan.changes == ()
+    ours = {name: {i for i in rows if i.kind != "Namespace"} for name, rows in bed.ledger.items()}
+    fresh = TestBed()
+    fresh.run(fleet)
+    assert ours == {name: {i for i in rows if i.kind != "Namespace"} for name, rows in fresh.ledger.items()}
