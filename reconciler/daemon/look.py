@@ -19,7 +19,7 @@ from reconciler.engine import Decision, World, copies_in, decide
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.wants_capacity import wants_capacity
@@ -38,6 +38,7 @@ class Known:
     cluster_uids: Mapping[str, str] = field(default_factory=dict)
     record_key: bytes = b""
     has_history: bool = True
+    suspensions: tuple[SuspensionRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ def remembered(journal: Journal) -> Known:
             cluster_uids=journal.cluster_uids(),
             record_key=journal.hash_key,
             has_history=journal.complete_rounds() > 0,
+            suspensions=journal.suspensions(),
         )
 
 

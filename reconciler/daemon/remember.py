@@ -1,4 +1,4 @@
-"""What a round leaves in the journal beside its intents: placements, what was found in step, finished runs, events."""
+"""What a round leaves in the journal beside its intents: placements, what was in step, finished runs, events, a picture."""
 
 from __future__ import annotations
 
@@ -12,24 +12,67 @@ from reconciler.model.binding import PreviousPlacement
 from reconciler.model.ledger import AppliedRow, Event
 from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
-from reconciler.model.plan import Action, Manifest
+from reconciler.model.plan import Action, Manifest, Plan
 from reconciler.model.refs import Identity
+from reconciler.report.json_parts import placement_part, reasons_part
+from reconciler.report.mask import scrub_text
 from reconciler.report.plan_json import summary
+from reconciler.report.state_document import Picture, state_document, with_source_error
 from reconciler.stages.marks import read_owner
 from reconciler.stages.moves import Run, run_of
 
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
 
-def remember(journal: Journal, planned: Round, looked: Looked, results: Sequence[Result]) -> int:
-    """Record the round as complete; its number."""
+def remember(journal: Journal, planned: Round, looked: Looked, results: Sequence[Result], *, source: str = "") -> int:
+    """Record the round; its number, 0 before the first complete one.
+
+    A round over single identities leaves the picture to the caller (`record_picture`), who knows the rest of it.
+    `source`: how the store was named.
+    """
     plan, fleet = planned.plan, looked.world.fleet
     with journal.transaction():
         journal.record_applied(_confirmed(planned, looked, {(r.change.cluster, r.change.identity) for r in results}))
         journal.record_bindings(fleet.revision, _placements(planned, looked))
-        number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
-        journal.record_events(_events(number, looked.now, results))
+        number = 0
+        if _is_complete(planned, looked) or journal.complete_rounds():
+            number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
+        journal.record_events((*_decisions(number, looked.now, plan), *_events(number, looked, results)))
+        if looked.world.only is None:
+            record_picture(journal, planned, looked, results, source=source)
     return number
+
+
+def _is_complete(planned: Round, looked: Looked) -> bool:
+    """Whether everything was read: the first such round is what deletions wait for."""
+    world = looked.world
+    return world.only is None and planned.plan.is_complete and world.members.keys() >= world.fleet.clusters.keys()
+
+
+def record_picture(
+    journal: Journal, picture: Round, looked: Looked, results: Sequence[Result], *, source: str = ""
+) -> None:
+    """Replace the picture that `status` shows. `picture` spans the whole fleet; `results` are of the last round."""
+    document = state_document(
+        Picture(
+            round=picture,
+            members=looked.world.members,
+            time=looked.now,
+            number=journal.complete_rounds(),
+            done=frozenset((r.change.cluster, r.change.identity) for r in results if not r.error),
+            failed={(r.change.cluster, r.change.identity): r.error for r in results if r.error},
+            source=source,
+        ),
+        journal.state(),
+    )
+    journal.record_state(document)
+
+
+def record_source_error(journal: Journal, error: str) -> None:
+    """Note in the picture why the store cannot be read now; empty: it can again."""
+    document = journal.state()
+    if document is not None and document.get("sourceError") != error:
+        journal.record_state(with_source_error(document, error))
 
 
 def _placements(planned: Round, looked: Looked) -> dict[Identity, PreviousPlacement]:
@@ -88,19 +131,42 @@ def _is_news(row: AppliedRow, known: AppliedRow | None) -> bool:
     return (row.uid, row.manifest_digest, row.finished) != (known.uid, known.manifest_digest, known.finished)
 
 
-def _events(number: int, time: str, results: Sequence[Result]) -> Iterable[Event]:
+def _decisions(number: int, time: str, plan: Plan) -> Iterable[Event]:
+    """What was decided anew: placements that are not what they were."""
+    for placed in plan.placements:
+        yield Event(
+            round=number,
+            time=time,
+            kind="placed",
+            subject=str(placed.identity),
+            data={
+                "revision": plan.head,
+                "before": placement_part(placed.before),
+                "after": placement_part(placed.after),
+                "reasons": reasons_part(placed.reasons),
+            },
+        )
+
+
+def _events(number: int, looked: Looked, results: Sequence[Result]) -> Iterable[Event]:
+    """What was written, and what came of it."""
+    manifests = (result.change.manifest for result in results if result.change.identity[:2] == ("", "Secret"))
+    secrets = [manifest for manifest in manifests if manifest is not None]
     for result in results:
         change = result.change
         yield Event(
             round=number,
-            time=time,
+            time=looked.now,
             kind="failed" if result.error else _PAST[change.action],
             subject=f"{change.identity} @ {change.cluster}",
             data={
+                "revision": looked.world.fleet.revision,
+                "action": str(change.action),
                 "cause": str(change.cause),
                 "source": str(change.source),
                 "fields": [field.path for field in change.fields],
-                **({"error": result.error} if result.error else {}),
+                # What an API server says may quote what was sent to it.
+                **({"error": scrub_text(result.error, secrets)} if result.error else {}),
                 **({"why": change.reason.text} if change.reason else {}),
             },
         )
