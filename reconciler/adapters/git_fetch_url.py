@@ -1,0 +1,122 @@
+"""Git URLs as STORE names them: what they may be, and how they are shown without what is secret in them.
+
+Source: design, "Security of the store" (`docs/how-to/systemd.md`): URLs are https, ssh or file; a host, user, path or
+revision that begins with `-` could be read as an option somewhere (CVE-2017-1000117) and is refused everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from reconciler.errors import ConfigurationError, RevisionNotFound
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
+_LIKE_SCP: Final = re.compile(r"(?:(?P<user>[^/\\:@\s]+)@)?(?P<host>[^/\\:@\s]{2,}):(?P<path>[^\\]+)")
+_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:.]{2,45}", re.ASCII)
+_USER: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,100}", re.ASCII)
+_REVISION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
+_FORBIDDEN_IN_REVISION: Final = ("..", "//", "/.", "@{", ".lock")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_DEFAULT_USER: Final = "git"
+"""What forges call the account behind every deploy key; with a token they take any name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitUrl:
+    """A repository somewhere else. `str()` is fit for any output; `subdir` is the store's folder inside of it."""
+
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    subdir: str = ""
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @property
+    def address(self) -> str:
+        """The URL to connect to, without user and password except the account of ssh."""
+        if self.scheme == "file":
+            return f"file://{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        account = f"{self.user or _DEFAULT_USER}@" if self.scheme == "ssh" else ""
+        port = f":{self.port}" if self.port is not None else ""
+        return f"{self.scheme}://{account}{host}{port}{quote(self.path, safe='/~+@!$&,;=:()*')}"
+
+    @property
+    def digest(self) -> str:
+        """A name for the clone's folder."""
+        return hashlib.sha256(self.address.encode()).hexdigest()[:24]
+
+    def __str__(self) -> str:
+        """The address and the folder inside, as STORE takes them."""
+        return f"{self.address}//{self.subdir}" if self.subdir else self.address
+
+
+def is_git_url(text: str) -> bool:
+    """Whether STORE is a URL (or `user@host:path`) rather than a folder."""
+    if _SCHEME.match(text):
+        return True
+    match = _LIKE_SCP.fullmatch(text)
+    return match is not None and (match["user"] is not None or re.search(r"\.git(//|/?$)", text) is not None)
+
+
+def parse_git_url(text: str) -> GitUrl:
+    """The parts of a URL. `//` inside the path begins the folder of the store: `https://host/fleet.git//clusters`.
+
+    Raises:
+        ConfigurationError: it is none that is read; the message never holds its user and password.
+    """
+    if not text.isprintable() or " " in text:
+        raise ConfigurationError("the Git URL holds a blank or a character that does not print; check its spelling")
+    if not _SCHEME.match(text):
+        match = _LIKE_SCP.fullmatch(text)
+        assert match is not None, "only called for what is_git_url accepts"
+        path = match["path"]
+        return _checked("ssh", match["host"], None, path if path.startswith("/") else f"/{path}", match["user"] or "")
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise ConfigurationError("the Git URL has a host or port that cannot be read; check its spelling") from error
+    if parts.query or parts.fragment:
+        raise ConfigurationError("a Git URL has no ? and no #; give the branch or tag with --rev")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return _checked(parts.scheme.lower(), host, port, unquote(parts.path), user, password)
+
+
+def _checked(scheme: str, host: str, port: int | None, path: str, user: str, password: str = "") -> GitUrl:
+    is_local = host in _LOOPBACK
+    if scheme not in ("https", "ssh", "file") and not (scheme == "http" and is_local):
+        raise ConfigurationError(f"{scheme}:// is not read: use https://, ssh:// or file://")
+    if scheme == "file":
+        if host and not is_local:
+            raise ConfigurationError("file:// takes a path on this machine, with three slashes: file:///srv/fleet.git")
+        host, port, user, password = "", None, "", ""
+    elif not _HOST.fullmatch(host):
+        raise ConfigurationError("the Git URL has no host name that can be used; check its spelling")
+    elif user and not _USER.fullmatch(user):
+        raise ConfigurationError("the user in the Git URL has characters that no account has; check its spelling")
+    path, _, subdir = path.partition("//")
+    if path.strip("/") == "" or any(part.startswith("-") for part in path.split("/")) or not path.isprintable():
+        raise ConfigurationError("the Git URL names no path that can be used; check its spelling")
+    subdir = subdir.strip("/")
+    if any(part in ("", ".", "..") for part in subdir.split("/")) and subdir:
+        raise ConfigurationError("the folder after // in the Git URL is written without . and ..")
+    return GitUrl(scheme=scheme, host=host, port=port, path=path, subdir=subdir, user=user, password=password)
+
+
+def check_revision(rev: str) -> str:
+    """The branch, tag or full commit id, as it was given.
+
+    Raises:
+        RevisionNotFound: no server has a revision of that name.
+    """
+    is_name = _REVISION.fullmatch(rev) and not any(part in rev for part in _FORBIDDEN_IN_REVISION)
+    if not is_name or rev.endswith(("/", ".")):
+        raise RevisionNotFound(f"{rev[:80]!r} is no branch, tag or full commit id, which is what a Git URL takes")
+    return rev

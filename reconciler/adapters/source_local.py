@@ -1,0 +1,98 @@
+"""What sources on this machine have in common: a cheap look is the truth about change, hints only bring it forward."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Any, Final, NamedTuple
+
+from reconciler.adapters.clock import Clock
+from reconciler.errors import StoreError
+from reconciler.model.fleet import Snapshot
+
+_RETRY_MIN_S: Final = 2.0
+_RETRY_MAX_S: Final = 30.0
+
+
+class Failed(NamedTuple):
+    """A look that failed, and how: the same failure twice is no change."""
+
+    message: str
+
+
+class LocalSource(ABC):
+    """Compares looks. `changed` tells of every new look once; `read` makes its look the one that is known."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Nothing is known yet, so that the first `changed` returns at once."""
+        self.hint = asyncio.Event()
+        self.clock = clock
+        self.snapshot: Snapshot | None = None
+        self._told: Any = None
+        self._again_s: float | None = None
+        self._failures = 0
+
+    @abstractmethod
+    def look(self) -> Any:
+        """Something comparable that differs when the store differs. Runs in a thread; may raise StoreError."""
+
+    @abstractmethod
+    def load(self, seen: Any) -> Snapshot:
+        """The snapshot that goes with a look. Runs in a thread; may raise StoreError."""
+
+    @abstractmethod
+    def settle_s(self, seen: Any) -> float | None:
+        """In how many seconds to read again because this look is too young to be trusted; None: it is sound."""
+
+    @abstractmethod
+    async def pause(self) -> None:
+        """Until a hint, or until the next look is due."""
+
+    async def changed(self) -> None:
+        """Return when the store may have changed since it was last read, or a failed reading is due again."""
+        while True:
+            self.hint.clear()
+            seen = await asyncio.to_thread(self._look)
+            # Nothing is awaited between this note and the return, so a cancelled call has told nothing.
+            if seen != self._told:
+                self._told = seen
+                return
+            if self.is_due:
+                self._again_s = None
+                return
+            await self.pause()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a reading that failed, or was too young to be trusted, is to be tried again."""
+        return self._again_s is not None and self.clock.monotonic_s() >= self._again_s
+
+    async def read(self) -> Snapshot | None:
+        """The store now; None when it is what the last successful reading gave."""
+        self._told = seen = await asyncio.to_thread(self._look)
+        try:
+            if isinstance(seen, Failed):
+                raise StoreError(seen.message)
+            snapshot = await asyncio.to_thread(self.load, seen)
+        except StoreError:
+            wait_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), _RETRY_MAX_S)
+            self._again_s = self.clock.monotonic_s() + wait_s
+            self._failures += 1
+            raise
+        self._failures = 0
+        wait = self.settle_s(seen)
+        self._again_s = self.clock.monotonic_s() + wait if wait is not None else None
+        before, self.snapshot = self.snapshot, snapshot
+        is_same = before is not None and _identity(before) == _identity(snapshot)
+        return None if is_same else snapshot
+
+    def _look(self) -> Any:
+        try:
+            return self.look()
+        except StoreError as error:
+            return Failed(str(error))
+
+
+def _identity(snapshot: Snapshot) -> Hashable:
+    return snapshot.revision, snapshot.problems

@@ -1,0 +1,97 @@
+"""A Git repository on this machine that is followed: the commit that a name leads to, looked up every second."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import pygit2
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.source_local import LocalSource
+from reconciler.adapters.source_watch import Watch, wait_for
+from reconciler.adapters.store_git import GitStore
+from reconciler.adapters.store_location import StoreLocation
+from reconciler.errors import StoreError
+from reconciler.model.fleet import Snapshot, StoreFile
+
+_LOOK_S: Final = 1.0
+
+
+class RepositorySource(LocalSource):
+    """Follows a revision of a work tree or bare repository.
+
+    Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
+    another matter (`source_url`).
+    """
+
+    def __init__(self, location: StoreLocation, rev: str, clock: Clock) -> None:
+        """Begin to watch its references."""
+        super().__init__(clock)
+        assert location.repository is not None
+        self._location = location
+        self._repository = location.repository
+        self._rev = rev
+        self._watches = [
+            Watch([folder], self.hint, clock, recursive=recursive)
+            for folder, recursive in _reference_folders(self._repository)
+        ]
+
+    @property
+    def description(self) -> str:
+        """The repository and what of it is followed."""
+        return f"{self._location.kind} {self._location} at {self._rev}"
+
+    @property
+    def note(self) -> str:
+        """Nothing: without file events the look each second is enough."""
+        return ""
+
+    def look(self) -> str:
+        """The commit id: 0.3 ms. The repository is opened anew, so that one that was replaced is seen."""
+        return GitStore(self._repository).resolve(self._rev)
+
+    def load(self, seen: str) -> Snapshot:
+        """The files of the commit."""
+        return GitStore(self._repository).snapshot(seen, self._location.subdir)
+
+    def settle_s(self, seen: str) -> float | None:
+        """A commit id is never too young."""
+        return None
+
+    async def pause(self) -> None:
+        """Until a reference was written, or a second."""
+        await wait_for(self.hint, _LOOK_S, self.clock)
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """The blob, as long as the repository has it."""
+        return stored_file(self._repository, path, blob)
+
+    async def close(self) -> None:
+        """Stop watching."""
+        await asyncio.gather(*(watch.close() for watch in self._watches))
+
+
+def stored_file(repository: Path, path: str, blob: str) -> StoreFile | None:
+    """A file's older content from the object database; None when it is gone or cannot be read."""
+    try:
+        data = GitStore(repository).read_blob(blob)
+    except StoreError:
+        return None
+    return StoreFile(path=path, blob=blob, data=data) if data is not None else None
+
+
+def _reference_folders(repository: Path) -> list[tuple[Path, bool]]:
+    """Folders in which a change of HEAD, packed-refs or a branch shows, and whether what is below counts too.
+
+    A linked work tree has a HEAD of its own, and the rest with its main repository.
+    """
+    try:
+        own = Path(pygit2.Repository(str(repository)).path)
+        pointer = own / "commondir"
+        common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
+    except (pygit2.GitError, OSError):  # reading says what is wrong
+        return []
+    folders = [(folder, False) for folder in dict.fromkeys((own, common)) if folder.is_dir()]
+    return [*folders, (common / "refs", True)] if (common / "refs").is_dir() else folders
