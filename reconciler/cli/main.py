@@ -18,6 +18,7 @@ COMMANDS = {
     "render": "Print the objects of every cluster as the store wants them.",
     "diff": "Show what would change: against the clusters, or between two revisions.",
     "apply": "Make the clusters equal to the store.",
+    "run": "Follow the store and keep the clusters equal to it, as a service.",
     "get": "List objects over all clusters.",
     "explain": "Say why a resource lives where it does.",
     "status": "Say how far the clusters are from the store.",
