@@ -87,7 +87,10 @@ def page(cluster: str, body: bytes, api_version: str, kind: str) -> Page:
     """One page of a list of that apiVersion. `kind` is for the message: a CRD may name its list kind as it likes."""
     what = f"list of {kind} ({api_version})"
     answer = json_object(cluster, body, what)
-    metadata, items = answer.get("metadata"), answer.get("items")
+    metadata, items = answer.get("metadata"), answer.get("items", "missing")
+    if items is None and api_version == METADATA_API:
+        # How API servers write an empty list of metadata (seen on 1.36); whole objects come as an empty list.
+        items = []
     is_list = str(answer.get("kind", "")).endswith("List") and answer.get("apiVersion") == api_version
     if not is_list or not isinstance(metadata, Mapping) or not isinstance(items, list):
         raise bad(cluster, what, body)

@@ -92,6 +92,7 @@ class ControlLoop:
         self._retries: dict[Identity, tuple[float, float]] = {}
         self._holding: set[str] = set()
         self._picture: Round | None = None
+        self._stop = asyncio.Event()
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
 
@@ -105,6 +106,7 @@ class ControlLoop:
         Raises:
             JournalError: nothing may be done that cannot be recorded.
         """
+        self._stop = stop
         self._known = remembered(self._parts.journal)
         watcher = asyncio.create_task(self._watch_store())
         stopper = asyncio.create_task(self._wake_on(stop))
@@ -138,13 +140,15 @@ class ControlLoop:
             if pause_s <= 0:
                 self._timers()
                 continue
+            self._agenda.wake.clear()
             try:
                 async with asyncio.timeout(pause_s):
                     await self._agenda.wake.wait()
-                return
             except TimeoutError:
-                self._beat("idle")
-        self._agenda.wake.clear()
+                pass
+            self._beat("idle")
+            if self._stop.is_set():
+                return
 
     def _due_s(self) -> float:
         return min([self._next_resync_s, self._next_capacity_s, *(due for due, _ in self._retries.values())])

@@ -1,4 +1,4 @@
-"""What a round leaves in the journal beside its intents: placements, what was in step, finished runs, events, a picture."""
+"""What a round leaves in the journal beside its intents: placements, what was in step, events, a picture."""
 
 from __future__ import annotations
 

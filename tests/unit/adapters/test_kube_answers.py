@@ -59,6 +59,11 @@ def test_a_pod_of_the_wrong_shape_is_an_error_that_names_the_field() -> None:
         struct("m1", json.dumps(broken).encode(), PodList, "list of Pods")
 
 
+def test_an_empty_list_of_metadata_may_have_null_items() -> None:
+    body = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": None}
+    assert page("m1", json.dumps(body).encode(), "meta.k8s.io/v1", "Secret").items == []
+
+
 def test_items_get_the_kind_that_built_in_lists_leave_out() -> None:
     live = as_live_object("m1", {"metadata": {"name": "web", "namespace": "demo", "uid": "u"}}, DEPLOYMENT)
     assert live.identity == Identity("apps", "Deployment", "demo", "web")

@@ -1,0 +1,119 @@
+"""The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import MemberConfig, load_members
+from reconciler.adapters.source import Source, open_source
+from reconciler.daemon.loop import ControlLoop, Parts
+from reconciler.daemon.session import Access
+from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.daemon.vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+
+log = logging.getLogger("reconciler")
+
+_SUSPENSIONS_POLL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What `run` was asked to do."""
+
+    store: str
+    rev: str | None
+    as_directory: bool
+    access: Access
+    poll_s: float = 60.0
+    accept_rewinds: bool = False
+    listen: str | None = None
+    log_format: str | None = None
+
+
+async def serve(service: Service) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP makes the loop look at everything anew.
+
+    Raises:
+        JournalLocked: another process writes the journal.
+        ConfigurationError: an option is unusable.
+    """
+    assert service.access.journal is not None, "a service has a journal"
+    vitals = Vitals(started_at=service.access.clock.now(), source=service.store)
+    with Journal.open(service.access.journal) as journal:
+        async with _opened(service, journal, vitals) as loop:
+            stop = asyncio.Event()
+            _listen_to_signals(stop, loop)
+            orders = asyncio.create_task(_watch_orders(journal, loop))
+            try:
+                await loop.run(stop)
+            finally:
+                orders.cancel()
+                await asyncio.gather(orders, return_exceptions=True)
+                log.info("stopped", extra={"event": "Stopped"})
+
+
+@asynccontextmanager
+async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[ControlLoop]:
+    access = service.access
+    assert access.journal is not None, "a service has a journal"
+    source = await open_source(
+        service.store,
+        rev=service.rev,
+        as_directory=service.as_directory,
+        poll_s=service.poll_s,
+        state_folder=access.journal.parent,
+        clock=access.clock,
+        accept_rewinds=service.accept_rewinds,
+    )
+    agent = UserAgent(journal.fleet or "unnamed", "")
+    try:
+        async with Members.open({}, agent=agent, clock=access.clock) as members:
+            yield ControlLoop(_parts(access, source, journal, members, agent, vitals))
+    finally:
+        await source.close()
+
+
+def _parts(
+    access: Access, source: Source, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
+) -> Parts:
+    def configs_of(fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
+        return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
+
+    vitals.source = source.description
+    return Parts(
+        source=source,
+        store=StoreInForce(journal.good_blobs(), source.read_blob),
+        journal=journal,
+        members=members,
+        configs_of=configs_of,
+        agent=agent,
+        clock=access.clock,
+        vitals=vitals,
+    )
+
+
+async def _watch_orders(journal: Journal, loop: ControlLoop) -> None:
+    """A person's orders come through the journal: suspensions, and their end."""
+    known = journal.suspensions()
+    while True:
+        await asyncio.sleep(_SUSPENSIONS_POLL_S)
+        found = journal.suspensions()
+        if found != known:
+            known = found
+            loop.nudge()
+
+
+def _listen_to_signals(stop: asyncio.Event, loop: ControlLoop) -> None:
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, stop.set)
+    running.add_signal_handler(signal.SIGHUP, loop.nudge)
