@@ -1,0 +1,195 @@
+"""The daemon's vital signs as Prometheus metrics. The table below is the reference (`docs/reference/metrics.md`).
+
+Labels are cluster, action and the like, never names of objects: the number of series grows with the clusters alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from reconciler import __version__
+from reconciler.adapters.clock import epoch_s
+from reconciler.daemon.vitals import Vitals
+
+PREFIX: Final = "fleet_reconciler_"
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+_STATES: Final = ("synced", "pending", "held", "failed")
+
+Sample = tuple[Sequence[str], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """One metric: `read` gives label values and numbers. A counter's name ends in `_total`."""
+
+    name: str
+    kind: str
+    text: str
+    read: Callable[[Vitals, float], Iterable[Sample]]
+    labels: tuple[str, ...] = ()
+
+
+def _one(value: float | None) -> Iterator[Sample]:
+    if value is not None:
+        yield (), float(value)
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return epoch_s(text)
+    except ValueError:  # never, or not a time: no sample is better than a wrong one
+        return None
+
+
+def _per_cluster(read: Callable[[Vitals, str], float | None]) -> Callable[[Vitals, float], Iterator[Sample]]:
+    def samples(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+        for name in sorted(vitals.clusters):
+            value = read(vitals, name)
+            if value is not None:
+                yield (name,), float(value)
+
+    return samples
+
+
+def _objects(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    for name, cluster in sorted(vitals.clusters.items()):
+        # Zeros too: an alert on `failed > 0` needs the series before the first failure.
+        for state in sorted({*_STATES, *cluster.objects}):
+            yield (name, state), float(cluster.objects.get(state, 0))
+
+
+def _problems(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    for severity in ("error", "warning", "hint"):
+        yield (severity,), float(sum(str(problem.severity) == severity for problem in vitals.problems))
+
+
+METRICS: Final[tuple[MetricRow, ...]] = (
+    MetricRow(name="build_info", kind="gauge", labels=("version",), text="1, with the version that runs.",
+              read=lambda vitals, now_s: [((__version__,), 1.0)]),
+    MetricRow(name="start_time_seconds", kind="gauge", text="When the process began, as Unix time.",
+              read=lambda vitals, now_s: _one(_moment(vitals.started_at))),
+    MetricRow(name="ready", kind="gauge", text="1 when the store is loaded and the journal can be written.",
+              read=lambda vitals, now_s: _one(float(vitals.is_ready and not vitals.journal_error))),
+    MetricRow(name="heartbeat_age_seconds", kind="gauge",
+              text="Seconds since the control loop last made progress; the watchdog acts on it.",
+              read=lambda vitals, now_s: _one(max(0.0, now_s - vitals.heartbeat_s))),
+    MetricRow(name="source_commit_info", kind="gauge", labels=("revision",),
+              text="1, with the revision of the store that is in force.",
+              read=lambda vitals, now_s: [((vitals.revision,), 1.0)] if vitals.revision else []),
+    MetricRow(name="source_up", kind="gauge", text="1 when the last reading of the store succeeded.",
+              read=lambda vitals, now_s: _one(float(not vitals.source_error and bool(vitals.source_read_at)))),
+    MetricRow(name="source_last_read_timestamp_seconds", kind="gauge",
+              text="When the store was last read with success, as Unix time.",
+              read=lambda vitals, now_s: _one(_moment(vitals.source_read_at))),
+    MetricRow(name="store_problems", kind="gauge", labels=("severity",),
+              text="Problems of the store that is in force.", read=_problems),
+    MetricRow(name="rounds_total", kind="counter", text="Rounds of the control loop.",
+              read=lambda vitals, now_s: _one(vitals.rounds)),
+    MetricRow(name="last_round_timestamp_seconds", kind="gauge", text="When the last round ended, as Unix time.",
+              read=lambda vitals, now_s: _one(_moment(vitals.last_round_at))),
+    MetricRow(name="round_duration_seconds", kind="gauge", labels=("phase",),
+              text="Seconds that each phase of the last round took.",
+              read=lambda vitals, now_s: [((phase,), taken) for phase, taken in sorted(vitals.durations_s.items())]),
+    MetricRow(name="cluster_up", kind="gauge", labels=("cluster",), text="1 when the cluster answered the last time.",
+              read=_per_cluster(lambda vitals, name: float(vitals.clusters[name].is_up))),
+    MetricRow(name="last_success_timestamp_seconds", kind="gauge", labels=("cluster",),
+              text="When the cluster was last read completely, as Unix time.",
+              read=_per_cluster(lambda vitals, name: _moment(vitals.clusters[name].last_success))),
+    MetricRow(name="objects", kind="gauge", labels=("cluster", "state"),
+              text="Objects of the fleet in the cluster: synced, pending, held or failed.", read=_objects),
+    MetricRow(name="changes_total", kind="counter", labels=("cluster", "action", "result"),
+              text="Changes made in the cluster.",
+              read=lambda vitals, now_s: [(labels, count) for labels, count in sorted(vitals.changes.items())]),
+    MetricRow(name="changes_held", kind="gauge", labels=("reason",),
+              text="Changes that wait, by kind of reason: guard, move, suspended, other.",
+              read=lambda vitals, now_s: [((reason,), count) for reason, count in sorted(vitals.held.items())]),
+    MetricRow(name="drift_total", kind="counter", labels=("cluster",), text="Edits by other hands that were found.",
+              read=_per_cluster(lambda vitals, name: vitals.drifts[name])),
+    MetricRow(name="suspended_scopes", kind="gauge", text="Scopes that are suspended now.",
+              read=lambda vitals, now_s: _one(len(vitals.suspended))),
+)  # fmt: skip
+"""Every metric, in the order in which it is shown."""
+
+
+class VitalsCollector(Collector):
+    """Reads the vital signs when it is asked, so that nothing has to be counted twice."""
+
+    def __init__(self, vitals: Vitals, monotonic_s: Callable[[], float]) -> None:
+        """Read from these vitals, at the time of this clock."""
+        self._vitals = vitals
+        self._monotonic_s = monotonic_s
+
+    def collect(self) -> Iterator[Metric]:
+        """One family a row of the table."""
+        for row in METRICS:
+            family_type = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
+            family = family_type(PREFIX + row.name, row.text, labels=row.labels)
+            for labels, value in row.read(self._vitals, self._monotonic_s()):
+                family.add_metric(list(labels), value)
+            yield family
+
+
+def exposition(vitals: Vitals, monotonic_s: Callable[[], float]) -> bytes:
+    """The text that Prometheus reads."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(VitalsCollector(vitals, monotonic_s))
+    return generate_latest(registry)
+
+
+def reference() -> str:
+    """`docs/reference/metrics.md`."""
+    rows = ""
+    for row in METRICS:
+        labels = ", ".join(f"`{label}`" for label in row.labels) or "–"
+        rows += f"| `{PREFIX}{row.name}` | {row.kind} | {labels} | {row.text} |\n"
+    return f"{_REFERENCE_HEAD}\n| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}{_REFERENCE_TAIL}"
+
+
+_REFERENCE_HEAD: Final = """# Metrics
+
+`reconciler run --listen 127.0.0.1:9180` serves them at `/metrics` in Prometheus' text format. No label ever holds the
+name of an object, so the number of series grows with the clusters and not with what runs in them.
+
+This page is made from the table in `reconciler/web/metrics.py`; a test keeps the two equal.
+"""
+
+_REFERENCE_TAIL: Final = """
+## Alerts to begin with
+
+```yaml
+groups:
+  - name: fleet-reconciler
+    rules:
+      - alert: FleetReconcilerDown
+        expr: up{job="fleet-reconciler"} == 0
+        for: 5m
+      - alert: FleetStoreUnreadable
+        expr: fleet_reconciler_source_up == 0
+        for: 15m
+      - alert: FleetStoreBroken
+        expr: fleet_reconciler_store_problems{severity="error"} > 0
+        for: 15m
+      - alert: FleetClusterDown
+        expr: fleet_reconciler_cluster_up == 0
+        for: 15m
+      - alert: FleetClusterStale
+        expr: time() - fleet_reconciler_last_success_timestamp_seconds > 900
+      - alert: FleetChangesFail
+        expr: fleet_reconciler_objects{state="failed"} > 0
+        for: 15m
+      - alert: FleetChangesHeldByGuard
+        expr: fleet_reconciler_changes_held{reason="guard"} > 0
+        for: 30m
+      - alert: FleetDriftReturns
+        expr: increase(fleet_reconciler_drift_total[1h]) > 10
+      - alert: FleetReconcilerStalls
+        expr: fleet_reconciler_heartbeat_age_seconds > 60
+```
+"""

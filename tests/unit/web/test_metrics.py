@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from reconciler.daemon.vitals import ClusterVitals, Vitals
+from reconciler.web.metrics import METRICS, PREFIX, exposition, reference
+from tests.unit.web.vital_signs import busy
+
+ROOT = Path(__file__).parents[3]
+
+
+def _samples(vitals: Vitals, now_s: float = 103.0) -> dict[str, float]:
+    text = exposition(vitals, lambda: now_s).decode()
+    return {
+        f"{sample.name.removeprefix(PREFIX)}{sorted(sample.labels.values()) or ''}": sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_tells_the_vital_signs_in_prometheus_text() -> None:
+    found = _samples(busy())
+    assert found["ready"] == 1
+    assert found["heartbeat_age_seconds"] == 3
+    assert found["source_commit_info['5f3c9d2a']"] == 1
+    assert found["source_last_read_timestamp_seconds"] == 1795255205
+    assert found["store_problems['warning']"] == 1
+    assert found["rounds_total"] == 7
+    assert found["round_duration_seconds['plan']"] == 0.5
+    assert (found["cluster_up['m1']"], found["cluster_up['m2']"]) == (1, 0)
+    assert found["objects['m1', 'synced']"] == 3
+    assert found["changes_total['done', 'm1', 'update']"] == 4
+    assert found["changes_held['guard']"] == 2
+    assert found["drift_total['m1']"] == 1
+
+
+def test_a_state_that_no_object_is_in_is_zero_rather_than_absent() -> None:
+    found = _samples(busy())
+    assert found["objects['failed', 'm1']"] == 0
+    assert found["objects['m2', 'synced']"] == 0
+
+
+def test_what_never_happened_has_no_time() -> None:
+    found = _samples(Vitals())
+    assert found["source_up"] == 0
+    assert found["ready"] == 0
+    assert not any("timestamp" in name for name in found)
+    assert "last_success_timestamp_seconds['m2']" not in _samples(busy())
+
+
+@pytest.mark.parametrize("problem", ["source_error", "journal_error"])
+def test_errors_show_in_the_gauge_for_them(problem: str) -> None:
+    vitals = busy()
+    setattr(vitals, problem, "broken")
+    found = _samples(vitals)
+    assert (found["source_up"], found["ready"]) == ((0, 1) if problem == "source_error" else (1, 0))
+
+
+def test_labels_are_escaped() -> None:
+    vitals = busy()
+    name = 'm"\\\n} 1'
+    vitals.clusters[name] = ClusterVitals(name=name)
+    families = text_string_to_metric_families(exposition(vitals, lambda: 0.0).decode())
+    up = next(family for family in families if family.name == f"{PREFIX}cluster_up")
+    assert {sample.labels["cluster"] for sample in up.samples} == {"m1", "m2", name}
+
+
+def test_series_grow_with_the_clusters_alone() -> None:
+    vitals = busy()
+    before = len(_samples(vitals))
+    for number in range(50):
+        vitals.clusters[f"c{number}"] = ClusterVitals(name=f"c{number}", is_up=True)
+    assert len(_samples(vitals)) == before + 50 * 6
+
+
+def test_names_follow_the_rules_of_prometheus() -> None:
+    names = [row.name for row in METRICS]
+    assert len(set(names)) == len(names)
+    for row in METRICS:
+        assert re.fullmatch(r"[a-z][a-z_]*[a-z]", row.name), row.name
+        assert (row.kind == "counter") == row.name.endswith("_total"), row.name
+        assert set(row.labels) <= {"cluster", "state", "action", "result", "reason", "phase", "severity", "version",
+                                   "revision"}, row.name  # fmt: skip
+
+
+def test_the_reference_page_is_that_of_the_table() -> None:
+    assert (ROOT / "docs/reference/metrics.md").read_text() == reference()
+
+
+def test_alerts_name_metrics_that_exist() -> None:
+    shown = set(re.findall(rf"{PREFIX}(\w+)", reference()))
+    assert shown == {row.name for row in METRICS}

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from html.parser import HTMLParser
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from reconciler.daemon.vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.web.server import serving, split_address
+from tests.unit.adapters.clocks import TestClock
+from tests.unit.web.vital_signs import busy
+
+HOSTILE = "\"'><script>alert(1)</script>\x1b[31m\u202e https://bob:hunter2secret@example.com/"
+
+
+async def _get(vitals: Vitals, path: str, method: str = "GET") -> tuple[int, str, dict[str, str]]:
+    clock = TestClock()
+    clock.advance(103)
+    async with (
+        serving("127.0.0.1:0", vitals, clock) as address,
+        aiohttp.ClientSession() as session,
+        session.request(method, f"http://{address}{path}") as answer,
+    ):
+        return answer.status, await answer.text(), dict(answer.headers)
+
+
+async def test_livez_follows_the_progress_of_the_loop() -> None:
+    vitals = busy()
+    assert (await _get(vitals, "/livez"))[:2] == (200, "ok\n")
+    vitals.heartbeat_s = -1000
+    assert (await _get(vitals, "/livez"))[:2] == (503, "stalled while idle\n")
+
+
+async def test_readyz_wants_a_store_and_a_journal_but_not_every_cluster() -> None:
+    vitals = busy()
+    status, body, _ = await _get(vitals, "/readyz")
+    assert status == 200
+    assert json.loads(body) == {
+        "ready": True,
+        "checks": {"source": "ok", "journal": "ok"},
+        "degraded": ["cluster m2: no answer"],
+    }
+    vitals.source_error = "the branch is gone"
+    status, body, _ = await _get(vitals, "/readyz")
+    assert status == 200
+    assert "the last good revision stays in force" in json.loads(body)["degraded"][0]
+    vitals.journal_error = "disk full"
+    status, body, _ = await _get(vitals, "/readyz")
+    assert (status, json.loads(body)["checks"]) == (503, {"source": "ok", "journal": "disk full"})
+
+
+async def test_readyz_says_why_the_store_is_not_there() -> None:
+    status, body, _ = await _get(Vitals(), "/readyz")
+    assert (status, json.loads(body)["checks"]["source"]) == (503, "the store is not loaded yet")
+    status, body, _ = await _get(Vitals(source_error="no such branch"), "/readyz")
+    assert (status, json.loads(body)["checks"]["source"]) == (503, "no such branch")
+
+
+async def test_serves_metrics_and_status() -> None:
+    status, body, headers = await _get(busy(), "/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert "fleet_reconciler_ready 1.0" in body
+    status, body, headers = await _get(busy(), "/status.json")
+    found = json.loads(body)
+    assert (found["version"], found["ready"], found["progressing"]) == (1, True, True)
+    assert found["source"]["revision"] == "5f3c9d2a"
+    assert [cluster["why"] for cluster in found["clusters"]] == [None, "no answer"]
+    assert found["problems"][0]["source"] == "a.yaml:3"
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        assert not any(name.startswith("on") or name == "style" for name, _ in attrs), attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+async def test_the_page_shows_what_strangers_wrote_as_text_alone() -> None:
+    vitals = busy(HOSTILE)
+    vitals.suspended = (HOSTILE,)
+    vitals.fleet = HOSTILE
+    _, body, headers = await _get(vitals, "/")
+    parser = _Tags()
+    parser.feed(body)
+    assert parser.tags <= {"html", "head", "meta", "title", "body", "h1", "h2", "p", "table", "tr", "th", "td", "a"}
+    assert any("<script>alert(1)" in text for text in parser.texts)
+    assert "\x1b" not in body
+    assert "\u202e" not in body
+    assert headers["Content-Security-Policy"].startswith("default-src 'none';")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/", "/status.json", "/readyz"])
+async def test_no_page_shows_credentials_or_control_characters(path: str) -> None:
+    vitals = busy(HOSTILE)
+    vitals.source_error = vitals.journal_error = f"failed{HOSTILE}"
+    _, body, _ = await _get(vitals, path)
+    assert "hunter2secret" not in body
+    assert "\x1b" not in body
+    assert "\u202e" not in body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_only_reading_is_allowed(method: str) -> None:
+    for path in ("/", "/livez", "/readyz", "/metrics", "/status.json"):
+        status, _, headers = await _get(busy(), path, method)
+        assert (status, headers["Allow"]) == (405, "GET,HEAD"), path
+
+
+async def test_head_answers_without_a_body() -> None:
+    status, body, _ = await _get(busy(), "/status.json", "HEAD")
+    assert (status, body) == (200, "")
+
+
+async def test_an_unknown_path_is_not_repeated() -> None:
+    status, body, headers = await _get(busy(), "/<script>alert(1)</script>")
+    assert (status, body) == (404, "Not Found\n")
+    assert "Content-Security-Policy" in headers
+
+
+async def test_listens_at_a_unix_socket_even_where_one_was_left_behind(tmp_path: Path) -> None:
+    path = tmp_path / "http.sock"
+    for _ in range(2):
+        async with serving(f"unix:{path}", busy(), TestClock()) as address:
+            assert address == f"unix:{path}"
+            assert stat.S_IMODE(path.stat().st_mode) == 0o660
+            connector = aiohttp.UnixConnector(str(path))
+            async with aiohttp.ClientSession(connector=connector) as session, session.get("http://x/livez") as answer:
+                assert answer.status == 200
+    path.unlink(missing_ok=True)
+    path.write_text("somebody else's")
+    with pytest.raises(ConfigurationError, match="choose another address"):
+        async with serving(f"unix:{path}", busy(), TestClock()):
+            pass
+
+
+async def test_serves_nothing_without_an_address() -> None:
+    async with serving(None, busy(), TestClock()) as address:
+        assert address == ""
+
+
+async def test_an_address_in_use_says_so() -> None:
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        with pytest.raises(ConfigurationError, match=f"--listen 127.0.0.1:{port}"):
+            async with serving(f"127.0.0.1:{port}", busy(), TestClock()):
+                pass
+
+
+async def test_warns_when_more_than_this_machine_can_read(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving("127.0.0.1:0", busy(), TestClock()):
+        assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    async with serving("0.0.0.0:0", busy(), TestClock()):
+        assert [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize("text", ["", "9180", ":9180", "localhost", "localhost:", "localhost:http", "x:70000", "x:٣"])
+def test_refuses_what_is_no_address(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="HOST:PORT"):
+        split_address(text)
