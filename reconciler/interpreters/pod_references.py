@@ -16,20 +16,23 @@ from reconciler.model.tree import Json, Step
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
-_SECRET_VOLUMES = (
-    ("azureFile", "secretName"),
-    ("secret", "secretName"),
-)
-_SECRET_REF_VOLUMES = (
-    ("cephfs", "secretRef"),
-    ("cinder", "secretRef"),
-    ("csi", "nodePublishSecretRef"),
-    ("flexVolume", "secretRef"),
-    ("iscsi", "secretRef"),
-    ("rbd", "secretRef"),
-    ("scaleIO", "secretRef"),
-    ("storageos", "secretRef"),
-)
+_SECRET_VOLUMES = {
+    "azureFile": "secretName",
+    "secret": "secretName",
+}
+_SECRET_REF_VOLUMES = {
+    "cephfs": "secretRef",
+    "cinder": "secretRef",
+    "csi": "nodePublishSecretRef",
+    "flexVolume": "secretRef",
+    "iscsi": "secretRef",
+    "rbd": "secretRef",
+    "scaleIO": "secretRef",
+    "storageos": "secretRef",
+}
+_ENV_FROM_KINDS = (("ConfigMap", "configMapRef"), ("Secret", "secretRef"))
+_ENV_KINDS = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
+_PROJECTED_KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
 
 
 class Mention(NamedTuple):
@@ -57,27 +60,28 @@ def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[Mention]:
 def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
     """What `envFrom` and `env` of a container refer to."""
     for index, entry in mappings(container.get("envFrom")):
-        yield from _named(entry, (*at, "envFrom", index), (("ConfigMap", "configMapRef"), ("Secret", "secretRef")))
+        yield from _named(entry, (*at, "envFrom", index), _ENV_FROM_KINDS)
     for index, entry in mappings(container.get("env")):
-        origin = mapping(entry.get("valueFrom"))
-        kinds = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
-        yield from _named(origin, (*at, "env", index, "valueFrom"), kinds)
+        origin = entry.get("valueFrom")
+        if origin is not None:
+            yield from _named(mapping(origin), (*at, "env", index, "valueFrom"), _ENV_KINDS)
 
 
 def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
     """What a volume refers to, projected sources included."""
     yield from _named(volume, at, (("ConfigMap", "configMap"),))
-    for source, field in _SECRET_VOLUMES:
-        given = mapping(volume.get(source))
-        yield Mention("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
-    for source, field in _SECRET_REF_VOLUMES:
-        yield from _named(mapping(volume.get(source)), (*at, source), (("Secret", field),))
-    claim = mapping(volume.get("persistentVolumeClaim"))
-    steps = (*at, "persistentVolumeClaim", "claimName")
-    yield Mention("PersistentVolumeClaim", text(claim.get("claimName")), steps)
-    for index, projected in mappings(mapping(volume.get("projected")).get("sources")):
-        kinds = (("ConfigMap", "configMap"), ("Secret", "secret"))
-        yield from _named(projected, (*at, "projected", "sources", index), kinds)
+    for source in volume:
+        if source in _SECRET_VOLUMES:
+            field, given = _SECRET_VOLUMES[source], mapping(volume[source])
+            yield Mention("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
+        elif source in _SECRET_REF_VOLUMES:
+            yield from _named(mapping(volume[source]), (*at, source), (("Secret", _SECRET_REF_VOLUMES[source]),))
+        elif source == "persistentVolumeClaim":
+            claim = text(mapping(volume[source]).get("claimName"))
+            yield Mention("PersistentVolumeClaim", claim, (*at, source, "claimName"))
+        elif source == "projected":
+            for index, projected in mappings(mapping(volume[source]).get("sources")):
+                yield from _named(projected, (*at, source, "sources", index), _PROJECTED_KINDS)
 
 
 def as_dependencies(mentions: Iterable[Mention], namespace: str) -> tuple[DependencyRef, ...]:
@@ -97,8 +101,9 @@ def as_dependencies(mentions: Iterable[Mention], namespace: str) -> tuple[Depend
 
 def _named(parent: Mapping[str, Any], at: tuple[Step, ...], kinds: Iterable[tuple[str, str]]) -> Iterator[Mention]:
     for kind, field in kinds:
-        given = mapping(parent.get(field))
-        yield Mention(kind, text(given.get("name")), (*at, field, "name"), given.get("optional") is True)
+        if field in parent:
+            given = mapping(parent[field])
+            yield Mention(kind, text(given.get("name")), (*at, field, "name"), given.get("optional") is True)
 
 
 def _service_account(spec: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:

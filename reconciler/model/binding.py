@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reconciler.model.problem import NOWHERE, Source
 from reconciler.model.refs import Identity, PolicyRef
@@ -33,8 +34,7 @@ class Claim:
     losers: tuple[tuple[PolicyRef, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class TargetCluster:
+class TargetCluster(NamedTuple):
     """A cluster of a placement. `replicas` is None for what has none (a ConfigMap)."""
 
     cluster: str

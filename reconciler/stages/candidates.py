@@ -51,6 +51,10 @@ class _Gate(NamedTuple):
 
 
 class _Ground(NamedTuple):
+    """What candidates of a group are for one policy. It holds both, so that their ids stay their own."""
+
+    policy: PropagationPolicy
+    group: Group
     open: list[Candidate]
     keeps: dict[str, Candidate]
     reasons: dict[str, Reason]
@@ -64,13 +68,16 @@ class CandidateFinder:
         """Take the clusters of the store and what was observed of them."""
         self._clusters = [clusters[name] for name in sorted(clusters)]
         self._observed = observed
-        self._grounds: dict[tuple[int, GVK, Group], _Ground] = {}
-        self._gates: dict[tuple[int, GVK], list[_Gate]] = {}
+        self._grounds: dict[tuple[int, GVK | None, int], _Ground] = {}
+        self._gates: dict[tuple[object, ...], list[_Gate]] = {}
+        self._everywhere: dict[GVK, bool] = {}
 
     def find(self, situation: Situation, group: Group) -> Candidates:
         """Candidates of a group of clusters for one resource: what is there may stay where nothing new would go."""
         item = situation.item
-        key = (id(item.policy), item.gvk, group)
+        # The kind matters only where a cluster does not serve it.
+        kind = None if self._is_everywhere(item.gvk) else item.gvk
+        key = (id(item.policy), kind, id(group))
         ground = self._grounds.get(key)
         if ground is None:
             ground = self._grounds[key] = self._ground(item.policy, item.gvk, group)
@@ -88,20 +95,25 @@ class CandidateFinder:
             members=[candidate for candidate in members if candidate.name not in situation.excluded], reasons=reasons
         )
 
+    def _is_everywhere(self, gvk: GVK) -> bool:
+        """Whether every cluster serves the kind, as far as is known."""
+        known = self._everywhere.get(gvk)
+        if known is None:
+            seen = (self._observed.get(cluster.name) for cluster in self._clusters)
+            known = self._everywhere[gvk] = all(s is None or s.apis is None or gvk in s.apis for s in seen)
+        return known
+
     def _ground(self, policy: PropagationPolicy, gvk: GVK, group: Group) -> _Ground:
-        ground = _Ground([], {}, {}, {})
+        ground = _Ground(policy, group, [], {}, {}, {})
+        source = policy.placement.source
         for cluster, gate in zip(self._clusters, self._gates_of(policy, gvk), strict=True):
             tier, why = tier_of(cluster, group)
             if tier is None:
-                ground.reasons[cluster.name] = Reason(
-                    rule="affinity", text=why, source=policy.placement.source, cluster=cluster.name
-                )
+                ground.reasons[cluster.name] = Reason(rule="affinity", text=why, source=source, cluster=cluster.name)
                 continue
             text = gate.text if not gate.is_open else why
             rule = gate.rule if not gate.is_open else "candidate"
-            ground.reasons[cluster.name] = Reason(
-                rule=rule, text=text, source=policy.placement.source, cluster=cluster.name
-            )
+            ground.reasons[cluster.name] = Reason(rule=rule, text=text, source=source, cluster=cluster.name)
             candidate = Candidate(cluster.name, tier, gate.takes_more)
             if gate.is_open:
                 ground.open.append(candidate)
@@ -115,7 +127,9 @@ class CandidateFinder:
         return ground
 
     def _gates_of(self, policy: PropagationPolicy, gvk: GVK) -> list[_Gate]:
-        key = (id(policy), gvk)
+        placement = policy.placement
+        properties = tuple(constraint.by_field for constraint in placement.spread)
+        key = (placement.tolerations, properties, None if self._is_everywhere(gvk) else gvk)
         gates = self._gates.get(key)
         if gates is None:
             gates = self._gates[key] = [

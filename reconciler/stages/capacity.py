@@ -204,6 +204,8 @@ class FleetRoom:
         self._observations = observations
         self._rooms: dict[str, ClusterRoom] = {}
         self._shapes: dict[PodShape, PodShape] = {}
+        self.counts_objects = any(observation.quotas for observation in observations.values())
+        """Whether any quota could refuse an object."""
 
     def of(self, cluster: str) -> ClusterRoom | None:
         """The room of a cluster; None when nothing was observed of it."""

@@ -7,7 +7,7 @@ further, so a dependency brings nothing along; a ConfigMap that several owners n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.interpreters.registry import Lookup, interpreter_for
@@ -16,7 +16,7 @@ from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import ConflictResolution, PropagationPolicy, Suspension
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.refs import Identity
+from reconciler.model.refs import Identity, PolicyRef
 
 DEPENDENCY = "dependency"
 """The rule of reasons that rest on an owner."""
@@ -82,12 +82,16 @@ def dependencies(
         needs[owner] = frozenset(found - {owner})
     result = dict(bindings)
     inherited: dict[Identity, PropagationPolicy] = {}
+    # Many dependencies share the policies of their owners.
+    of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
     for identity in sorted(mentions):
         followed = [mention for mention in mentions[identity] if mention.owner != identity]
         if not followed:
             continue
         if identity not in policies:
-            inherited[identity] = _inherited(policies[mention.owner] for mention in followed)
+            owners = [policies[mention.owner] for mention in followed]
+            names = tuple(policy.ref for policy in owners)
+            inherited[identity] = of_owners.get(names) or of_owners.setdefault(names, _inherited(owners))
         own = bindings.get(identity) or Binding(
             identity=identity,
             policy=(inherited.get(identity) or policies[identity]).ref,
@@ -113,10 +117,11 @@ def _follow(
     for mention in mentions:
         owner, source = mention.owner, fleet.templates[mention.owner].source
         reasons.append(Reason(rule=DEPENDENCY, text=f"{owner} refers to it in {mention.path}", source=source))
-        for cluster, text in _clusters_of(owner, bindings, held):
-            if cluster not in targets:
-                targets[cluster] = TargetCluster(cluster=cluster)
-                cluster_reasons[cluster] = Reason(rule=DEPENDENCY, text=text, source=source, cluster=cluster)
+        for text, clusters in _clusters_of(owner, bindings, held):
+            for cluster in clusters:
+                if cluster not in targets:
+                    targets[cluster] = TargetCluster(cluster)
+                    cluster_reasons[cluster] = Reason(rule=DEPENDENCY, text=text, source=source, cluster=cluster)
     return replace(
         own,
         targets=tuple(targets[cluster] for cluster in sorted(targets)),
@@ -128,20 +133,19 @@ def _follow(
 
 def _clusters_of(
     owner: Identity, bindings: Mapping[Identity, Binding], held: Mapping[Identity, Collection[str]]
-) -> Iterator[tuple[str, str]]:
-    for cluster in bindings[owner].clusters:
-        yield cluster, f"follows {owner}"
-    for cluster in sorted(held.get(owner, ())):
-        yield cluster, f"follows {owner}, whose old copy is still there"
+) -> Iterator[tuple[str, Iterable[str]]]:
+    """Why, and where to: with an owner, and with its old copies."""
+    yield f"follows {owner}", bindings[owner].clusters
+    if owner in held:
+        yield f"follows {owner}, whose old copy is still there", sorted(held[owner])
 
 
-def _inherited(policies: Iterable[PropagationPolicy]) -> PropagationPolicy:
+def _inherited(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
     """The policy of the first owner, with what all owners together ask of a dependency.
 
     Source: design, row "dependency settings"; Karmada: any Overwrite, any preserve. It is suspended where every owner
     is. It neither fails over by itself nor brings anything along.
     """
-    owners = list(policies)
     overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)
     suspended = set.intersection(*(set(owner.suspension.clusters) for owner in owners))
     return replace(

@@ -62,6 +62,7 @@ class _Round:
         self._groups: dict[tuple[int, bool], tuple[Group, ...]] = {}
         self._decided: dict[tuple[object, ...], Decision] = {}
         self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
+        self._outcomes_of: dict[int, tuple[Decision, Mapping[str, Reason]]] = {}
 
     def run(self) -> PlacementResult:
         items = sorted(self._request.items, key=lambda item: item.identity)
@@ -97,7 +98,16 @@ class _Round:
         )
 
     def _outcomes(self, decision: Decision) -> Mapping[str, Reason]:
-        """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it."""
+        """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it.
+
+        Thousands of resources share a decision, and then these, too.
+        """
+        shared = self._outcomes_of.get(id(decision))
+        if shared is None:
+            shared = self._outcomes_of[id(decision)] = (decision, self._outcomes_anew(decision))
+        return shared[1]
+
+    def _outcomes_anew(self, decision: Decision) -> Mapping[str, Reason]:
         reasons = decision.cluster_reasons
         known = self._outcomes_of_none.get(id(reasons))
         if known is None or known[0] is not reasons:
@@ -172,17 +182,22 @@ class _Round:
 
     def _take(self, situation: Situation, decision: Decision) -> None:
         """Take the room of what is new on each cluster. What shrinks frees its room only when its pods are gone."""
-        item = situation.item
-        for target in decision.targets:
-            if target.cluster not in situation.had:
-                self._room.take_object(target.cluster, item.identity.namespace, item.gvk.group_kind)
-            if situation.is_whole:
-                if target.cluster not in situation.had:
-                    for part in components_of(situation):
-                        self._room.take(target.cluster, part.shape, part.replicas, item.identity.namespace)
-            elif target.replicas:
-                new = target.replicas - situation.had.get(target.cluster, 0)
-                self._room.take(target.cluster, item.demand.shape, new, item.identity.namespace)
+        item, had, room = situation.item, situation.had, self._room
+        namespace = item.identity.namespace
+        if room.counts_objects:
+            for target in decision.targets:
+                if target.cluster not in had:
+                    room.take_object(target.cluster, namespace, item.gvk.group_kind)
+        if situation.is_whole:
+            parts = components_of(situation)
+            for target in decision.targets:
+                if target.cluster not in had:
+                    for part in parts:
+                        room.take(target.cluster, part.shape, part.replicas, namespace)
+        elif situation.replicas:
+            shape = room.known(item.demand.shape)
+            for target in decision.targets:
+                room.take(target.cluster, shape, (target.replicas or 0) - had.get(target.cluster, 0), namespace)
 
 
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
