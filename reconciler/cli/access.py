@@ -10,8 +10,21 @@ if TYPE_CHECKING:
     from reconciler.daemon.session import Access
 
 
-def access_to(kubeconfig: Path | None, journal: Path | None, clusters: tuple[str, ...] = ()) -> Access:
+def access_to(
+    kubeconfig: Path | None, journal: Path | None, clusters: tuple[str, ...] = (), *, store: str = ""
+) -> Access:
     """Access to the members and the journal; the journal is the default one unless named."""
-    from reconciler.daemon.session import Access, default_journal
+    from reconciler.daemon.session import Access
 
-    return Access(kubeconfig=kubeconfig, journal=journal or default_journal(dict(os.environ)), clusters=clusters)
+    return Access(kubeconfig=kubeconfig, journal=journal_path(journal), clusters=clusters, store=store)
+
+
+def journal_path(journal: Path | None) -> Path:
+    """The journal that was named, else the default one.
+
+    Raises:
+        JournalError: none was named, and no state folder is known.
+    """
+    from reconciler.daemon.session import default_journal
+
+    return journal or default_journal(dict(os.environ))

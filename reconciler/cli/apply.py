@@ -12,7 +12,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, remark, style_for
-from reconciler.cli.reading import bulk_load, read_fleet
+from reconciler.cli.reading import bulk_load, full_name, read_fleet
 
 if TYPE_CHECKING:
     from reconciler.daemon.act import Result
@@ -66,8 +66,12 @@ def command(
         if output == "text":
             remark(_line(result))
 
-    applied = asyncio.run(apply_once(fleet, access_to(kubeconfig, journal, clusters), agree, tell))
+    applied = asyncio.run(
+        apply_once(fleet, access_to(kubeconfig, journal, clusters, store=full_name(store)), agree, tell)
+    )
     plan = applied.round.plan
+    if fleet.settings.observe_only:
+        remark("spec.mode of the Fleet document is observe: nothing is written")
     if output == "json":
         from reconciler.report.json_parts import json_text
 

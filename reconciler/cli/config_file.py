@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,23 @@ import yaml
 from reconciler.errors import ConfigurationError
 
 
-def defaults_from(path: Path) -> dict[str, Any]:
-    """Option defaults by parameter name (`log_format`); keys may be written with dashes.
+def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
+    """Values by option name as it is written on the command line (`log-format`); underscores may stand for dashes.
 
     Raises:
-        ConfigurationError: the file is not a mapping of option names.
+        ConfigurationError: the file is not a mapping of option names, or has a name that no command knows.
     """
     try:
         loaded = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{path}: cannot be read as YAML: {error}") from error
+        raise ConfigurationError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
     if loaded is None:
         return {}
     if not isinstance(loaded, dict) or not all(isinstance(key, str) for key in loaded):
         raise ConfigurationError(f"{path}: must be a mapping of option names to values")
-    return {key.replace("-", "_"): value for key, value in loaded.items()}
+    config = {key.replace("_", "-"): value for key, value in loaded.items()}
+    for key in sorted(config.keys() - set(known)):
+        close = difflib.get_close_matches(key, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigurationError(f"{path}: no command has an option {key}{hint}")
+    return config

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from reconciler import __version__
+from reconciler.cli.options import defaults_for, option_keys
 from reconciler.errors import ReconcilerError
 
 COMMANDS = {
     "init": "Write a new fleet store, or the missing parts of one.",
+    "import": "Write live objects as templates, with a policy that adopts them.",
     "validate": "Check a store without any cluster.",
     "render": "Print the objects of every cluster as the store wants them.",
     "diff": "Show what would change: against the clusters, or between two revisions.",
@@ -22,13 +27,17 @@ COMMANDS = {
     "get": "List objects over all clusters.",
     "explain": "Say why a resource lives where it does.",
     "status": "Say how far the clusters are from the store.",
+    "history": "Say who changed what, and when.",
+    "suspend": "Stop writing: everywhere, to one cluster, or to one resource.",
+    "resume": "End a suspension.",
     "clusters": "List the member clusters.",
     "doctor": "Check access to every cluster.",
+    "observe": "Write down what is known of the clusters.",
     "schema": "Print JSON Schemas of the policy kinds for editors.",
     "journal": "Verify, rebuild or export the journal.",
-    "observe": "Write down what is known of the clusters.",
+    "completion": "Print the completion script for a shell.",
 }
-"""Command to its one-line help. A command `x` is `reconciler.cli.x:command`."""
+"""Command to its one-line help. A command `x` is `reconciler.cli.x:command`; a keyword of Python has a `_` after it."""
 
 ALIASES = {"why": "explain"}
 
@@ -45,9 +54,18 @@ class LazyGroup(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"reconciler.cli.{name}")
+        module = importlib.import_module(f"reconciler.cli.{name}{'_' if keyword.iskeyword(name) else ''}")
         command: click.Command = module.command
+        command.name = name
+        if ctx.obj is not None and ctx.default_map is not None:
+            ctx.default_map[cmd_name] = defaults_for(command, ctx.obj)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so, without importing any; options are click's."""
+        names = {**COMMANDS, **{alias: COMMANDS[name] for alias, name in ALIASES.items()}}
+        found = [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
+        return found if not incomplete.startswith("-") else super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
@@ -55,12 +73,20 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def all_commands() -> dict[str, click.Command]:
+    """Every command, imported."""
+    context = click.Context(cli)
+    return {name: command for name in COMMANDS if (command := cli.get_command(context, name)) is not None}
+
+
 def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is None:
         return
-    from reconciler.cli.config_file import defaults_from
+    from reconciler.cli.config_file import read_config
 
-    ctx.default_map = {name: defaults_from(Path(value)) for name in COMMANDS}
+    # A misspelt key must not pass in silence, so every command is asked for its options.
+    known = {key for command in all_commands().values() for key in option_keys(command)}
+    ctx.obj, ctx.default_map = read_config(Path(value), known), {}
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -77,8 +103,8 @@ def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> N
 def cli() -> None:
     """Keeps many Kubernetes clusters equal to a fleet store: a directory or Git repository of workloads and policies.
 
-    STORE is a directory, a Git work tree or a bare repository. Every option can also be given as an environment
-    variable (RECONCILER_KUBECONFIG) or as a key of the --config file.
+    STORE is a directory, a Git work tree, a bare repository or a Git URL. Every option can also be given as an
+    environment variable (RECONCILER_KUBECONFIG) or as a key of the --config file.
     """
 
 
@@ -87,9 +113,32 @@ def main(argv: list[str] | None = None) -> Any:
     try:
         return cli.main(args=argv, prog_name="reconciler", standalone_mode=True)
     except ReconcilerError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        _fail(str(error))
     except BrokenPipeError:
         # The reader went away (`| head`); what it wanted it has got.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}")
+    except BaseExceptionGroup as group:
+        # Clusters are worked on side by side: each fault of the world is a line of its own.
+        faults, rest = group.split(ReconcilerError)
+        if faults is None or rest is not None:
+            raise
+        _fail(*dict.fromkeys(map(str, _leaves(faults))))
+
+
+def _leaves(group: BaseExceptionGroup[ReconcilerError]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def _fail(*messages: str) -> NoReturn:
+    for message in messages:
+        click.echo(f"error: {message}", err=True)
+    sys.exit(1)

@@ -21,7 +21,9 @@ from reconciler.cli.reading import read_fleet
 @options.kubeconfig
 @options.journal
 @options.cluster_filter
-@options.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File to write.")
+@options.option(
+    "-o", "--file", "output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File to write."
+)
 def command(
     *,
     store: str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,16 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
 def store_argument(function: Command) -> Command:
     """STORE, the current directory by default."""
     return click.argument("store", default=".", envvar="RECONCILER_STORE")(function)
+
+
+def optional_store(function: Command) -> Command:
+    """STORE, which may be left out."""
+    return click.argument("store", required=False, envvar="RECONCILER_STORE")(function)
+
+
+def suspension_scope(function: Command) -> Command:
+    """SCOPE: `fleet`, `cluster NAME`, or KIND/NAME."""
+    return click.argument("scope", nargs=-1)(function)
 
 
 rev = option("--rev", default=None, metavar="REV", help="Branch, tag or commit to read instead of the files.")
@@ -56,3 +66,22 @@ def output(*choices: str, default: str) -> Callable[[Command], Command]:
 def cluster_filter(function: Command) -> Command:
     """`--cluster`, repeatable."""
     return option("--cluster", "clusters", multiple=True, help="Only these clusters (repeatable).")(function)
+
+
+def option_keys(command: click.Command) -> dict[str, str]:
+    """Key of the `--config` file (`journal`, `log-format`) to the parameter that it sets; groups: of their commands."""
+    keys: dict[str, str] = {}
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        keys |= option_keys(inner)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name:
+            long = next(name for name in parameter.opts if name.startswith("--"))
+            keys[long.removeprefix("--")] = parameter.name
+    return keys
+
+
+def defaults_for(command: click.Command, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a `--config` file as click wants them for one command."""
+    if isinstance(command, click.Group):
+        return {name: defaults_for(inner, config) for name, inner in command.commands.items()}
+    return {parameter: config[key] for key, parameter in option_keys(command).items() if key in config}

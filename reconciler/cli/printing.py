@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import click
 
 from reconciler.model.problem import Problem, Severity
+from reconciler.model.tree import Json
 from reconciler.report.problems_text import problems_text
 from reconciler.report.style import PLAIN, Style
 
@@ -26,6 +27,14 @@ def style_for(stream: object = None) -> Style:
 def answer(text: str) -> None:
     """To stdout, as it is."""
     click.echo(text, nl=not text.endswith("\n"), color=True)
+
+
+def document_text(document: Json, form: str) -> str:
+    """The document as `json` or `yaml`."""
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.yaml_dump import dump_yaml
+
+    return json_text(document) if form == "json" else dump_yaml(document)
 
 
 def remark(text: str) -> None:

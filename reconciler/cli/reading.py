@@ -40,6 +40,12 @@ def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_
         return parse(open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files))
 
 
+def full_name(store: str) -> str:
+    """The store as it is named from anywhere: an absolute path, or the URL."""
+    path = Path(store)
+    return str(path.resolve()) if path.exists() else store
+
+
 def read_observations(path: Path | None) -> Observations:
     """The observations of a file; none without a path.
 

@@ -31,16 +31,22 @@ SHORT_NAMES = {
 
 def find_templates(fleet: Fleet, resource: str, namespace: str | None) -> tuple[Identity, ...]:
     """Templates that `KIND/NAME` or `KIND NAME` means, in all namespaces unless one is given, sorted."""
-    kind, _, name = resource.replace(" ", "/", 1).partition("/")
-    kind, _, group = kind.partition(".")
-    wanted = SHORT_NAMES.get(kind.lower(), kind).lower()
     return tuple(
         identity
         for identity in sorted(fleet.templates)
-        if identity.name == name
-        and wanted in (identity.kind.lower(), f"{identity.kind.lower()}s", _plural(identity.kind.lower()))
-        and identity.group.startswith(group)
-        and namespace in (None, identity.namespace)
+        if is_called(identity.kind, identity.group, identity.name, resource) and namespace in (None, identity.namespace)
+    )
+
+
+def is_called(kind: str, group: str, name: str, resource: str) -> bool:
+    """Whether `KIND/NAME` means it; the kind may be a short name, a plural, and have its group after a dot."""
+    called, _, wanted_name = resource.replace(" ", "/", 1).partition("/")
+    called, _, wanted_group = called.partition(".")
+    wanted = SHORT_NAMES.get(called.lower(), called).lower()
+    return (
+        name == wanted_name
+        and wanted in (kind.lower(), f"{kind.lower()}s", _plural(kind.lower()))
+        and group.startswith(wanted_group)
     )
 
 

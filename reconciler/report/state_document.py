@@ -47,7 +47,7 @@ def state_document(picture: Picture, before: JsonObject | None = None) -> dict[s
     return {
         "version": VERSION,
         "revision": decision.fleet.revision,
-        "source": picture.source or (before or {}).get("source", ""),
+        "source": scrub_text(picture.source) or (before or {}).get("source", ""),
         "sourceError": picture.source_error,
         "time": picture.time,
         "round": picture.number,

@@ -1,0 +1,52 @@
+"""Authors and subjects of the revisions that the journal names, where the store is a Git repository at hand."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.adapters.store_git import GitStore
+
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class Commits:
+    """The commits of a store; one that is no repository, or is not there, has none."""
+
+    def __init__(self, store: str) -> None:
+        """Nothing is opened before the first question."""
+        self._store = store
+        self._repository: GitStore | None = None
+        self._is_opened = False
+        self._known: dict[str, tuple[str, str] | None] = {}
+
+    def words(self, revision: str) -> tuple[str, str] | None:
+        """Author and subject of a revision; None when it is no commit that can be found."""
+        if not self._store or not _COMMIT_ID.fullmatch(revision):
+            return None
+        if revision not in self._known:
+            self._known[revision] = self._read(revision)
+        return self._known[revision]
+
+    def _read(self, revision: str) -> tuple[str, str] | None:
+        from reconciler.errors import ReconcilerError
+
+        try:
+            repository = self._open()
+            commit = repository.commit_info(revision) if repository is not None else None
+        except ReconcilerError:
+            return None
+        return (commit.author, commit.subject) if commit is not None else None
+
+    def _open(self) -> GitStore | None:
+        if not self._is_opened:
+            from reconciler.adapters.store_location import locate_store
+
+            self._is_opened = True
+            location = locate_store(self._store)
+            if location.repository is not None:
+                from reconciler.adapters.store_git import GitStore
+
+                self._repository = GitStore(location.repository)
+        return self._repository

@@ -1,0 +1,46 @@
+"""`reconciler history`: who, when and what: the audit trail, with the commit that each decision and write rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import journal_path
+from reconciler.cli.printing import answer, document_text, remark
+
+
+@click.command()
+@click.argument("resource", required=False, metavar="KIND/NAME")
+@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
+@options.option("--store", default=None, help="The Git repository that names the authors. Default: as last applied.")
+@options.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="So many entries at most.")
+@options.journal
+@options.output("table", "wide", "json", "yaml", default="table")
+def command(
+    *,
+    resource: str | None,
+    namespace: str | None,
+    store: str | None,
+    limit: int,
+    journal: Path | None,
+    output: str,
+) -> None:
+    """Say what was decided and written, newest first, and which commit of whom it rests on."""
+    from reconciler.adapters.journal import Journal
+    from reconciler.cli.commits import Commits
+    from reconciler.cli.subjects import known_subjects, one_subject
+    from reconciler.report.history_text import history_document, history_text
+
+    with Journal.open(journal_path(journal), read_only=True) as opened, opened.transaction():
+        about = str(one_subject(known_subjects(opened), resource, namespace)) if resource else ""
+        events = opened.events(about=about, limit=limit)
+        commits = Commits(store or (opened.state() or {}).get("source", ""))
+    document = history_document(events, commits.words)
+    if output in ("json", "yaml"):
+        answer(document_text(document, output))
+    elif events:
+        answer(history_text(document, wide=output == "wide"))
+    else:
+        remark("nothing has happened yet")

@@ -1,0 +1,96 @@
+"""`reconciler journal`: verify, rebuild or export what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import access_to, journal_path
+from reconciler.cli.printing import answer, document_text, remark
+from reconciler.cli.reading import full_name, read_fleet
+
+
+@click.group()
+def command() -> None:
+    """Verify, rebuild or export the journal."""
+
+
+@command.command()
+@options.journal
+@options.output("text", "json", "yaml", default="text")
+def verify(*, journal: Path | None, output: str) -> None:
+    """Check every page and row of the journal, also while a daemon writes it. Exit code 1 when anything is wrong."""
+    from reconciler.adapters.journal import Journal
+    from reconciler.errors import JournalCorrupt
+
+    path = journal_path(journal)
+    try:
+        with Journal.open(path, read_only=True) as opened:
+            findings = opened.verify()
+    except JournalCorrupt as error:
+        findings = (str(error),)
+    if output != "text":
+        answer(document_text({"version": 1, "journal": str(path), "findings": list(findings)}, output))
+    else:
+        answer("\n".join(findings) if findings else f"{path}: sound")
+    if findings:
+        remark("next: 'reconciler journal rebuild STORE' keeps the file aside and builds a new one")
+    sys.exit(1 if findings else 0)
+
+
+@command.command()
+@options.store_argument
+@options.rev
+@options.as_directory
+@options.kubeconfig
+@options.journal
+@options.option("--takeover", is_flag=True, help="Take the fleet over from the journal that holds it now.")
+def rebuild(
+    *,
+    store: str,
+    rev: str | None,
+    as_directory: bool,
+    kubeconfig: Path | None,
+    journal: Path | None,
+    takeover: bool,
+) -> None:
+    """Build the journal anew from the marks in the clusters of STORE.
+
+    Nothing in a cluster is changed but, with --takeover, who holds the fleet. Nothing is deleted before one complete
+    round has been recorded.
+    """
+    from reconciler.daemon.rebuild import rebuild_once
+
+    fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
+    rebuilt = asyncio.run(
+        rebuild_once(fleet, access_to(kubeconfig, journal, store=full_name(store)), take_over=takeover)
+    )
+    if rebuilt.set_aside is not None:
+        remark(f"the broken journal is kept as {rebuilt.set_aside}")
+    for lost in rebuilt.lost:
+        remark(f"lost: {lost}")
+    for cluster, count in sorted(rebuilt.objects.items()):
+        answer(f"{cluster}: {count} objects of ours")
+    for cluster, why in sorted(rebuilt.failed.items()):
+        remark(f"{cluster}: not read: {why}")
+    for cluster, holder in sorted(rebuilt.held_by.items()):
+        remark(f"{cluster}: held by journal {holder}; 'reconciler journal rebuild --takeover' takes the fleet over")
+    remark(f"{rebuilt.placements} placements; timers and exclusions begin anew")
+    if rebuilt.failed:
+        remark("next: run it again when every cluster answers, or what is no longer wanted there is not deleted")
+    sys.exit(1 if rebuilt.failed or rebuilt.held_by else 0)
+
+
+@command.command()
+@options.journal
+@options.output("json", "yaml", default="json")
+def export(*, journal: Path | None, output: str) -> None:
+    """Print the whole journal, also while a daemon writes it. It holds no Secret value."""
+    from reconciler.adapters.journal import Journal
+
+    with Journal.open(journal_path(journal), read_only=True) as opened:
+        answer(document_text(opened.export(), output))

@@ -1,0 +1,28 @@
+"""`reconciler schema`: JSON Schemas of the kinds that steer distribution, for editors."""
+
+from __future__ import annotations
+
+import click
+
+from reconciler.cli.printing import answer
+from reconciler.errors import ConfigurationError
+
+
+@click.command()
+@click.argument("kind", required=False)
+def command(*, kind: str | None) -> None:
+    """Print the JSON Schema of KIND, or one for every file of a store; other kinds pass it.
+
+    Editors take it from a comment: `# yaml-language-server: $schema=fleet.schema.json`.
+    """
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.schema_json import kind_schema, store_schema
+    from reconciler.stages.policy_fields import KINDS
+
+    if kind is None:
+        answer(json_text(store_schema()))
+        return
+    found = next((name for name in KINDS if name.lower() == kind.lower()), None)
+    if found is None:
+        raise ConfigurationError(f"there is no schema of {kind}; there is one of: {', '.join(KINDS)}")
+    answer(json_text(kind_schema(found)))

@@ -1,0 +1,119 @@
+"""`reconciler suspend`: stop writing, to everything, to one cluster or to one resource. Works while a daemon runs."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import journal_path
+from reconciler.cli.printing import answer, remark
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.model.ledger import SuspensionRecord
+
+
+@click.command()
+@options.suspension_scope
+@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
+@options.option("--reason", default="", help="Why; shown wherever a change is held.")
+@options.option("--for", "span", default=None, metavar="SPAN", help="For so long: 30m, 2h, 2d.")
+@options.option("--until", default=None, metavar="TIME", help="Until this time (RFC 3339).")
+@options.journal
+@options.output("table", "json", "yaml", default="table")
+def command(
+    *,
+    scope: tuple[str, ...],
+    namespace: str | None,
+    reason: str,
+    span: str | None,
+    until: str | None,
+    journal: Path | None,
+    output: str,
+) -> None:
+    """Stop writing to SCOPE: `fleet`, `cluster NAME` or KIND/NAME. Without a scope, list what is suspended.
+
+    Plans go on and show what is held; nothing is written before `resume`, or before the time given.
+    """
+    from reconciler.adapters.clock import SystemClock
+    from reconciler.adapters.journal import Journal
+    from reconciler.daemon.suspensions import in_force
+    from reconciler.model.ledger import SuspensionRecord
+
+    path, now = journal_path(journal), SystemClock().now()
+    if not scope:
+        with Journal.open(path, read_only=True) as opened:
+            answer(_listed(in_force(opened.suspensions(), now), output))
+        return
+    if not reason:
+        raise click.UsageError("say why: --reason TEXT is shown wherever a change is held")
+    record = SuspensionRecord(
+        scope=scope_text(path, scope, namespace), reason=reason, who=person(), until=_end(span, until, now)
+    )
+    with Journal.open_beside(path) as book:
+        book.suspend(record)
+    end = f" until {record.until}" if record.until else "; 'reconciler resume' ends it"
+    remark(f"suspended {record.scope}{end}")
+
+
+def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str:
+    """The scope as the journal writes it.
+
+    Raises:
+        ConfigurationError: it is no scope, or names a cluster or resource that the journal does not know.
+    """
+    from reconciler.adapters.journal import Journal
+    from reconciler.cli.subjects import known_subjects, one_subject
+
+    if scope == ("fleet",):
+        return "fleet"
+    with Journal.open(path, read_only=True) as journal:
+        if scope[0] == "cluster" and len(scope) == 2:
+            known = {entry["name"] for entry in (journal.state() or {}).get("clusters", ())} | {*journal.cluster_uids()}
+            if scope[1] not in known:
+                raise ConfigurationError(
+                    f"the journal knows no cluster {scope[1]}; it knows {', '.join(sorted(known)) or 'none'}"
+                )
+            return f"cluster {scope[1]}"
+        if len(scope) in (1, 2) and "/" in "/".join(scope) and scope[0] != "cluster":
+            return str(one_subject(known_subjects(journal), "/".join(scope), namespace))
+    raise ConfigurationError(f"{' '.join(scope)} is no scope; write fleet, cluster NAME, or KIND/NAME -n NAMESPACE")
+
+
+def person() -> str:
+    """Who asks: user and host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
+
+
+def _end(span: str | None, until: str | None, now: str) -> str:
+    from reconciler.adapters.clock import epoch_s, rfc3339
+    from reconciler.cli.durations import moment, seconds_in
+
+    if span and until:
+        raise click.UsageError("give --for or --until, not both")
+    if span:
+        return rfc3339(epoch_s(now) + seconds_in(span))
+    return moment(until, now) if until else ""
+
+
+def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
+    from reconciler.cli.printing import document_text
+    from reconciler.report.status_document import suspensions_part
+    from reconciler.report.table import table
+
+    if output != "table":
+        return document_text({"version": 1, "suspensions": suspensions_part(found)}, output)
+    if not found:
+        remark("nothing is suspended")
+        return ""
+    rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in found]
+    return table(["SCOPE", "BY", "UNTIL", "REASON"], rows)

@@ -1,0 +1,140 @@
+"""JSON Schemas (draft 2020-12) of the kinds that steer distribution, for editors: completion, help and validation.
+
+They are made from the tables that the parser reads with, so that both know the same fields. Null stands for an absent
+field, as for kubectl. Rules that span several fields are checked by `validate` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reconciler.stages.cluster_documents import CLUSTER_APIS
+from reconciler.stages.field_shapes import Field, FieldType, Shape, Status
+from reconciler.stages.fleet_settings import FLEET_API_VERSION
+from reconciler.stages.policy_fields import KINDS
+from reconciler.stages.policy_groups import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+API_VERSIONS: Mapping[str, Sequence[str]] = {
+    **{kind: tuple(FLAVORS) for kind in sorted(PROPAGATION_KINDS | OVERRIDE_KINDS)},
+    **{kind: (api_version,) for api_version, kind in CLUSTER_APIS.items()},
+    "Fleet": (FLEET_API_VERSION,),
+}
+"""The API versions in which each kind may be written."""
+
+Schema = dict[str, Any]
+
+_TYPES = {
+    FieldType.TEXT: "string",
+    FieldType.FLAG: "boolean",
+    FieldType.INTEGER: "integer",
+    FieldType.TEXTS: "array",
+    FieldType.OBJECTS: "array",
+    FieldType.MAP: "object",
+    FieldType.OBJECT: "object",
+}
+
+
+def kind_schema(kind: str) -> Schema:
+    """The schema of one kind, complete in itself."""
+    return {"$schema": DRAFT, "title": kind, **_document(kind)}
+
+
+def store_schema() -> Schema:
+    """One schema for every file of a store: our kinds are checked, and every other kind passes."""
+    return {
+        "$schema": DRAFT,
+        "title": "A document of a fleet store",
+        "type": "object",
+        "allOf": [{"if": _is_of(kind), "then": {"$ref": f"#/$defs/{kind}"}} for kind in KINDS],
+        "$defs": {kind: _document(kind) for kind in KINDS},
+    }
+
+
+def _is_of(kind: str) -> Schema:
+    """Whether a document is of the kind, in whatever version of its groups: a wrong version is an error, not a pass."""
+    groups = sorted({api_version.partition("/")[0] for api_version in API_VERSIONS[kind]})
+    pattern = "|".join(group.replace(".", "\\.") for group in groups)
+    return {
+        "properties": {"kind": {"const": kind}, "apiVersion": {"type": "string", "pattern": f"^({pattern})/"}},
+        "required": ["apiVersion", "kind"],
+    }
+
+
+def _document(kind: str) -> Schema:
+    document = _mapping(KINDS[kind])
+    properties = {
+        **document["properties"],
+        "apiVersion": {"description": "The API group and version.", "enum": list(API_VERSIONS[kind])},
+        "kind": {"const": kind},
+    }
+    return {**document, "properties": properties}
+
+
+def _mapping(shape: Shape) -> Schema:
+    properties: dict[str, Schema] = {}
+    for field in shape.fields:
+        properties[field.name] = _field(field)
+        for spelling in field.spellings:
+            properties[spelling] = {**_field(field), "description": f"Another spelling of {field.name}."}
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    required = [field for field in shape.fields if field.required]
+    plain = [field.name for field in required if not field.spellings]
+    if plain:
+        schema["required"] = plain
+    either = [
+        {"anyOf": [{"required": [name]} for name in (field.name, *field.spellings)]}
+        for field in required
+        if field.spellings
+    ]
+    return {**schema, "allOf": either} if either else schema
+
+
+def _field(field: Field) -> Schema:
+    if field.status is Status.REFUSED:
+        return {"description": f"Not supported: {field.refused}.", "not": {}}
+    schema: Schema = {"description": _words(field), **_value(field)}
+    return {**schema, "deprecated": True} if field.status is Status.NO_EFFECT else schema
+
+
+def _words(field: Field) -> str:
+    parts = [field.meaning]
+    if field.default:
+        parts.append(f"Default: {field.default}.")
+    if field.no_effect:
+        parts.append(f"Without effect: {field.no_effect}.")
+    parts += [f"{value} has no effect: {why}." for value, why in sorted(field.inert_values.items())]
+    parts += [f"{value} is not supported: {why}." for value, why in sorted(field.refused_values.items())]
+    return " ".join(parts)
+
+
+def _value(field: Field) -> Schema:
+    if field.type is FieldType.ANY:
+        return {}
+    if field.values:
+        # The canonical spelling of each value first: editors offer them in this order.
+        spellings = dict.fromkeys((*field.values.values(), *field.values))
+        return {"enum": [value for value in spellings if value not in field.refused_values]}
+    if field.type is FieldType.TEXT_OR_OBJECT:
+        return {"anyOf": [{"type": ["string", "null"]}, _inner(field)]}
+    schema: Schema = {"type": [_TYPES[field.type], "null"] if not field.required else _TYPES[field.type]}
+    match field.type:
+        case FieldType.INTEGER:
+            return {**schema, "minimum": -(2**31) + 1, "maximum": 2**31 - 1}
+        case FieldType.TEXTS:
+            return {**schema, "items": {"type": "string"}}
+        case FieldType.MAP:
+            return {**schema, "additionalProperties": {"type": "string"}}
+        case FieldType.OBJECT:
+            return {**_inner(field), **schema}
+        case FieldType.OBJECTS:
+            return {**schema, "items": _inner(field)}
+        case _:
+            return schema
+
+
+def _inner(field: Field) -> Schema:
+    assert field.shape is not None, f"{field.name} has no shape"
+    return _mapping(field.shape)

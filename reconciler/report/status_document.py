@@ -1,0 +1,75 @@
+"""What `status` says, as one document: the picture of the last round and what the journal holds beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.model.binding import Constraint
+from reconciler.model.ledger import Event, SuspensionRecord
+from reconciler.model.tree import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What was read of the journal. `writer`: who holds it now, empty: nobody. `commit`: author and subject."""
+
+    fleet: str
+    journal: str
+    writer: str = ""
+    picture: Mapping[str, Json]
+    commit: tuple[str, str] | None = None
+    suspensions: tuple[SuspensionRecord, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    released: tuple[Event, ...] = ()
+
+
+def status_document(status: Status) -> dict[str, Json]:
+    """The document; its first keys are those of the picture, see `report.state_document`."""
+    author, subject = status.commit or (None, None)
+    return {
+        **status.picture,
+        "fleet": status.fleet,
+        "journal": status.journal,
+        "writer": status.writer or None,
+        "commit": {"author": author, "subject": subject} if status.commit else None,
+        "suspensions": suspensions_part(status.suspensions),
+        "constraints": constraints_part(status.constraints),
+        "released": released_part(status.released),
+    }
+
+
+def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
+    """`[{scope, reason, who, until}]`; until is null when only `resume` ends it."""
+    return [
+        {"scope": found.scope, "reason": found.reason, "who": found.who, "until": found.until or None}
+        for found in suspensions
+    ]
+
+
+def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
+    """`[{resource, cluster, replicasMax, excludes, until, reason}]` in the order of the ticks."""
+    return [
+        {
+            "resource": str(found.identity),
+            "cluster": found.cluster,
+            "replicasMax": found.replicas_max,
+            "excludes": found.excludes,
+            "until": found.until or None,
+            "reason": found.reason,
+        }
+        for found in constraints
+    ]
+
+
+def released_part(released: Iterable[Event]) -> list[Json]:
+    """`[{subject, time, revision, cause}]`, newest first."""
+    return [
+        {
+            "subject": event.subject,
+            "time": event.time,
+            "revision": event.data.get("revision"),
+            "cause": event.data.get("why") or event.data.get("cause"),
+        }
+        for event in released
+    ]
