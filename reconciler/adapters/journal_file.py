@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import orjson
 
+from reconciler.adapters.fail_points import reach
 from reconciler.errors import JournalCorrupt, JournalError, JournalTooNew
 
 APPLICATION_ID = 0x464C5431
@@ -195,7 +196,11 @@ class JournalFile:
             self._begin(durable)
             try:
                 yield
+                if not self.read_only:
+                    reach("before a commit of the journal")
                 self._connection.execute("COMMIT")
+                if not self.read_only:
+                    reach("after a commit of the journal")
             except BaseException:
                 # SQLite has already rolled back after a full disk.
                 if self._connection.in_transaction:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from reconciler.adapters import kube_requests as requests
+from reconciler.adapters.fail_points import reach
 from reconciler.adapters.kube_answers import Listing, as_live_object, json_object, live_object, page, struct
 from reconciler.adapters.kube_discovery import Discovery, ServedKind
 from reconciler.adapters.kube_discovery_cache import DiscoveryCache
@@ -264,7 +265,12 @@ class MemberCluster:
         raise BadAnswer(self.name, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
 
     async def _send(self, request: Request) -> Answer:
-        return await self._transport.send(request, self._user_agent())
+        if request.purpose is requests.Purpose.READ:
+            return await self._transport.send(request, self._user_agent())
+        reach(f"before a write to a member: {request.purpose} {request.kind}")
+        answer = await self._transport.send(request, self._user_agent())
+        reach(f"after a write to a member: {request.purpose} {request.kind}")
+        return answer
 
     def _object(self, answer: Answer, gvk: GVK) -> LiveObject:
         return live_object(self.name, answer.body, gvk)
