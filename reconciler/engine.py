@@ -40,6 +40,7 @@ __all__ = [
     "is_in_step",
     "plan_round",
     "render_decision",
+    "schemas_of",
 ]
 
 
@@ -60,6 +61,8 @@ class World:
     fresh: bool = False
     only: frozenset[Identity] | None = None
     """Settle these identities alone: what a commit or an event concerns. None: everything."""
+    schemas: Mapping[GVK, Schema] = field(default_factory=dict)
+    """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,7 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
     placed = replace(observations, previous={**observations.previous, **previous_of(before.bindings)})
     after = decide(head, placed, now)
     base_side, head_side = (before, render_decision(before)), (after, render_decision(after))
-    changes = revision_changes(base_side, head_side, _schemas(after))
+    changes = revision_changes(base_side, head_side, schemas_of(after))
     changes, held = guard(
         tuple(sorted(changes, key=_canonical_order)), head.settings.guards, managed_in(base_side[1]), now
     )
@@ -131,7 +134,7 @@ def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveO
     row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
     policy = decision.policies.get(manifest.identity)
     conflict = policy.conflict_resolution if policy else ConflictResolution.ABORT
-    schema = _schemas(decision)(manifest.gvk)
+    schema = schemas_of(decision, world)(manifest.gvk)
     return compare(manifest, Present(object=live), row, schema, _stance(world), conflict).in_sync
 
 
@@ -159,7 +162,7 @@ def _scene(world: World, decision: Decision) -> Scene:
         ledger=world.ledger,
         stance=_stance(world),
         render=render_one,
-        schema_of=_schemas(decision),
+        schema_of=schemas_of(decision, world),
         previous=world.observations.previous,
         has_history=world.has_history,
         only=world.only,
@@ -188,15 +191,17 @@ def _stance(world: World) -> Stance:
     )
 
 
-def _schemas(decision: Decision) -> Callable[[GVK], Schema | None]:
-    """Schemas of built-in kinds and of those that the store defines."""
+def schemas_of(decision: Decision, world: World | None = None) -> Callable[[GVK], Schema | None]:
+    """Schemas of built-in kinds, of those that the store defines, and of those that members describe."""
     known: dict[GVK, Schema | None] = {}
+    described = world.schemas if world is not None else {}
 
     def schema_of(gvk: GVK) -> Schema | None:
         if gvk not in known:
             definition = decision.definitions.get(gvk.group_kind)
             template = decision.fleet.templates.get(definition) if definition else None
-            known[gvk] = builtin_schema(gvk) or (schema_of_crd(template.body, gvk.version) if template else None)
+            defined = schema_of_crd(template.body, gvk.version) if template else None
+            known[gvk] = builtin_schema(gvk) or defined or described.get(gvk)
         return known[gvk]
 
     return schema_of

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @options.observations
 @options.cluster_filter
 @options.option("--at", default=None, metavar="TIME", help="Compute as of this time (RFC 3339).")
+@options.option("--server-side", is_flag=True, help="Let the API servers judge every update by a dry run.")
 @options.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 on changes, 3 when held by a guard, 4 incomplete."
 )
@@ -52,6 +53,7 @@ def command(
     observations: Path | None,
     clusters: tuple[str, ...],
     at: str | None,
+    server_side: bool,
     detailed_exitcode: bool,
     max_size: int,
     output: str,
@@ -67,21 +69,22 @@ def command(
             after = read_fleet(store, head)
         plan = compare_revisions(before, after, read_observations(observations), now)
         if live:
-            _print(plan, output, max_size)
-            plan = _live(after, access_to(kubeconfig, journal, clusters), at)
+            members = only(_live(after, access_to(kubeconfig, journal, clusters), at, server_side), clusters)
+            _print_both(only(plan, clusters), members, output, max_size)
+            sys.exit(exit_code(members, detailed=detailed_exitcode))
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
-        plan = _live(fleet, access_to(kubeconfig, journal, clusters), at)
+        plan = _live(fleet, access_to(kubeconfig, journal, clusters), at, server_side)
     plan = only(plan, clusters)
     _print(plan, output, max_size)
     sys.exit(exit_code(plan, detailed=detailed_exitcode))
 
 
-def _live(fleet: Fleet, access: Access, at: str | None) -> Plan:
+def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
     from reconciler.daemon.session import plan_once
 
-    return asyncio.run(plan_once(fleet, access, at=at)).plan
+    return asyncio.run(plan_once(fleet, access, at=at, server_side=server_side)).plan
 
 
 def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
@@ -113,6 +116,19 @@ def _print(plan: Plan, output: str, max_size: int) -> None:
         answer(plan_markdown(plan, budget=max_size))
     else:
         answer(plan_text(plan, style_for()))
+
+
+def _print_both(revisions: Plan, members: Plan, output: str, max_size: int) -> None:
+    """The comparison of the revisions, then that with the members; as JSON, the latter below `live`."""
+    if output != "json":
+        _print(revisions, output, max_size)
+        answer("")
+        _print(members, output, max_size)
+        return
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.plan_json import plan_document
+
+    answer(json_text({**plan_document(revisions), "live": plan_document(members)}))
 
 
 def exit_code(plan: Plan, *, detailed: bool) -> int:

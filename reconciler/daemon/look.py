@@ -15,13 +15,14 @@ from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_members import Members
 from reconciler.adapters.observe import observe
 from reconciler.daemon.gather import Interest, gather
-from reconciler.engine import Decision, World, copies_in, decide
+from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.stages.schema import Schema, schema_of_openapi
 from reconciler.stages.wants_capacity import wants_capacity
 
 Reachable = Mapping[str, MemberCluster | str]
@@ -76,6 +77,8 @@ class Glance:
     only: frozenset[Identity] | None = None
     deep: bool = False
     fresh: bool = False
+    schemas: Mapping[GVK, Schema] = field(default_factory=dict)
+    """Kinds that members have described already."""
 
 
 EVERYTHING = Glance()
@@ -103,6 +106,7 @@ async def read_world(
     names = (fleet.settings.name, *fleet.settings.previous_names)
     chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
     found = await gather(chosen, _interest(decision, known, glance.only), names)
+    schemas = await described_kinds(decision, chosen, glance.schemas)
     return World(
         fleet=fleet,
         members=found,
@@ -112,7 +116,27 @@ async def read_world(
         has_history=known.has_history,
         fresh=glance.fresh,
         only=glance.only,
+        schemas=schemas,
     )
+
+
+async def described_kinds(decision: Decision, reachable: Reachable, known: Mapping[GVK, Schema]) -> dict[GVK, Schema]:
+    """Schemas of custom kinds that the store uses and does not define, from the first member that describes them."""
+    schemas = dict(known)
+    schema_of = schemas_of(decision)
+    kinds = {template.gvk for template in decision.fleet.templates.values()} - schemas.keys()
+    for gvk in sorted(gvk for gvk in kinds if schema_of(gvk) is None):
+        for member in reachable.values():
+            if isinstance(member, str):
+                continue
+            try:
+                schema = schema_of_openapi(await member.openapi(gvk.api_version), gvk)
+            except MemberClusterError:
+                continue
+            if schema is not None:
+                schemas[gvk] = schema
+                break
+    return schemas
 
 
 async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:

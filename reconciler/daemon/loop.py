@@ -19,6 +19,7 @@ from reconciler.adapters.source import Source
 from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.beliefs import Beliefs
+from reconciler.daemon.dry_runs import dry_run
 from reconciler.daemon.fights import Fights
 from reconciler.daemon.hold import hold
 from reconciler.daemon.look import Glance, Known, Looked, Reachable, observe_members, reach, read_world, remembered
@@ -39,6 +40,7 @@ from reconciler.model.plan import Action, Cause, Plan
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.guard import is_held_by_guard
 from reconciler.stages.marks import FLEET_LABEL
+from reconciler.stages.schema import Schema
 from reconciler.stages.signatures import signatures
 
 log = logging.getLogger("reconciler")
@@ -85,6 +87,7 @@ class ControlLoop:
         self._decision: Decision | None = None
         self._signatures: Mapping[Identity, object] = {}
         self._observations = Observations()
+        self._schemas: Mapping[GVK, Schema] = {}
         self._known = Known()
         self._reachable: Reachable = {}
         self._waiting: set[Identity] = set()
@@ -221,9 +224,11 @@ class ControlLoop:
         if only is not None and not only:
             return
         self._beat("reading the clusters")
-        glance = Glance(only=only)
+        glance = Glance(only=only, schemas=self._schemas)
         world = await read_world(fleet, self._reachable, self._known, decision, self._observations, glance)
+        self._schemas = world.schemas
         planned = await asyncio.to_thread(plan_round, world, now, decision)
+        planned = await dry_run(planned, self._parts.members, world)
         planned = self._restrained(planned, now)
         results = await self._act(planned.plan, self._parts.members, fleet)
         await self._settle(planned, Looked(world=world, decision=decision, now=now, uids={}), results)

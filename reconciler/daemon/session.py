@@ -44,8 +44,11 @@ async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
         yield members
 
 
-async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None) -> Round:
-    """The round that would be made now, without writing anything. The journal is read when there is one."""
+async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
+    """The round that would be made now, without writing anything. The journal is read when there is one.
+
+    `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones.
+    """
     known = _known(access.journal)
     async with open_members(fleet, access) as members:
         looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))

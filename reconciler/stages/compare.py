@@ -105,7 +105,10 @@ def _ours(
     body = sendable(yield_replicas(manifest, live, stance.fleet), schema)
     difference = _difference(manifest, body, live, row, schema, stance)
     if not difference.fields and not difference.removed_paths:
-        return Comparison(in_sync=True, live=live)
+        if difference.unsure is None:
+            return Comparison(in_sync=True, live=live)
+        doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=body, live=live)
+        return Comparison(change=replace(doubtful, engine="S"), live=live)
     if difference.replace:
         return Comparison(change=_replacement(manifest, live, difference), live=live)
     cause = overall_cause(difference.fields)
@@ -163,7 +166,7 @@ def _foreign(
 
 
 def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:
-    return dig(manifest.body, "metadata", "annotations", TAKE_OVER) == ownership.holder
+    return bool(dig(manifest.body, "metadata", "annotations", TAKE_OVER) == ownership.holder)
 
 
 def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
