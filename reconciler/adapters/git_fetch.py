@@ -93,8 +93,16 @@ async def _ask(request: dict[str, Any], deadline_s: float, url: GitUrl) -> dict[
     try:
         answer: dict[str, str] = json.loads(output)
     except ValueError as error:
-        # A traceback names files and lines of ours; the last line is what is of use, and it holds no request.
-        last = complaint.decode(errors="replace").strip().splitlines()[-1:]
-        how = f"exit code {process.returncode}" + (f": {last[0][:200]}" if last else "")
-        raise StoreError(f"{url}: the fetch ended without an answer ({how})") from error
+        raise StoreError(f"{url}: {_ending(process.returncode, complaint, url)}") from error
     return answer
+
+
+def _ending(code: int | None, complaint: bytes, url: GitUrl) -> str:
+    """Why there was no answer."""
+    # A traceback names files and lines of ours; its last line is what is of use, and it holds no request.
+    last = "".join(complaint.decode(errors="replace").strip().splitlines()[-1:])[:200]
+    if code is None or code >= 0:
+        return f"the fetch ended without an answer (exit code {code}: {last})"
+    # Measured: libssh2 1.11 writes past the end of its memory when it signs with an RSA key.
+    advice = "; if the key is RSA, take an Ed25519 one" if url.scheme == "ssh" else ""
+    return f"the process that fetches crashed (signal {-code}: {last}){advice}"

@@ -32,6 +32,9 @@ _SILENCE_MS: Final = 60_000
 _MAX_BYTES: Final = 8 * 2**30
 _MAX_PACKS: Final = 64
 _MAX_HEADS: Final = 1_000_000
+_KNOWN_HOST: Final = re.compile(
+    r"\s*([^\s@#][^\s]{0,1000})\s+([a-z0-9@.-]{3,60})\s+([A-Za-z0-9+/]{16,4000}={0,2})(?:\s|$)"
+)
 
 
 class Refused(Exception):
@@ -99,12 +102,12 @@ class _Callbacks(pygit2.RemoteCallbacks):
 
 def prepare(request: dict[str, Any]) -> None:
     """Set what libgit2 knows for the whole process. No configuration outside of the clone is read."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # A crash leaves no memory behind that holds a key. A hardened service may not even ask, and has its own limit.
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     home = Path(request["home"])
     (home / ".ssh").mkdir(mode=0o700)
-    # Markers (@cert-authority, @revoked) are not understood: what they stand for stays unknown, and so refused.
-    lines = [line for line in request["known_hosts"].splitlines() if not line.lstrip().startswith(("@", "#"))]
-    (home / ".ssh/known_hosts").write_text("".join(f"{line}\n" for line in lines if line.strip()))
+    (home / ".ssh/known_hosts").write_text(known_hosts(request["known_hosts"]))
     settings = pygit2.settings
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL, ConfigLevel.PROGRAMDATA):
         settings.search_path[level] = str(home)
@@ -115,6 +118,15 @@ def prepare(request: dict[str, Any]) -> None:
     settings.owner_validation = False
     for file in request["ca"]:
         settings.set_ssl_cert_locations(file, None)
+
+
+def known_hosts(text: str) -> str:
+    """The lines that libssh2 understands. It reads past the end of malformed ones (libssh2 issues 1628 and 2012).
+
+    Lines with a marker (@cert-authority, @revoked) are left out: what they stand for stays unknown, and so refused.
+    """
+    found = (_KNOWN_HOST.match(line) for line in text.splitlines())
+    return "".join(f"{match[1]} {match[2]} {match[3]}\n" for match in found if match)
 
 
 def fetch(request: dict[str, Any]) -> dict[str, str]:
