@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -99,7 +98,6 @@ def command_line() -> str:
     """Every command and every option."""
     root = click.Context(cli, info_name="reconciler", max_content_width=100)
     also = {command: alias for alias, command in ALIASES.items()}
-    built = [name for name in COMMANDS if find_spec(f"reconciler.cli.{name}")]
     parts = [
         "# Command line",
         GENERATED,
@@ -108,9 +106,9 @@ def command_line() -> str:
         "Answers go to stdout, remarks and progress to stderr. Every option can also be given by the environment "
         "variable in the last column, or as a key of the YAML file that `--config` names. "
         "Exit codes: [exit-codes.md](exit-codes.md).",
-        table(("command", "what it does"), ((f"[{name}](#{name})", COMMANDS[name]) for name in built)),
+        table(("command", "what it does"), ((f"[{name}](#{name})", line) for name, line in COMMANDS.items())),
     ]
-    for name in built:
+    for name in COMMANDS:
         command = _subcommand(cli, root, name)
         parts.extend(_command(command, click.Context(command, info_name=name, parent=root), 2, also.get(name, "")))
     return "\n\n".join(parts)

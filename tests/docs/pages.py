@@ -1,0 +1,121 @@
+"""Markdown pages as tests see them: code blocks with the heading above, commands, links.
+
+Conventions of the pages. A `console` block holds commands after `$ ` with their output below; `…` stands for any text,
+alone on a line for any lines. A section that has the words **Needs clusters.** before a block needs clusters for what
+comes after. A line that is only a file name in code and a colon says where the YAML block below it is written to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = tuple(
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+)
+NEEDS_CLUSTERS = "**Needs clusters.**"
+_FENCE = re.compile(r"```(\w*)$")
+_FILE = re.compile(r"`([\w./-]+)`:$")
+_HEADING = re.compile(r"(#+) (.+)")
+_LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced block. `file`: where the line above says that it is written to; empty: nowhere."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    needs_clusters: bool
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of a console block with the output that the page promises; None when it shows none."""
+
+    text: str
+    output: tuple[str, ...] | None
+    line: int
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The fenced blocks of a page in order."""
+    language, begin, held = "", 0, list[str]()
+    needs_clusters, level, file = False, 0, ""
+    inside = False
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
+        fence = _FENCE.match(line)
+        if inside and line == "```":
+            yield Block(
+                page=page,
+                line=begin,
+                language=language,
+                text="\n".join(held) + "\n",
+                needs_clusters=needs_clusters,
+                file=file,
+            )
+            inside, file = False, ""
+        elif inside:
+            held.append(line)
+        elif fence:
+            inside, language, begin, held = True, fence[1], number, []
+        elif heading := _HEADING.match(line):
+            if needs_clusters and len(heading[1]) <= level:
+                needs_clusters = False
+            level = len(heading[1]) if not needs_clusters else level
+        elif NEEDS_CLUSTERS in line:
+            needs_clusters = True
+        elif line.strip():
+            named = _FILE.match(line)
+            file = named[1] if named else ""
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """The commands of a console block."""
+    text, output, begin = "", list[str](), 0
+    for number, line in enumerate([*block.text.splitlines(), "$ "], block.line + 1):
+        if line.startswith("$ "):
+            if text:
+                yield Command(text=text, output=tuple(output) or None, line=begin)
+            text, output, begin = line[2:], [], number
+        else:
+            output.append(line)
+
+
+def links(page: str) -> Iterator[tuple[int, str]]:
+    """Line and target of every link outside of code."""
+    inside = False
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            inside = not inside
+        elif not inside:
+            for found in _LINK.finditer(re.sub(r"`[^`]*`", "", line)):
+                yield number, found[1]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that headings make."""
+    found = set()
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if heading := _HEADING.match(line):
+            found.add(re.sub(r"[^\w\- ]", "", heading[2].lower()).replace(" ", "-"))
+    return found
+
+
+def shows(promised: tuple[str, ...], printed: str) -> str:
+    """The first promised line that the output lacks, in order; empty when all are there."""
+    lines = iter([line.rstrip() for line in printed.splitlines()])
+    for line in promised:
+        if line == "…":
+            continue
+        pattern = re.compile(".*".join(re.escape(part) for part in line.rstrip().split("…")))
+        if not any(pattern.fullmatch(found) for found in lines):
+            return line
+    return ""

@@ -1,0 +1,135 @@
+"""What the pages say is true: commands run, YAML parses, options exist, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from reconciler.adapters.store_directory import read_directory
+from reconciler.cli.main import cli
+from reconciler.model.problem import Severity
+from reconciler.stages.parse import parse
+from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links
+from tests.docs.shell import Reader
+
+WITH_COMMANDS = [page for page in PAGES if any(block.language == "console" for block in blocks(page))]
+YAML_BLOCKS = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
+PARTIAL = frozenset({"template-unclaimed", "selector-matches-nothing", "no-clusters"})
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_do_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    reader.git_repository()
+    reader.follow(block for block in blocks(page) if not block.needs_clusters)
+
+
+def typed(page: str) -> Iterator[tuple[int, list[str]]]:
+    """Line and words of every command of ours on the page, run or not, console or not."""
+    for block in blocks(page):
+        if block.language == "console":
+            for command in commands(block):
+                yield command.line, shlex.split(command.text, comments=True)
+        elif block.language == "yaml":
+            for number, line in enumerate(block.text.splitlines(), block.line + 1):
+                if found := re.search(r"(?:^|\s)(reconciler [^|>]*)", line.split("#")[0]):
+                    yield number, shlex.split(found[1])
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
+        for found in re.finditer(r"`(reconciler [^`|…{]+)`", line):
+            yield number, shlex.split(found[1])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_and_option_that_is_shown_exists(page: str) -> None:
+    for line, words in typed(page):
+        if words and words[0] == "reconciler" and len(words) > 1:
+            fault = misuse(words[1:])
+            assert not fault, f"{page}:{line}: {shlex.join(words)}: {fault}"
+
+
+def misuse(words: list[str]) -> str:
+    """Why the command line would not be taken; empty when it would."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="reconciler")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        if found is None:
+            return f"there is no command {words[0]}"
+        context = click.Context(found, info_name=words[0], parent=context)
+        command, words = found, words[1:]
+    try:
+        options, arguments, order = command.make_parser(context).parse_args(args=list(words))
+    except click.UsageError as error:
+        return error.format_message()
+    for parameter in order:
+        if isinstance(parameter, click.Option) and isinstance(parameter.type, click.Choice):
+            value = options.get(parameter.name)
+            if value not in parameter.type.choices:
+                return f"{parameter.opts[0]} does not take {value}"
+    return f"{arguments} is too much" if arguments else ""
+
+
+@pytest.mark.parametrize("block", YAML_BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+def test_yaml_is_what_a_store_takes(block: Block, tmp_path: Path) -> None:
+    documents: list[Any] = list(yaml.safe_load_all(block.text))
+    assert documents
+    if not any(isinstance(document, dict) and {"apiVersion", "kind"} <= document.keys() for document in documents):
+        return
+    (tmp_path / "page.yaml").write_text(block.text, encoding="utf-8")
+    fleet = parse(read_directory(tmp_path))
+    faults = [str(found) for found in fleet.problems if found.severity is not Severity.HINT]
+    assert not faults
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for line, target in links(page):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
+        assert path.exists(), f"{page}:{line}: {target} is not there"
+        if anchor:
+            assert anchor in anchors(path), f"{page}:{line}: {target} has no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_no_machine_and_no_registry(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert not re.search(r"/(?:home|root|work|tmp|Users)/", text)
+    assert not re.search(r"pypi\.org|docker\.io|ghcr\.io|quay\.io|gcr\.io|k8s\.io/images", text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_only_tests_that_are_there(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for found in re.finditer(r"`((?:tests|scripts|reconciler|adapters|stages)/[\w./-]+\.\w+)`", text):
+        candidates = (ROOT / found[1], ROOT / "reconciler" / found[1])
+        assert any(path.exists() for path in candidates), f"{page}: {found[1]} is not there"
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    index = ROOT / "docs/README.md"
+    reached = {(index.parent / target.partition("#")[0]).resolve() for _, target in links("docs/README.md")}
+    missing = [
+        page
+        for page in PAGES
+        if page.startswith("docs/") and "/adr/" not in page and (ROOT / page).resolve() not in {*reached, index}
+    ]
+    assert not missing
+
+
+def test_generated_pages_are_fresh() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/make_reference.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
