@@ -50,7 +50,7 @@ class PodTemplate(NamedTuple):
     def prune(self, body: JsonObject) -> JsonObject:
         """The body without the empty creationTimestamp that generated templates carry."""
         metadata = dig(body, *self.path, "metadata")
-        if isinstance(metadata, Mapping) and "creationTimestamp" in metadata:
+        if isinstance(metadata, (dict, Mapping)) and "creationTimestamp" in metadata:
             return without(body, (*self.path, "metadata", "creationTimestamp"))
         return body
 

@@ -13,14 +13,14 @@ EMPTY: Mapping[str, Any] = {}
 def mapping(value: Json) -> Mapping[str, Any]:
     """The value when it is a mapping, else an empty one."""
     # A dict first: the check against the abstract class costs five times as much.
-    return value if isinstance(value, dict) or isinstance(value, Mapping) else EMPTY  # noqa: SIM101
+    return value if isinstance(value, (dict, Mapping)) else EMPTY
 
 
 def mappings(value: Json) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The mappings of a list with their indexes; nothing when it is no list."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            if isinstance(item, dict) or isinstance(item, Mapping):  # noqa: SIM101
+            if isinstance(item, (dict, Mapping)):
                 yield index, item
 
 

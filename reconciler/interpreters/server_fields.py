@@ -33,7 +33,7 @@ def prune_server_fields(body: JsonObject) -> JsonObject:
     """The body without status and server-written metadata; the body itself when it has none."""
     pruned = without(body, ("status",))
     metadata = pruned.get("metadata")
-    if isinstance(metadata, Mapping) and not SERVER_METADATA.isdisjoint(metadata):
+    if isinstance(metadata, (dict, Mapping)) and not SERVER_METADATA.isdisjoint(metadata):
         kept = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
         pruned = {**pruned, "metadata": kept}
     return without_annotations(pruned, (LAST_APPLIED,))
@@ -48,7 +48,7 @@ def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Iterable[str
     """The body without these keys of the map at the steps; a map that becomes empty goes too."""
     entries = dig(body, *steps)
     gone = frozenset(keys)
-    if not isinstance(entries, Mapping) or gone.isdisjoint(entries):
+    if not isinstance(entries, (dict, Mapping)) or gone.isdisjoint(entries):
         return body
     kept = {key: value for key, value in entries.items() if key not in gone}
     return with_value(body, steps, kept) if kept else without(body, steps)

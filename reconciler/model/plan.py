@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.problem import NOWHERE, Problem, Source
@@ -113,8 +113,7 @@ class Change:
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(NamedTuple):
     """A template as rendered for one cluster, marks included.
 
     `digest` is of the body; `overrides` name what changed it.

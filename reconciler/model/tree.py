@@ -31,7 +31,7 @@ def dig(tree: Json, *steps: Step) -> Json:
     for step in steps:
         if isinstance(step, str):
             # A dict first: the check against the abstract class alone costs more than the rest of this loop.
-            if not isinstance(tree, dict) and not isinstance(tree, Mapping):
+            if not isinstance(tree, (dict, Mapping)):
                 return None
             tree = tree.get(step)
         else:
@@ -51,7 +51,7 @@ def with_value(tree: JsonObject, steps: tuple[str, ...], value: Json) -> dict[st
     if not rest:
         return {**tree, head: value}
     below = tree.get(head)
-    return {**tree, head: with_value(below if isinstance(below, Mapping) else {}, rest, value)}
+    return {**tree, head: with_value(below if isinstance(below, (dict, Mapping)) else {}, rest, value)}
 
 
 def without(tree: JsonObject, steps: tuple[str, ...]) -> JsonObject:
@@ -63,7 +63,7 @@ def without(tree: JsonObject, steps: tuple[str, ...]) -> JsonObject:
     if not rest:
         return {key: value for key, value in tree.items() if key != head}
     below = tree[head]
-    if not isinstance(below, Mapping):
+    if not isinstance(below, (dict, Mapping)):
         return tree
     pruned = without(below, rest)
     return tree if pruned is below else {**tree, head: pruned}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model.override import ImageComponent, OverrideOperator
@@ -73,6 +74,8 @@ class ImageFault:
     message: str
 
 
+# A workload has the same image wherever its replicas differ.
+@lru_cache(maxsize=4096)
 def override_image(image: str, component: ImageComponent, operator: OverrideOperator, value: str) -> str | ImageFault:
     """The image with one component changed, as text.
 

@@ -68,12 +68,12 @@ def read_owner(body: JsonObject) -> Owner | None:
 def strip_marks(body: JsonObject) -> JsonObject:
     """The body without our label and annotation, and without a map that they alone filled; else the body itself."""
     metadata = body.get("metadata")
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, (dict, Mapping)):
         return body
     stripped = metadata
     for field, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
         entries = stripped.get(field)
-        if isinstance(entries, Mapping) and key in entries:
+        if isinstance(entries, (dict, Mapping)) and key in entries:
             rest = {name: value for name, value in entries.items() if name != key}
             others = {name: value for name, value in stripped.items() if name != field}
             stripped = {**others, field: rest} if rest else others
@@ -115,4 +115,4 @@ def _policy_ref(text: str) -> PolicyRef | None:
 
 
 def _mapping(value: Json) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, (dict, Mapping)) else {}

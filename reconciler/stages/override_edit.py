@@ -13,6 +13,8 @@ _IDENTITY: Final[tuple[tuple[str, ...], ...]] = (
     ("metadata", "namespace"),
 )
 
+_TYPE: Final = _IDENTITY[:2]
+
 
 class Edit(NamedTuple):
     """The body afterwards, the steps of what changed, and what should be said about it as (code, message)."""
@@ -40,4 +42,5 @@ def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
     """The first field in which the two name different objects; empty when they name one (Karmada does not look)."""
     if before is after:
         return ()
-    return next((field for field in _IDENTITY if dig(before, *field) != dig(after, *field)), ())
+    fields = _TYPE if before.get("metadata") is after.get("metadata") else _IDENTITY
+    return next((field for field in fields if dig(before, *field) != dig(after, *field)), ())

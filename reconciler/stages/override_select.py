@@ -43,22 +43,40 @@ class SelectedRule:
 class OverrideIndex:
     """Override policies, found by kind and compiled once. What it remembers never changes its answers."""
 
-    __slots__ = ("_clusters", "_policies", "_rules", "_total")
+    __slots__ = ("_by_cluster", "_clusters", "_joined", "_policies", "_rules", "_total")
 
     def __init__(self, overrides: Iterable[OverridePolicy], clusters: Mapping[str, Cluster]) -> None:
         self._policies = PolicyIndex(overrides)
         self._clusters = tuple(clusters[name] for name in sorted(clusters))
         self._rules: dict[int, tuple[SelectedRule, ...]] = {}
+        self._joined: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
+        self._by_cluster: dict[tuple[int, str], tuple[SelectedRule, ...]] = {}
         self._total = 0
 
     def rules_of(self, template: Template) -> tuple[SelectedRule, ...]:
-        """The rules that apply to a template on any cluster, in the order of application."""
+        """The rules that apply to a template on any cluster, in the order of application.
+
+        Templates with the same policies get the same tuple.
+        """
         matches = self._policies.matches(template)
         if not matches:
             return ()
-        return tuple(
-            rule for match in sorted(best_matches(matches), key=_rank) for rule in self._compiled(match.policy)
-        )
+        ranked = matches if len(matches) == 1 else sorted(best_matches(matches), key=_rank)
+        key = tuple([id(match.policy) for match in ranked])
+        joined = self._joined.get(key)
+        if joined is None:
+            joined = self._joined[key] = tuple([rule for match in ranked for rule in self._compiled(match.policy)])
+        return joined
+
+    def rules_on(self, rules: tuple[SelectedRule, ...], cluster: str) -> tuple[SelectedRule, ...]:
+        """Those of `rules`, as `rules_of` gave them, that apply on a cluster."""
+        if not rules:
+            return ()
+        key = (id(rules), cluster)
+        found = self._by_cluster.get(key)
+        if found is None:
+            found = self._by_cluster[key] = tuple([rule for rule in rules if rule.is_for(cluster)])
+        return found
 
     def _compiled(self, policy: OverridePolicy) -> tuple[SelectedRule, ...]:
         known = self._rules.get(id(policy))

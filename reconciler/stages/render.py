@@ -20,7 +20,7 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import Problem
-from reconciler.model.refs import Identity
+from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import JsonObject, dig, digest_of, with_value, without
 from reconciler.stages.job_completions import completions
 from reconciler.stages.marks import Owner, mark, strip_marks
@@ -66,32 +66,36 @@ class Rendering:
     traces: Mapping[tuple[str, Identity], tuple[FieldOverride, ...]] = field(default_factory=dict)
 
 
-class _Subject(NamedTuple):
-    """What is the same for a template on all clusters."""
+class _Outcome(NamedTuple):
+    """What clusters with the same replicas, share, rules and terms have in common."""
+
+    body: JsonObject | None
+    """Marked; None when a rule failed."""
+    digest: str
+    policy: PolicyRef | None
+    overridden: Overridden
+
+
+@dataclass(slots=True)
+class _Subject:
+    """What is the same for a template on all clusters, and the outcomes so far."""
 
     template: Template
+    body: JsonObject
+    """Pruned and in its namespace, before replicas and overrides."""
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
     yielded: frozenset[str]
-
-
-class _Outcome(NamedTuple):
-    """A marked body with its digest and the owner that it names."""
-
-    body: JsonObject
-    digest: str
-    owner: Owner
+    outcomes: dict[tuple[int | None, int | None, tuple[int, ...], bool], _Outcome] = field(default_factory=dict)
 
 
 class RenderCache:
     """What has been worked out for one `RenderInputs`; it never changes an answer."""
 
-    __slots__ = ("bodies", "outcomes", "subjects")
+    __slots__ = ("subjects",)
 
     def __init__(self) -> None:
         self.subjects: dict[Identity, _Subject] = {}
-        self.bodies: dict[tuple[Identity, int | None, int | None, tuple[int, ...]], Overridden] = {}
-        self.outcomes: dict[tuple[int, int | None, bool], _Outcome] = {}
 
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
@@ -109,46 +113,55 @@ def render(
     subject = cache.subjects.get(identity)
     if subject is None:
         subject = cache.subjects[identity] = _subject(inputs, identity)
-    template, share = subject.template, subject.completions.get(cluster)
-    rules = [rule for rule in subject.rules if rule.clusters is None or cluster in rule.clusters]
-    key = (identity, replicas, share, tuple([rule.number for rule in rules]))
-    overridden = cache.bodies.get(key)
-    if overridden is None:
-        overridden = cache.bodies[key] = _body(inputs, template, replicas, share, rules)
-    problems = overridden.problems and tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
-    if overridden.body is None:
-        return Rendered(manifest=None, problems=problems)
-    outcome = _outcome(inputs, identity, cluster, replicas, overridden.body, cache)
-    manifest = Manifest(
-        cluster=cluster,
-        gvk=template.gvk,
-        identity=identity,
-        body=outcome.body,
-        digest=outcome.digest,
-        source=template.source,
-        policy=outcome.owner.policy,
-        overrides=overridden.rules,
-        replicas_yielded=cluster in subject.yielded,
+    outcome = _outcome(inputs, subject, cluster, replicas)
+    found = outcome.overridden.problems
+    return Rendered(
+        manifest=_manifest(subject, outcome, cluster),
+        problems=found and tuple(replace(problem, cluster=cluster) for problem in found),
+        trace=outcome.overridden.trace if outcome.body is not None else (),
     )
-    return Rendered(manifest=manifest, problems=problems, trace=overridden.trace)
 
 
 def render_all(inputs: RenderInputs, cache: RenderCache | None = None) -> Rendering:
     """Every bound template on every cluster of its binding."""
-    cache = cache or RenderCache()
-    manifests: list[Manifest] = []
+    subjects = (cache or RenderCache()).subjects
+    by_cluster: dict[str, list[Manifest]] = {}
     problems: list[Problem] = []
     traces: dict[tuple[str, Identity], tuple[FieldOverride, ...]] = {}
     for identity in sorted(inputs.bindings):
-        for target in inputs.bindings[identity].targets:
-            rendered = render(inputs, identity, target.cluster, target.replicas, cache)
-            problems += rendered.problems
-            if rendered.manifest is not None:
-                manifests.append(rendered.manifest)
-            if rendered.trace:
-                traces[target.cluster, identity] = rendered.trace
-    manifests.sort(key=lambda manifest: (manifest.cluster, manifest.identity))
-    return Rendering(manifests=tuple(manifests), problems=tuple(sorted(problems)), traces=traces)
+        subject = subjects.get(identity)
+        if subject is None:
+            subject = subjects[identity] = _subject(inputs, identity)
+        for cluster, replicas in inputs.bindings[identity].targets:
+            outcome = _outcome(inputs, subject, cluster, replicas)
+            overridden = outcome.overridden
+            if overridden.problems:
+                problems += (replace(problem, cluster=cluster) for problem in overridden.problems)
+            manifest = _manifest(subject, outcome, cluster)
+            if manifest is not None:
+                by_cluster.setdefault(cluster, []).append(manifest)
+                if overridden.trace:
+                    traces[cluster, identity] = overridden.trace
+    manifests = tuple(manifest for cluster in sorted(by_cluster) for manifest in by_cluster[cluster])
+    return Rendering(manifests=manifests, problems=tuple(sorted(problems)), traces=traces)
+
+
+def _manifest(subject: _Subject, outcome: _Outcome, cluster: str) -> Manifest | None:
+    if outcome.body is None:
+        return None
+    template = subject.template
+    # By position: a hundred thousand of them are made in a row.
+    return Manifest(
+        cluster,
+        template.gvk,
+        template.identity,
+        outcome.body,
+        outcome.digest,
+        template.source,
+        outcome.policy,
+        outcome.overridden.rules,
+        cluster in subject.yielded,
+    )
 
 
 def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None) -> Owner:
@@ -173,8 +186,10 @@ def _only_follows(binding: Binding | None, cluster: str) -> bool:
 def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
     template = template_of(inputs.fleet, identity)
     assert template is not None, f"{identity} is bound and has no template"
+    interpreter = inputs.lookup(*identity[:2])
     return _Subject(
         template=template,
+        body=_in_namespace(strip_marks(interpreter.sanitize(template.body)), identity.namespace),
         rules=inputs.overrides.rules_of(template),
         completions=_completions(inputs, template),
         yielded=inputs.yielded.get(identity, frozenset()),
@@ -192,21 +207,42 @@ def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
     return completions(template.body, binding.targets, inputs.fixed_completions.get(identity, {}))
 
 
-def _body(
+def _outcome(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int | None) -> _Outcome:
+    identity = subject.template.identity
+    share = subject.completions.get(cluster)
+    rules = inputs.overrides.rules_on(subject.rules, cluster)
+    follows = identity.kind == "Namespace" and _only_follows(inputs.bindings.get(identity), cluster)
+    key = (replicas, share, tuple([rule.number for rule in rules]), follows)
+    known = subject.outcomes.get(key)
+    if known is not None:
+        return known
+    overridden = _overridden(inputs, subject, replicas, share, rules)
+    owner = owner_of(inputs, identity, cluster, replicas)
+    body, digest = overridden.body, ""
+    if body is not None:
+        body = mark(body, inputs.fleet.settings.name, owner)
+        digest = digest_of(body)
+    outcome = subject.outcomes[key] = _Outcome(body, digest, owner.policy, overridden)
+    return outcome
+
+
+def _overridden(
     inputs: RenderInputs,
-    template: Template,
+    subject: _Subject,
     replicas: int | None,
     share: int | None,
     rules: Sequence[SelectedRule],
 ) -> Overridden:
-    """The body without marks: pruned, divided, overridden, and pruned of what overrides brought back."""
-    interpreter = inputs.lookup(*template.identity[:2])
-    body = _in_namespace(strip_marks(interpreter.sanitize(template.body)), template.identity.namespace)
+    """The body without marks: divided, overridden, and pruned of what overrides brought back."""
+    identity = subject.template.identity
+    interpreter, body = inputs.lookup(*identity[:2]), subject.body
     if replicas is not None:
         body = interpreter.with_replicas(body, replicas)
     if share is not None:
         body = with_count(body, COMPLETIONS, share)
-    overridden = apply_rules(body, template.identity, rules, interpreter)
+    if not rules:
+        return Overridden(body=body)
+    overridden = apply_rules(body, identity, rules, interpreter)
     if overridden.body is None or overridden.body is body:
         return overridden
     return replace(overridden, body=strip_marks(interpreter.sanitize(overridden.body)))
@@ -217,21 +253,3 @@ def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
     if not namespace:
         return without(body, ("metadata", "namespace"))
     return body if written == namespace else with_value(body, ("metadata", "namespace"), namespace)
-
-
-def _outcome(
-    inputs: RenderInputs,
-    identity: Identity,
-    cluster: str,
-    replicas: int | None,
-    body: JsonObject,
-    cache: RenderCache,
-) -> _Outcome:
-    # The cache keeps the body alive, so no other one can have its id.
-    key = (id(body), replicas, identity.kind == "Namespace" and _only_follows(inputs.bindings.get(identity), cluster))
-    outcome = cache.outcomes.get(key)
-    if outcome is None:
-        owner = owner_of(inputs, identity, cluster, replicas)
-        marked = mark(body, inputs.fleet.settings.name, owner)
-        outcome = cache.outcomes[key] = _Outcome(marked, digest_of(marked), owner)
-    return outcome
