@@ -47,6 +47,39 @@ async def hold(
     return failed
 
 
+async def held_by(members: Iterable[MemberCluster], fleet: str, uuid: str) -> dict[str, str]:
+    """Per member the other journal that holds the fleet there; only read. A member that cannot be asked is left out."""
+
+    async def one(member: MemberCluster) -> tuple[str, str]:
+        try:
+            live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
+        except MemberClusterError:
+            return member.name, ""
+        holder = dig(live.body, "data", "journal")
+        return member.name, "" if holder == uuid else str(holder)
+
+    found = await asyncio.gather(*(one(member) for member in members))
+    return {name: holder for name, holder in sorted(found) if holder}
+
+
+async def refuse_other_journal(members: Iterable[MemberCluster], fleet: str, journal: Journal) -> None:
+    """Nothing, when no other journal holds the fleet in any of the members.
+
+    Raises:
+        FleetHeld: one does; it is named.
+    """
+    for name, holder in (await held_by(members, fleet, journal.uuid)).items():
+        raise FleetHeld(_refusal(name, fleet, holder))
+
+
+def _refusal(member: str, fleet: str, holder: object, since: object = None) -> str:
+    when = f" since {since}" if since else ""
+    return (
+        f"{member}: fleet {fleet} is held by journal {holder}{when}; use that journal, or take the fleet over with "
+        "'reconciler journal rebuild --takeover'"
+    )
+
+
 async def _hold_one(member: MemberCluster, fleet: str, uuid: str, *, take_over: bool) -> None:
     name = holder_name(fleet)
     try:
@@ -58,11 +91,7 @@ async def _hold_one(member: MemberCluster, fleet: str, uuid: str, *, take_over: 
     if holder == uuid:
         return
     if not take_over:
-        raise FleetHeld(
-            f"{member.name}: fleet {fleet} is held by journal {holder} since "
-            f"{dig(live.body, 'metadata', 'creationTimestamp')}; use that journal, or take the fleet over with "
-            "'reconciler journal rebuild --takeover'"
-        )
+        raise FleetHeld(_refusal(member.name, fleet, holder, dig(live.body, "metadata", "creationTimestamp")))
     body = _body(fleet, uuid)
     await member.apply(_CONFIG_MAP, NAMESPACE, name, body, manager=field_manager(fleet), force=True, uid=live.uid)
 

@@ -15,16 +15,15 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.journal_rebuild import rebuild
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_discovery import Discovery
-from reconciler.daemon.hold import NAMESPACE, hold, holder_name
+from reconciler.daemon.hold import held_by, hold
 from reconciler.daemon.look import Reachable, reach
 from reconciler.daemon.session import Access, check_fleet, open_members
-from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import dig
 from reconciler.stages.marks import FLEET_LABEL
 from reconciler.stages.moves import Run, run_of
 from reconciler.stages.ownership import ownership_of
@@ -70,7 +69,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
             if take_over:
                 refused = await hold(_answering(reachable), fleet.settings.name, journal, take_over=True)
                 failed |= {name: error.message for name, error in refused.items()}
-            held_by = await _held_by(_answering(reachable), fleet.settings.name, journal.uuid)
+            held_by_others = await held_by(_answering(reachable), fleet.settings.name, journal.uuid)
             rows = await _rows_of_all(_answering(reachable), fleet, failed)
         placements = placements_of(row for found in rows.values() for row in found)
         with journal.transaction(durable=True):
@@ -82,7 +81,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         objects={name: len(found) for name, found in rows.items()},
         placements=len(placements),
         failed=failed,
-        held_by=held_by,
+        held_by=held_by_others,
         set_aside=set_aside,
         lost=lost,
     )
@@ -102,23 +101,6 @@ def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacemen
 
 def _answering(reachable: Reachable) -> list[MemberCluster]:
     return [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
-
-
-async def _held_by(members: Iterable[MemberCluster], fleet: str, uuid: str) -> dict[str, str]:
-    """Per cluster the other journal that holds the fleet there."""
-
-    async def one(member: MemberCluster) -> tuple[str, str]:
-        try:
-            live = await member.get(GVK("", "v1", "ConfigMap"), NAMESPACE, holder_name(fleet))
-        except ObjectNotFound:
-            return member.name, ""
-        except MemberClusterError as error:
-            return member.name, f"unknown ({error.message})"
-        holder = dig(live.body, "data", "journal")
-        return member.name, "" if holder == uuid else str(holder)
-
-    found = await asyncio.gather(*(one(member) for member in members))
-    return {name: holder for name, holder in found if holder}
 
 
 async def _rows_of_all(

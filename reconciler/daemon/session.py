@@ -12,7 +12,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.act import Acting, Result, act
-from reconciler.daemon.hold import hold
+from reconciler.daemon.hold import hold, refuse_other_journal
 from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.remember import remember
 from reconciler.daemon.suspensions import in_force, suspend
@@ -106,6 +106,8 @@ async def apply_once(
         check_fleet(journal, fleet)
         async with open_members(fleet, access) as members:
             known = remembered(journal)
+            if not fleet.settings.observe_only:
+                await refuse_other_journal(members.values(), fleet.settings.name, journal)
             looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
             planned = _restrained(planned, known.suspensions, looked.now)

@@ -1,0 +1,246 @@
+"""The entry point: quick help, options from everywhere, faults as one line, data and commentary apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+
+from reconciler.cli.main import ALIASES, COMMANDS, all_commands, cli
+from reconciler.cli.options import option_keys
+from tests.unit.cli.command_line import run, write_store
+
+HEAVY = ("kubernetes", "pygit2", "watchfiles", "yaml", "aiohttp", "orjson", "sqlite3", "rich", "asyncio")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom reconciler.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "Commands:" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_imports_neither_clusters_nor_git(name: str) -> None:
+    code = (
+        "import sys\nfrom reconciler.cli.main import main\n"
+        f"try:\n    main([{name!r}, '--help'])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('kubernetes', 'pygit2', 'watchfiles', 'yaml', 'aiohttp') if name in sys.modules],"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert done.stdout.startswith("Usage: reconciler ")
+
+
+def test_every_command_is_there_with_its_own_words() -> None:
+    commands = all_commands()
+    assert commands.keys() == COMMANDS.keys()
+    assert [name for name, command in commands.items() if not command.get_short_help_str()] == []
+    assert set(ALIASES.values()) <= COMMANDS.keys()
+
+
+def test_every_option_has_an_environment_variable_and_words() -> None:
+    def lacking(command: click.Command) -> Iterator[str]:
+        for inner in command.commands.values() if isinstance(command, click.Group) else ():
+            yield from lacking(inner)
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not (parameter.envvar and parameter.help):
+                yield f"{command.name} {parameter.opts}"
+
+    assert [found for command in all_commands().values() for found in lacking(command)] == []
+
+
+def test_one_environment_variable_means_one_thing() -> None:
+    kinds: dict[str, set[str]] = {}
+    for command in all_commands().values():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                is_path = isinstance(parameter.type, click.Path)
+                kinds.setdefault(str(parameter.envvar), set()).add(f"path={is_path} flag={parameter.is_flag}")
+    assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
+
+
+def test_an_alias_is_the_command_itself() -> None:
+    assert run("why", "--help").out.replace("reconciler why", "reconciler explain") == run("explain", "--help").out
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    done = run("frobnicate")
+    assert done.code == 2
+    assert "No such command 'frobnicate'" in done.err
+    assert done.out == ""
+
+
+def test_options_come_from_the_environment(tmp_path: Path) -> None:
+    store = write_store(tmp_path)
+    done = run("render", RECONCILER_STORE=store, RECONCILER_OUTPUT="name")
+    assert done.out == "m1 v1 ConfigMap demo/app\nm1 v1 Namespace demo\n"
+
+
+def test_options_come_from_the_config_file(tmp_path: Path) -> None:
+    store = write_store(tmp_path)
+    config = tmp_path / "config.yml.txt"
+    config.write_text("output: name\ncluster: [m2]\n")
+    assert run("--config", str(config), "render", store).out == ""
+    assert run("render", store, RECONCILER_CONFIG=str(config)).out == ""
+    assert run("--config", str(config), "render", store, "--cluster", "m1").out.startswith("m1 ")
+
+
+def test_the_command_line_beats_the_environment_and_that_the_config_file(tmp_path: Path) -> None:
+    store = write_store(tmp_path)
+    config = tmp_path / "config.yml.txt"
+    config.write_text("output: json\n")
+    by_config = run("--config", str(config), "render", store)
+    by_environment = run("--config", str(config), "render", store, RECONCILER_OUTPUT="name")
+    by_line = run("--config", str(config), "render", store, "-o", "yaml", RECONCILER_OUTPUT="name")
+    assert [by_config.out[0], by_environment.out[0], by_line.out[0]] == ["{", "m", "-"]
+
+
+def test_the_config_file_reaches_commands_of_groups_and_aliases(tmp_path: Path) -> None:
+    store = write_store(tmp_path)
+    config = tmp_path / "config.yml.txt"
+    config.write_text(f"journal: {tmp_path}/elsewhere.db\noutput: json\n")
+    assert "elsewhere.db" in run("--config", str(config), "journal", "verify").err
+    assert run("--config", str(config), "why", "cm/app", store).out.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kubecofnig: x\n", "no command has an option kubecofnig; did you mean kubeconfig?"),
+        ("[1, 2]\n", "must be a mapping of option names to values"),
+        ("a: [\n", "cannot be read as YAML"),
+    ],
+)
+def test_a_config_file_that_is_wrong_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    config = tmp_path / "config.yml"
+    config.write_text(text)
+    done = run("--config", str(config), "status")
+    assert done.code == 1
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_underscores_stand_for_dashes_in_the_config_file(tmp_path: Path) -> None:
+    config = tmp_path / "config.yml"
+    config.write_text("detailed_exitcode: true\nlog-format: json\n")
+    assert run("--config", str(config), "completion", "bash").code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("validate", "nowhere"), "nowhere: does not exist"),
+        (("render", ".", "--rev", "x"), "--rev needs a Git repository"),
+        (("status", "--journal", "none.db"), "none.db: there is no journal; `reconciler apply` and `run` make one"),
+        (("history", "--journal", "none.db"), "there is no journal"),
+        (("suspend", "fleet", "--reason", "x", "--journal", "none.db"), "there is no journal"),
+        (("resume", "fleet", "--journal", "none.db"), "there is no journal"),
+        (("journal", "verify", "--journal", "none.db"), "there is no journal"),
+        (("journal", "export", "--journal", "none.db"), "there is no journal"),
+        (("schema", "Deployment"), "there is no schema of Deployment"),
+        (("import", "cm", "--cluster", "m9"), "the store has no cluster m9"),
+        (("diff", "--observations", "/dev/null", "--base", "x"), "--rev needs a Git repository"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_fault_of_the_world_is_one_line_and_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*args)
+    assert done.code == 1
+    assert message in done.err
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("init", str(tmp_path / "file" / "store"), "--name", "shop")
+    assert done.code != 0
+    assert done.err.count("Traceback") == 0
+
+
+def test_data_goes_to_stdout_and_commentary_to_stderr(tmp_path: Path) -> None:
+    store = write_store(tmp_path, bad="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: BAD, namespace: demo}\n")
+    done = run("render", store)
+    assert done.code == 1
+    assert "name-illegal" in done.err
+    assert "name-illegal" not in done.out
+    assert done.out.startswith("---\n")
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    ours, theirs = os.openpty()
+    try:
+        yield ours, theirs
+    finally:
+        os.close(ours)
+
+
+def shown_on_a_terminal(args: list[str], **environment: str) -> str:
+    """What a command shows when its output is a terminal."""
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CLICOLOR_FORCE")}
+    with terminal() as (ours, theirs):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "reconciler", *args],
+            stdout=theirs,
+            stderr=subprocess.DEVNULL,
+            env={**plain, "TERM": "xterm", **environment},
+        )
+        os.close(theirs)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
+        process.wait()
+    return b"".join(chunks).decode()
+
+
+def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
+    store = write_store(tmp_path)
+    args = ["explain", "cm/app", store]
+    assert "\x1b[" in shown_on_a_terminal(args)
+    assert "\x1b[" not in shown_on_a_terminal(args, NO_COLOR="")
+    assert "\x1b[" not in shown_on_a_terminal(args, TERM="dumb")
+    assert "\x1b[" not in run(*args).out
+    assert "\x1b[" in run(*args, CLICOLOR_FORCE="1").out
+    assert "\x1b[" not in run(*args, CLICOLOR_FORCE="0").out
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", "schema"], stdout=closed, stderr=subprocess.PIPE, check=False
+        )
+    assert b"Traceback" not in done.stderr
+
+
+def test_keys_of_the_config_file_are_named_as_options_are() -> None:
+    keys = option_keys(all_commands()["render"])
+    assert keys["cluster"] == "clusters"
+    assert keys["dir"] == "as_directory"
+    assert "verify" not in option_keys(all_commands()["journal"])
+    assert cli.name == "cli"
