@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Binding
@@ -14,6 +14,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.claim import Claims, claim
+from reconciler.stages.defined_kinds import with_defined_kinds
 from reconciler.stages.graph import dependencies
 from reconciler.stages.namespaces import namespaces
 from reconciler.stages.place import PlacementItem, PlacementRequest, constraints_in_force, place
@@ -65,16 +66,21 @@ def decide(
     claims = claim(fleet)
     by_ref = {policy.ref: policy for policy in fleet.propagation}
     policies = {identity: by_ref[found.policy] for identity, found in claims.claims.items()}
-    placed = place(
-        PlacementRequest(
-            items=tuple(_items(fleet, policies)),
-            clusters=fleet.clusters,
-            observations=observations,
-            settings=fleet.settings,
-            now=now,
-            fresh=fresh,
-        )
+    definitions = _definitions(fleet)
+    request = PlacementRequest(
+        items=(),
+        clusters=fleet.clusters,
+        observations=observations,
+        settings=fleet.settings,
+        now=now,
+        fresh=fresh,
     )
+    bound_definitions = {i: policies[i] for i in definitions.values() if i in policies}
+    if bound_definitions:
+        # Definitions go first: what they define may then go where they go.
+        first = place(replace(request, items=tuple(_items(fleet, bound_definitions))))
+        request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
+    placed = place(replace(request, items=tuple(_items(fleet, policies))))
     followed = dependencies(fleet, policies, placed.bindings, _left_behind(placed.bindings, copies or {}))
     bound = {**followed.bindings, **namespaces(fleet, followed.bindings)}
     problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems)
@@ -88,7 +94,7 @@ def decide(
         holds=holds,
         ticked=_ticked(observations, bound, now),
         needs=followed.needs,
-        definitions=_definitions(fleet),
+        definitions=definitions,
         problems=tuple(sorted({*problems, *waiting})),
     )
 
