@@ -46,7 +46,7 @@ class Refused(Exception):
         self.code = code
 
 
-class _Callbacks(pygit2.RemoteCallbacks):
+class Callbacks(pygit2.RemoteCallbacks):
     """Credentials when they are asked for, once; and whether the server is the one that was meant."""
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -135,7 +135,7 @@ def fetch(request: dict[str, Any]) -> dict[str, str]:
     with _locked(folder):
         repository = _open(folder)
         remote = repository.remotes.create_anonymous(request["url"])
-        heads = {head.name: head for head in remote.list_heads(callbacks=_Callbacks(request), proxy=request["proxy"])}
+        heads = {head.name: head for head in remote.list_heads(callbacks=Callbacks(request), proxy=request["proxy"])}
         if not heads:
             raise Refused("empty", "the repository has no commit yet; push the store first")
         reference = choose(heads, request["rev"])
@@ -145,7 +145,7 @@ def fetch(request: dict[str, Any]) -> dict[str, str]:
             specs = ["+refs/heads/*:refs/fleet/heads/*", "+refs/tags/*:refs/fleet/tags/*"]
         wanted = str(heads[reference].oid) if reference else request["rev"]
         if wanted not in repository or (reference and not _is_at(repository, request["into"], wanted)):
-            remote.fetch(specs, callbacks=_Callbacks(request), proxy=request["proxy"])
+            remote.fetch(specs, callbacks=Callbacks(request), proxy=request["proxy"])
             _repack(repository, folder)
         if not reference:
             if wanted not in repository:
