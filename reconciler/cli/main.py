@@ -18,6 +18,7 @@ from reconciler.errors import ReconcilerError
 
 COMMANDS = {
     "init": "Write a new fleet store, or the missing parts of one.",
+    "demo": "Show what this does, on embedded clusters.",
     "import": "Write live objects as templates, with a policy that adopts them.",
     "validate": "Check a store without any cluster.",
     "render": "Print the objects of every cluster as the store wants them.",
@@ -139,6 +140,8 @@ def _leaves(group: BaseExceptionGroup[ReconcilerError]) -> Iterator[BaseExceptio
 
 
 def _fail(*messages: str) -> NoReturn:
+    from reconciler.cli.printing import remark
+
     for message in messages:
-        click.echo(f"error: {message}", err=True)
+        remark(f"error: {message}")
     sys.exit(1)

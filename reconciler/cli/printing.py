@@ -38,8 +38,11 @@ def document_text(document: Json, form: str) -> str:
 
 
 def remark(text: str) -> None:
-    """To stderr."""
-    click.echo(text, err=True)
+    """To stderr, without credentials and without anything that a terminal or a runner would obey."""
+    from reconciler.report.mask import scrub_text
+    from reconciler.report.safe import joined, visible
+
+    click.echo(joined(map(visible, scrub_text(text).split("\n"))), err=True, nl=False)
 
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:

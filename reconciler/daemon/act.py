@@ -15,6 +15,7 @@ from reconciler.daemon.perform import Done, perform
 from reconciler.errors import MemberClusterError
 from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
 from reconciler.model.plan import Action, Change, Plan
+from reconciler.report.mask import Masker
 from reconciler.stages.marks import read_owner
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
@@ -68,12 +69,16 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
 async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
     """All changes of one wave in one cluster. One group commit before the requests and one after them."""
     intents = acting.journal.begin(_intent(change, acting.revision) for change in changes)
+    masker = Masker()
+    for change in changes:
+        masker.change(change)
 
     async def one(change: Change) -> tuple[Result, Done | None]:
         try:
             done = await perform(member, change, acting.fleet)
         except MemberClusterError as error:
-            result = Result(change=change, error=error.message)
+            # What an API server says may quote what was sent to it.
+            result = Result(change=change, error=masker.text(error.message))
             acting.tell(result)
             return result, None
         result = Result(change=change, uid=done.uid, resource_version=done.resource_version)

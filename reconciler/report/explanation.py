@@ -71,7 +71,7 @@ def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
         lines += ["", style.bold("Clusters"), *_cluster_lines(found.binding, style)]
         lines += ["", style.bold("Placement"), *_placement_lines(found.binding, style)]
         lines += ["", style.bold("Overrides"), *_override_lines(found)]
-    lines += [f"  {style.yellow('held')}  {cluster}: {why}" for cluster, why in found.holds]
+    lines += [f"  {style.yellow('held')}  {visible(f'{cluster}: {why}')}" for cluster, why in found.holds]
     if found.problems:
         lines += ["", style.bold("Problems"), *problem_lines(found.problems, style)]
     return "\n".join(lines) + "\n"
@@ -79,7 +79,7 @@ def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
 
 def _policy_lines(found: Explanation, style: Style) -> list[str]:
     if found.frozen:
-        return [f"  {style.yellow('frozen')}: {found.frozen}"]
+        return [f"  {style.yellow('frozen')}: {visible(found.frozen)}"]
     claim, binding = found.claim, found.binding
     lines = []
     if claim is not None:

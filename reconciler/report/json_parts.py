@@ -11,6 +11,7 @@ from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
+from reconciler.report.mask import Masker
 from reconciler.report.safe import ascii_json
 
 _SEVERITIES = list(Severity)
@@ -43,13 +44,14 @@ def reasons_part(reasons: Iterable[Reason]) -> list[Json]:
 
 def problems_part(problems: Iterable[Problem]) -> list[Json]:
     """`[{severity, code, source, path, message}]`, worst first, then by place."""
+    masker = Masker()
     return [
         {
             "severity": str(problem.severity),
             "code": problem.code,
             "source": str(problem.source),
             "path": problem.path,
-            "message": f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message,
+            "message": masker.text(f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message),
         }
         for problem in sorted_problems(problems)
     ]

@@ -157,7 +157,14 @@ class Masker:
             return self._cleaned(value)
         if isinstance(value, Mapping):
             is_secret = value.get("kind") == "Secret"
-            masked = {name: self._member(name, below, is_secret) for name, below in value.items()}
+            # A reference has a kind as well; what has metadata is a manifest, where a value may stand in a wrong place.
+            hides_unknown = is_secret and "metadata" in value
+            masked = {
+                name: self._hidden_data(below)
+                if hides_unknown and not _is_open(name, below)
+                else self._member(name, below, is_secret)
+                for name, below in value.items()
+            }
             return masked if any(masked[name] is not value[name] for name in value) else value
         if isinstance(value, list):
             items = [self._walked(item) for item in value]
@@ -215,6 +222,17 @@ class Masker:
 
     def _numbered(self, raw: bytes) -> str:
         return f"«value #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
+
+
+def _is_open(name: str, value: Json) -> bool:
+    """Whether a member of a Secret's manifest may be shown, or is looked into by itself."""
+    match name:
+        case "apiVersion" | "kind" | "type":
+            return isinstance(value, str)
+        case "immutable":
+            return isinstance(value, bool)
+        case _:
+            return name in ("metadata", "data", "stringData")
 
 
 def _decoded_start(text: str) -> bytes:

@@ -48,7 +48,7 @@ def state_document(picture: Picture, before: JsonObject | None = None) -> dict[s
         "version": VERSION,
         "revision": decision.fleet.revision,
         "source": scrub_text(picture.source) or (before or {}).get("source", ""),
-        "sourceError": picture.source_error,
+        "sourceError": scrub_text(picture.source_error),
         "time": picture.time,
         "round": picture.number,
         "complete": plan.is_complete,
@@ -69,7 +69,7 @@ def state_document(picture: Picture, before: JsonObject | None = None) -> dict[s
 
 def with_source_error(document: JsonObject, error: str) -> dict[str, Json]:
     """The document with why the store cannot be read now; empty: it can again."""
-    return {**document, "sourceError": error}
+    return {**document, "sourceError": scrub_text(error)}
 
 
 def _order(change: Change) -> tuple[str, Identity, str]:
@@ -125,7 +125,7 @@ def _cluster(picture: Picture, name: str, due: list[Change], before: JsonObject 
     return {
         "name": name,
         "up": False,
-        "why": why,
+        "why": scrub_text(why),
         "objects": dig(before, "objects") or nothing,
         "lastSuccess": dig(before, "lastSuccess") or "",
     }

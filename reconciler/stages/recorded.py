@@ -18,6 +18,9 @@ from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig, with_v
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation that holds a whole manifest, Secret values included."""
 
+_OPEN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"})
+"""Members of a Secret that hold no value, or are hashed one by one."""
+
 _HASH_FORM = re.compile(r"hmac:[0-9a-f]{64}")
 
 
@@ -57,9 +60,15 @@ def _hashed_secret(body: JsonObject, key: bytes) -> JsonObject:
         hashed[name] = value if _is_hash(value) else keyed_hash(decoded(value), key)
     for name, value in plain.items() if isinstance(plain, Mapping) else ():
         hashed[name] = keyed_hash(_bytes_of(value), key)
+    # What stands in a wrong place may be a value too.
+    body = {name: below if name in _OPEN else _hashed(below, key) for name, below in body.items()}
     body = without(body, ("stringData",))
     # Neither `data: oops` nor an empty mapping may stay: the one could be a value, the other would differ from none.
     return {**body, "data": hashed} if hashed else without(body, ("data",))
+
+
+def _hashed(value: Json, key: bytes) -> Json:
+    return value if _is_hash(value) else keyed_hash(_bytes_of(value), key)
 
 
 def _is_hash(value: Json) -> bool:
