@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+
+if TYPE_CHECKING:
+    from reconciler.daemon.serve import Service
 
 
 @click.command()
@@ -17,7 +21,9 @@ from reconciler.cli.access import access_to
 @options.as_directory
 @options.kubeconfig
 @options.journal
-@options.option("--poll", "poll_s", type=float, default=60.0, show_default=True, help="Seconds between looks at a Git URL.")
+@options.option(
+    "--poll", "poll_s", type=float, default=60.0, show_default=True, help="Seconds between looks at a Git URL."
+)
 @options.option("--accept-rewinds", is_flag=True, help="Follow a branch that was rewritten (force-pushed).")
 @options.option("--listen", default=None, metavar="HOST:PORT", help="Serve health, metrics and status there.")
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
@@ -34,8 +40,10 @@ def command(
     log_format: str | None,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
-    from reconciler.daemon.serve import Service, serve
+    from reconciler.daemon.logs import set_up_logging
+    from reconciler.daemon.serve import Service
 
+    set_up_logging(log_format)
     service = Service(
         store=store,
         rev=rev,
@@ -43,7 +51,19 @@ def command(
         access=access_to(kubeconfig, journal),
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
-        listen=listen,
-        log_format=log_format,
     )
-    asyncio.run(serve(service))
+    asyncio.run(_run(service, listen))
+
+
+async def _run(service: Service, listen: str | None) -> None:
+    from reconciler.daemon.serve import serve
+    from reconciler.daemon.service import in_service
+    from reconciler.daemon.vitals import Vitals
+    from reconciler.interpreters.registry import install, with_plugins
+    from reconciler.web.server import serving
+
+    install(with_plugins())
+    vitals = Vitals(source=service.store)
+    clock = service.access.clock
+    async with in_service(vitals, clock) as signals, serving(listen, vitals, clock):
+        await serve(service, vitals, signals)

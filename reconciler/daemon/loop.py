@@ -100,7 +100,18 @@ class ControlLoop:
         self._next_capacity_s = 0.0
 
     def nudge(self) -> None:
-        """Something outside changed: suspensions, a reload."""
+        """Something outside changed: a suspension began or ended."""
+        self._agenda.mark_everything()
+
+    def reload(self) -> None:
+        """Read the kubeconfig again; while it is unusable, the one in force stays."""
+        if self._fleet is not None:
+            try:
+                self._parts.members.update(self._parts.configs_of(self._fleet))
+            except ConfigurationError as error:
+                log.error("the kubeconfig cannot be read; the old one stays in force",
+                          extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
+        self._agenda.mark_store()
         self._agenda.mark_everything()
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.source import Source, open_source
 from reconciler.daemon.loop import ControlLoop, Parts
+from reconciler.daemon.service import Signals
 from reconciler.daemon.session import Access
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
@@ -35,29 +35,29 @@ class Service:
     access: Access
     poll_s: float = 60.0
     accept_rewinds: bool = False
-    listen: str | None = None
-    log_format: str | None = None
 
 
-async def serve(service: Service) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP makes the loop look at everything anew.
+async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
+    """Run until the signals ask to stop; a reload makes the loop read kubeconfig and clusters anew.
 
     Raises:
         JournalLocked: another process writes the journal.
         ConfigurationError: an option is unusable.
     """
     assert service.access.journal is not None, "a service has a journal"
-    vitals = Vitals(started_at=service.access.clock.now(), source=service.store)
+    vitals.started_at = service.access.clock.now()
     with Journal.open(service.access.journal) as journal:
         async with _opened(service, journal, vitals) as loop:
-            stop = asyncio.Event()
-            _listen_to_signals(stop, loop)
-            orders = asyncio.create_task(_watch_orders(journal, loop))
+            orders = [
+                asyncio.create_task(_watch_orders(journal, loop)),
+                asyncio.create_task(_watch_reloads(signals, loop)),
+            ]
             try:
-                await loop.run(stop)
+                await loop.run(signals.stop)
             finally:
-                orders.cancel()
-                await asyncio.gather(orders, return_exceptions=True)
+                for order in orders:
+                    order.cancel()
+                await asyncio.gather(*orders, return_exceptions=True)
                 log.info("stopped", extra={"event": "Stopped"})
 
 
@@ -112,8 +112,8 @@ async def _watch_orders(journal: Journal, loop: ControlLoop) -> None:
             loop.nudge()
 
 
-def _listen_to_signals(stop: asyncio.Event, loop: ControlLoop) -> None:
-    running = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, stop.set)
-    running.add_signal_handler(signal.SIGHUP, loop.nudge)
+async def _watch_reloads(signals: Signals, loop: ControlLoop) -> None:
+    while True:
+        await signals.reload.wait()
+        signals.reload.clear()
+        loop.reload()
