@@ -1,0 +1,71 @@
+"""Journals as rounds leave them, made without any cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciler.adapters.journal import Journal
+from reconciler.daemon.act import Result
+from reconciler.daemon.look import Looked
+from reconciler.daemon.remember import remember
+from reconciler.engine import World, decide, plan_round
+from reconciler.model.fleet import Fleet
+from reconciler.model.member import Member, NotRead, Read
+from reconciler.model.observation import Observations
+from reconciler.model.refs import GVK
+from tests.fleets import fleet_of
+from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
+
+NOW = "2026-11-21T10:00:00Z"
+LATER = "2026-11-21T11:00:00Z"
+SERVED = {GVK("", "v1", "ConfigMap"): True, GVK("", "v1", "Namespace"): False}
+ORPHAN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: orphan, namespace: demo}\n"
+
+
+def shop(**files: str) -> Fleet:
+    """The fleet of the app, with more files or other ones."""
+    return fleet_of({f"{name}.yaml": text for name, text in {"f": FLEET, "c": CLUSTERS, "app": APP, **files}.items()})
+
+
+def empty(name: str) -> Read:
+    """A cluster that answers and holds nothing of what is wanted."""
+    wanted = plan_round(World(fleet=shop(), members={}), NOW).decision.bindings
+    return Read(name=name, served=SERVED, kinds=frozenset(gvk.group_kind for gvk in SERVED), absent=frozenset(wanted))
+
+
+def record_round(
+    journal: Journal,
+    fleet: Fleet | None = None,
+    members: dict[str, Member] | None = None,
+    *,
+    now: str = NOW,
+    errors: dict[str, str] | None = None,
+    source: str = "",
+) -> int:
+    """A round whose changes were all made, but those that `errors` names by kind; its number."""
+    fleet = fleet or shop()
+    journal.record_fleet(fleet.settings.name)
+    members = members if members is not None else {name: empty(name) for name in fleet.clusters}
+    world = World(fleet=fleet, members=members, has_history=journal.complete_rounds() > 0)
+    planned = plan_round(world, now)
+    failures = errors or {}
+    results = [
+        Result(change=change, error=failures.get(change.identity.kind, ""))
+        for wave in planned.plan.waves
+        for change in (planned.plan.changes[index] for index in wave)
+    ]
+    looked = Looked(world=world, decision=decide(fleet, Observations(), now), now=now, uids={})
+    return remember(journal, planned, looked, results, source=source)
+
+
+def down(name: str, why: str = "connection refused") -> NotRead:
+    """A cluster that does not answer."""
+    return NotRead(name=name, why=why)
+
+
+def journal_at(folder: Path) -> Path:
+    """A journal with one complete round."""
+    path = folder / "journal.db"
+    with Journal.open(path) as journal:
+        record_round(journal)
+    return path

@@ -1,0 +1,68 @@
+"""`completion`: scripts for three shells, and quick answers behind them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.unit.cli.command_line import run
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_prints_a_script(shell: str) -> None:
+    done = run("completion", shell)
+    assert (done.code, done.err) == (0, "")
+    assert f"_RECONCILER_COMPLETE={shell}_complete" in done.out
+    assert done.out.startswith("#")
+
+
+def test_the_script_is_bash() -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    done = subprocess.run(
+        [bash, "-n"], input=run("completion", "bash").out, text=True, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def completed(words: str) -> list[str]:
+    """What the shell is told for a line that ends where the person is typing."""
+    code = (
+        "import sys\nfrom reconciler.cli.main import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    print([n for n in ('kubernetes', 'aiohttp', 'pygit2', 'yaml') if n in sys.modules], file=sys.stderr)"
+    )
+    environment = {
+        **os.environ,
+        "_RECONCILER_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    done = subprocess.run([sys.executable, "-c", code], env=environment, text=True, capture_output=True, check=True)
+    assert done.stderr.strip() == "[]", done.stderr
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        ("reconciler re", ["render", "resume"]),
+        ("reconciler wh", ["why"]),
+        ("reconciler --con", ["--config"]),
+        ("reconciler journal ver", ["verify"]),
+        ("reconciler status --rel", ["--released"]),
+        ("reconciler completion ", ["bash", "fish", "zsh"]),
+        ("reconciler render -o ", ["yaml", "json", "name"]),
+    ],
+)
+def test_completes_without_a_heavy_import(words: str, answers: list[str]) -> None:
+    assert completed(words) == answers
+
+
+def test_an_unknown_shell_is_a_usage_error() -> None:
+    assert run("completion", "tcsh").code == 2

@@ -1,0 +1,115 @@
+"""`history`: the audit trail, newest first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.adapters.journal import Journal
+from reconciler.model.ledger import Event
+from tests.unit.adapters.store_trees import commit_all
+from tests.unit.cli.command_line import run, write_store
+from tests.unit.cli.journals import NOW, journal_at, record_round, shop
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return journal_at(tmp_path)
+
+
+def events_of(path: Path, *args: str) -> list[dict[str, object]]:
+    done = run("history", *args, "--journal", str(path), "-o", "json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert document["version"] == 1
+    events: list[dict[str, object]] = document["events"]
+    return events
+
+
+def test_tells_decisions_and_writes_with_their_revision(path: Path) -> None:
+    events = events_of(path)
+    assert [(event["event"], event["subject"], event["cluster"]) for event in events] == [
+        ("created", "ConfigMap demo/app", "m1"),
+        ("created", "Namespace demo", "m1"),
+        ("placed", "Namespace demo", None),
+        ("placed", "ConfigMap demo/app", None),
+    ]
+    assert {event["revision"] for event in events} == {"test"}
+    assert {event["time"] for event in events} == {NOW}
+    assert events[3]["after"] == [{"cluster": "m1", "replicas": None}]
+    assert (events[0]["cause"], events[0]["source"]) == ("declared", "app.yaml:1")
+
+
+def test_one_resource_by_short_name_in_every_cluster(path: Path) -> None:
+    assert [event["event"] for event in events_of(path, "cm/app")] == ["created", "placed"]
+    assert [event["event"] for event in events_of(path, "ConfigMap/app", "-n", "demo")] == ["created", "placed"]
+
+
+def test_a_name_that_is_the_beginning_of_another_stays_apart(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_event(2, NOW, "created", "ConfigMap demo/app-2 @ m1", {})
+    assert [event["subject"] for event in events_of(path, "cm/app")] == ["ConfigMap demo/app"] * 2
+
+
+def test_a_resource_that_is_gone_still_has_its_history(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_event(2, NOW, "deleted", "ConfigMap demo/gone @ m1", {"cause": "removed"})
+    assert [event["event"] for event in events_of(path, "cm/gone")] == ["deleted"]
+
+
+def test_what_the_journal_never_saw_is_an_error(path: Path) -> None:
+    done = run("history", "cm/none", "--journal", str(path))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "error: the journal knows nothing called cm/none\n"
+
+
+def test_a_name_in_two_namespaces_wants_a_namespace(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_event(2, NOW, "created", "ConfigMap other/app @ m1", {})
+    assert "ConfigMap/app -n demo, ConfigMap/app -n other" in run("history", "cm/app", "--journal", str(path)).err
+    assert [event["event"] for event in events_of(path, "cm/app", "-n", "other")] == ["created"]
+
+
+def test_the_newest_come_first_and_no_more_than_asked_for(path: Path) -> None:
+    assert [event["event"] for event in events_of(path, "--limit", "1")] == ["created"]
+    assert run("history", "--limit", "0", "--journal", str(path)).code == 2
+
+
+def test_authors_come_from_the_repository(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    store = write_store(folder)
+    commit = commit_all(folder, "Bring the app", new=True)
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal:
+        record_round(journal, replace(shop(), revision=commit))
+    assert {event["author"] for event in events_of(path)} == {None}
+    assert {event["author"] for event in events_of(path, "--store", store)} == {"Ann"}
+    assert {event["commit"] for event in events_of(path, "--store", store)} == {"Bring the app"}
+    assert "Bring the app" in run("history", "--store", store, "--journal", str(path), "-o", "wide").out
+
+
+def test_a_store_that_is_gone_only_costs_the_authors(path: Path) -> None:
+    assert {event["author"] for event in events_of(path, "--store", "/nowhere")} == {None}
+
+
+def test_the_table_says_what_moved_and_what_failed(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal:
+        record_round(journal, errors={"ConfigMap": "a webhook\nsays no"})
+        moved = {"before": [{"cluster": "m1", "replicas": 3}], "after": [{"cluster": "m2", "replicas": 3}]}
+        journal.record_events([Event(round=2, time=NOW, kind="placed", subject="Deployment demo/web", data=moved)])
+    lines = run("history", "--journal", str(path)).out.splitlines()
+    assert lines[0].split() == ["TIME", "REVISION", "AUTHOR", "EVENT", "SUBJECT", "CLUSTER", "DETAIL"]
+    assert lines[1].endswith("m1=3 to m2=3")
+    assert any(line.endswith(r"create: a webhook\nsays no") for line in lines)
+
+
+def test_an_empty_history_says_so_on_stderr(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    Journal.open(path).close()
+    assert run("history", "--journal", str(path)) == (0, "", "nothing has happened yet\n")
+    assert events_of(path) == []

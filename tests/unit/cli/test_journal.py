@@ -1,0 +1,94 @@
+"""`journal verify` and `export`; `rebuild` has its tests on real clusters."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from reconciler.adapters.journal import Journal
+from tests.unit.cli.command_line import run, write_store
+from tests.unit.cli.journals import journal_at
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return journal_at(tmp_path)
+
+
+def flip(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE applied SET uid = 'other'")
+    connection.execute("UPDATE state SET document = '{}'")
+    connection.commit()
+    connection.close()
+
+
+def test_a_sound_journal_is_said_to_be_sound(path: Path) -> None:
+    assert run("journal", "verify", "--journal", str(path)) == (0, f"{path}: sound\n", "")
+
+
+def test_verify_works_while_a_daemon_runs(path: Path) -> None:
+    with Journal.open(path):
+        assert run("journal", "verify", "--journal", str(path)).code == 0
+
+
+def test_what_is_broken_is_named_with_the_way_out(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_cluster("m1", "u")
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE cluster SET uid = 'other'")
+    connection.commit()
+    connection.close()
+    done = run("journal", "verify", "--journal", str(path))
+    assert done.code == 1
+    assert "cluster m1: the row was changed" in done.out
+    assert "journal rebuild" in done.err
+    document = json.loads(run("journal", "verify", "--journal", str(path), "-o", "json").out)
+    assert len(document["findings"]) == 1
+
+
+def test_a_changed_picture_is_found(path: Path) -> None:
+    flip(path)
+    assert "state picture" in run("journal", "verify", "--journal", str(path)).out
+    done = run("status", "--journal", str(path))
+    assert done.code == 1
+    assert "the row was changed" in done.err
+
+
+def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    path.write_bytes(b"this is no database at all, and long enough to be one" * 40)
+    done = run("journal", "verify", "--journal", str(path))
+    assert done.code == 1
+    assert "not a database" in done.out + done.err
+
+
+def test_export_prints_everything_but_the_key(path: Path) -> None:
+    with Journal.open(path, read_only=True) as journal:
+        key = journal.hash_key.hex()
+    done = run("journal", "export", "--journal", str(path))
+    document = json.loads(done.out)
+    assert (document["version"], document["fleet"]) == (1, "shop")
+    assert document["state"][0]["document"]["round"] == 1
+    assert len(document["event"]) == 4
+    assert key not in done.out
+
+
+def test_rebuild_wants_to_know_the_fleet(tmp_path: Path) -> None:
+    store = write_store(tmp_path, fleet="# empty\n")
+    done = run("journal", "rebuild", store, "--dir", "--journal", str(tmp_path / "journal.db"))
+    assert done.code == 1
+    assert "no document of kind Fleet" in done.err
+
+
+def test_rebuild_is_refused_while_a_daemon_holds_the_journal(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    with Journal.open(path) as daemon:
+        done = run("journal", "rebuild", write_store(folder), "--dir", "--journal", str(path))
+        assert done.code == 1
+        assert "writes this journal; stop it first" in done.err
+        assert daemon.complete_rounds() == 1
