@@ -110,12 +110,12 @@ def anchors(page: Path) -> set[str]:
 
 
 def shows(promised: tuple[str, ...], printed: str) -> str:
-    """The first promised line that the output lacks, in order; empty when all are there."""
-    lines = iter([line.rstrip() for line in printed.splitlines()])
+    """The first promised line that the output lacks, in order; empty when all are there. Widths of gaps are free."""
+    lines = iter([" ".join(line.split()) for line in printed.splitlines()])
     for line in promised:
         if line == "…":
             continue
-        pattern = re.compile(".*".join(re.escape(part) for part in line.rstrip().split("…")))
+        pattern = re.compile(".*".join(re.escape(part) for part in " ".join(line.split()).split("…")))
         if not any(pattern.fullmatch(found) for found in lines):
             return line
     return ""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.docs.pages import ROOT, Block, Command, commands, shows
 
@@ -21,13 +22,19 @@ IDENTITY = {f"GIT_{who}_{what}": "reader@example.com" for who in ("AUTHOR", "COM
 class Reader:
     """Somebody who types what a page shows."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] = {}, more: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        more: Iterable[str] = (),
+        path: str = os.environ["PATH"],
+    ) -> None:
         self.folder = self.here = folder
         self.words = RUNNABLE | {*more}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        search = f"{Path(sys.executable).parent}{os.pathsep}{path}"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RECONCILER_", "GIT_"))}
         state = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / ".state"), "KUBECONFIG": str(folder / "none")}
-        self.environment = {**inherited, **IDENTITY, "PATH": path, **state, "GIT_CONFIG_GLOBAL": "", **environment}
+        self.environment = {**inherited, **IDENTITY, "PATH": search, **state, "GIT_CONFIG_GLOBAL": "", **environment}
         self._code = 0
 
     def git_repository(self) -> None:

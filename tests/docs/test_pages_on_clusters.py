@@ -1,0 +1,43 @@
+"""The tutorial typed in from start to end on two real clusters, and the pages that go on from there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ThreeClusters
+from tests.docs.pages import blocks
+from tests.docs.shell import Reader
+
+pytestmark = [pytest.mark.apiserver]
+
+CONTEXTS = {"m1": "hangzhou", "m2": "beijing"}
+NAMESPACE = "bakery"
+
+
+@pytest.fixture
+def reader(tmp_path: Path, three_clusters: ThreeClusters, kubernetes_binaries: Path) -> Iterator[Reader]:
+    """A reader whose kubeconfig has the tutorial's contexts, on clusters with a node each."""
+    kubeconfig = tmp_path / "kubeconfig"
+    config = json.loads(three_clusters.kubeconfig.read_text())
+    config["contexts"] = [{**found, "name": CONTEXTS.get(found["name"], found["name"])} for found in config["contexts"]]
+    kubeconfig.write_text(json.dumps(config))
+    path = f"{kubernetes_binaries}{os.pathsep}{os.environ['PATH']}"
+    clusters = (three_clusters.m1, three_clusters.m2)
+    for cluster in clusters:
+        cluster.add_node("bakery-1")
+    reader = Reader(tmp_path, {"KUBECONFIG": str(kubeconfig)}, more=("kubectl",), path=path)
+    reader.git_repository()
+    yield reader
+    for cluster in clusters:
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+        cluster.remove_node("bakery-1")
+
+
+def test_the_tutorial_works_from_start_to_end_and_what_runs_can_be_suspended(reader: Reader) -> None:
+    assert reader.follow(blocks("docs/tutorial/first-fleet.md")) > 20
+    assert reader.follow(block for block in blocks("docs/how-to/suspend.md") if block.needs_clusters) == 6
