@@ -26,6 +26,7 @@ from reconciler.daemon.look import Glance, Known, Looked, Reachable, observe_mem
 from reconciler.daemon.merged import merged
 from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.picture_vitals import show
+from reconciler.daemon.recover import recover
 from reconciler.daemon.remember import remember
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.suspensions import in_force, suspend
@@ -312,6 +313,8 @@ class ControlLoop:
             if name not in self._known.cluster_uids:
                 self._parts.journal.record_cluster(name, uid)
         self._known = replace(self._known, cluster_uids={**uids, **self._known.cluster_uids})
+        if await recover(self._parts.journal, self._reachable, fleet):
+            self._known = remembered(self._parts.journal)
         self._next_resync_s = self._parts.clock.monotonic_s() + fleet.settings.resync_s
         await self._observe(fleet, now)
 

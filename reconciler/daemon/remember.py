@@ -20,6 +20,7 @@ from reconciler.report.plan_json import summary
 from reconciler.report.state_document import Picture, state_document, with_source_error
 from reconciler.stages.marks import read_owner
 from reconciler.stages.moves import Run, run_of
+from reconciler.stages.ownership import Standing, ownership_of
 
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
@@ -33,6 +34,8 @@ def remember(journal: Journal, planned: Round, looked: Looked, results: Sequence
     plan, fleet = planned.plan, looked.world.fleet
     with journal.transaction():
         journal.record_applied(_confirmed(planned, looked, {(r.change.cluster, r.change.identity) for r in results}))
+        for cluster, gone in _gone(planned, looked):
+            journal.remove_applied(cluster, gone)
         journal.record_bindings(fleet.revision, _placements(planned, looked))
         number = 0
         if _is_complete(planned, looked) or journal.complete_rounds():
@@ -101,6 +104,30 @@ def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]
             row = _row(cluster, manifest, live, looked.world.fleet.revision)
             if row is not None and _is_news(row, rows.get(identity)):
                 yield row
+
+
+def _gone(planned: Round, looked: Looked) -> Iterable[tuple[str, list[Identity]]]:
+    """Per cluster what was applied once, is wanted there no longer, and is proven to be no longer ours."""
+    world = looked.world
+    names = (world.fleet.settings.name, *world.fleet.settings.previous_names)
+    for cluster, rows in sorted(world.ledger.items()):
+        member = world.members.get(cluster)
+        if not isinstance(member, Read):
+            continue
+        bound = {identity for identity, binding in planned.decision.bindings.items() if cluster in binding.clusters}
+        wanted = planned.manifests.get(cluster, {}).keys() | planned.decision.frozen | bound
+        due = rows.keys() - wanted if world.only is None else (rows.keys() & world.only) - wanted
+        gone = [identity for identity in sorted(due) if _has_left(member, identity, names)]
+        if gone:
+            yield cluster, gone
+
+
+def _has_left(member: Read, identity: Identity, fleet_names: tuple[str, ...]) -> bool:
+    live = member.objects.get(identity)
+    if live is not None:
+        return ownership_of(live, fleet_names[0], fleet_names[1:]).standing is not Standing.OURS
+    # What carries our label is in a complete list; what does not is not ours, whether it exists or not.
+    return identity not in member.unread and (identity in member.absent or identity[:2] in member.kinds)
 
 
 def _row(cluster: str, manifest: Manifest, live: LiveObject, revision: str) -> AppliedRow | None:

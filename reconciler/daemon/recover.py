@@ -1,0 +1,115 @@
+"""What was under way when the process died: each open intent's object is looked at, and the intent closed.
+
+Source: design, "Journal": on start an open intent means "look at that object first"; promise 4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_client import MemberCluster
+from reconciler.daemon.look import Reachable
+from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action
+from reconciler.model.refs import Identity
+from reconciler.stages.marks import Owner
+from reconciler.stages.ownership import field_manager, holds_field, ownership_of
+
+_ARRIVES = (Action.CREATE, Action.ADOPT, Action.REPLACE)
+_LEAVES = (Action.DELETE, Action.RELEASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The object of an intent as it is now; `live` None: it is not there."""
+
+    intent_id: int
+    intent: Intent
+    live: LiveObject | None
+
+
+async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> bool:
+    """Close the intents that a crash left open, as far as their clusters answer; whether there were any to close.
+
+    What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
+    its uid, or nobody could ever delete it. The next round compares and decides anew.
+    """
+    due = {
+        intent_id: (member, intent)
+        for intent_id, intent in journal.open_intents().items()
+        if isinstance(member := reachable.get(intent.cluster), MemberCluster)
+    }
+    looks = await asyncio.gather(*(_look(intent_id, *pair) for intent_id, pair in due.items()))
+    found = [look for look in looks if look is not None]
+    if not found:
+        return False
+    journal.finish(
+        [_outcome(look, fleet) for look in found],
+        applied=list(_rows(found, journal.ledger(), fleet)),
+        removed=_removed(found, fleet),
+    )
+    return True
+
+
+async def _look(intent_id: int, member: MemberCluster, intent: Intent) -> _Found | None:
+    try:
+        live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
+    except ObjectNotFound:
+        live = None
+    except KindNotServed:
+        # Nothing of the kind exists, unless the API server that should serve it does not answer.
+        if intent.gvk.api_version in (await member.discover()).stale:
+            return None
+        live = None
+    except MemberClusterError:
+        return None  # Later, when the cluster answers.
+    return _Found(intent_id=intent_id, intent=intent, live=live)
+
+
+def _owner(look: _Found, fleet: Fleet) -> Owner | None:
+    """Our mark on the object, if it is ours by more than a label that anybody could have copied."""
+    if look.live is None or not holds_field(look.live, (field_manager(fleet.settings.name),)):
+        return None
+    return ownership_of(look.live, fleet.settings.name, fleet.settings.previous_names).owner
+
+
+def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
+    is_ours = _owner(look, fleet) is not None
+    if look.intent.action in (_ARRIVES if is_ours else _LEAVES):
+        return IntentOutcome(look.intent_id, Outcome.DONE, "seen to be done after a restart")
+    return IntentOutcome(look.intent_id, Outcome.SUPERSEDED, "seen not to be done after a restart; decided anew")
+
+
+def _rows(
+    found: Iterable[_Found], ledger: Mapping[str, Mapping[Identity, AppliedRow]], fleet: Fleet
+) -> Iterable[AppliedRow]:
+    """Rows for objects that arrived and that the journal has no record of, from their marks."""
+    for look in found:
+        owner, intent = _owner(look, fleet), look.intent
+        row = ledger.get(intent.cluster, {}).get(intent.identity)
+        if owner is None or look.live is None or intent.action not in _ARRIVES or (row and row.uid == look.live.uid):
+            continue
+        yield AppliedRow(
+            cluster=intent.cluster,
+            gvk=intent.gvk,
+            identity=intent.identity,
+            uid=look.live.uid,
+            policy=str(owner.policy) if owner.policy else "",
+            keep=owner.keep,
+            flavor=owner.flavor,
+            replicas=owner.replicas,
+            dependency=owner.dependency,
+            revision=intent.revision,
+        )
+
+
+def _removed(found: Iterable[_Found], fleet: Fleet) -> Iterable[tuple[str, Identity]]:
+    for look in found:
+        if look.intent.action in _LEAVES and _owner(look, fleet) is None:
+            yield look.intent.cluster, look.intent.identity
