@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from reconciler.adapters.clock import Clock
 from reconciler.errors import StoreError
@@ -15,10 +16,12 @@ _RETRY_MIN_S: Final = 2.0
 _RETRY_MAX_S: Final = 30.0
 
 
-class Failed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failed:
     """A look that failed, and how: the same failure twice is no change."""
 
     message: str
+    error: StoreError = field(compare=False)
 
 
 class LocalSource(ABC):
@@ -73,7 +76,7 @@ class LocalSource(ABC):
         self._told = seen = await asyncio.to_thread(self._look)
         try:
             if isinstance(seen, Failed):
-                raise StoreError(seen.message)
+                raise seen.error
             snapshot = await asyncio.to_thread(self.load, seen)
         except StoreError:
             wait_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), _RETRY_MAX_S)
@@ -91,7 +94,7 @@ class LocalSource(ABC):
         try:
             return self.look()
         except StoreError as error:
-            return Failed(str(error))
+            return Failed(str(error), error)
 
 
 def _identity(snapshot: Snapshot) -> Hashable:
