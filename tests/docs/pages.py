@@ -85,6 +85,8 @@ def commands(block: Block) -> Iterator[Command]:
             if text:
                 yield Command(text=text, output=tuple(output) or None, line=begin)
             text, output, begin = line[2:], [], number
+        elif text.endswith("\\"):
+            text = f"{text[:-1]}{line.lstrip()}"
         else:
             output.append(line)
 

@@ -16,6 +16,8 @@ import yaml
 
 from reconciler.adapters.store_directory import read_directory
 from reconciler.cli.main import cli
+from reconciler.interpreters.registry import registry_of
+from reconciler.model.observation import Health
 from reconciler.model.problem import Severity
 from reconciler.stages.parse import parse
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links
@@ -42,7 +44,7 @@ def typed(page: str) -> Iterator[tuple[int, list[str]]]:
         elif block.language == "yaml":
             for number, line in enumerate(block.text.splitlines(), block.line + 1):
                 if found := re.search(r"(?:^|\s)(reconciler [^|>]*)", line.split("#")[0]):
-                    yield number, shlex.split(found[1])
+                    yield number, shlex.split(found[1].rstrip("\\ "))
     for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
         for found in re.finditer(r"`(reconciler [^`|…{]+)`", line):
             yield number, shlex.split(found[1])
@@ -115,6 +117,18 @@ def test_names_only_tests_that_are_there(page: str) -> None:
     for found in re.finditer(r"`((?:tests|scripts|reconciler|adapters|stages)/[\w./-]+\.\w+)`", text):
         candidates = (ROOT / found[1], ROOT / "reconciler" / found[1])
         assert any(path.exists() for path in candidates), f"{page}: {found[1]} is not there"
+
+
+def test_the_interpreter_that_is_shown_is_one() -> None:
+    shown = [block for block in blocks("docs/how-to/add-a-kind.md") if block.language == "python"]
+    names: dict[str, Any] = {}
+    exec(compile(shown[0].text, "add-a-kind.md", "exec"), names)  # noqa: S102 - a page of our own
+    interpreter = registry_of([("the page", names["INTERPRETER"])]).interpreter_for("bakery.example.com", "Oven")
+    oven = {"spec": {"replicas": 3}, "status": {"ready": 2}}
+    assert interpreter.demand(oven).replicas == 3
+    assert interpreter.with_replicas(oven, 5) == {"spec": {"replicas": 5}, "status": {"ready": 2}}
+    assert interpreter.health(oven) is Health.PROGRESSING
+    assert interpreter.health(interpreter.with_replicas(oven, 2)) is Health.HEALTHY
 
 
 def test_every_page_is_reached_from_the_index() -> None:
