@@ -1,0 +1,38 @@
+# The fleet reconciler as a container image. How to run it and how to add exec plugins: docs/how-to/container.md.
+# tests/unit/test_dockerfile.py runs the same steps without a container engine.
+
+FROM python:3.12-slim AS build
+WORKDIR /src
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN python -m venv /opt/fleet-reconciler
+# The locked dependencies alone, so that a change of the code builds on a cached layer.
+COPY requirements.lock ./
+RUN /opt/fleet-reconciler/bin/pip install --require-hashes --only-binary :all: -r requirements.lock
+# The wheel is built by locked tools too; they stay behind in this stage.
+COPY requirements-dev.lock ./
+RUN pip install --require-hashes --only-binary :all: -r requirements-dev.lock
+COPY pyproject.toml README.md ./
+COPY reconciler ./reconciler
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+RUN /opt/fleet-reconciler/bin/pip install --no-deps --no-index /wheels/*.whl
+# pip and its copies of other packages are of no use in the image.
+RUN /opt/fleet-reconciler/bin/pip uninstall --yes pip
+
+FROM python:3.12-slim
+LABEL org.opencontainers.image.title="fleet-reconciler" \
+      org.opencontainers.image.description="Keeps many Kubernetes clusters equal to a Git repository" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /opt/fleet-reconciler /opt/fleet-reconciler
+# Numbers, so that Kubernetes can see that it is not root (runAsNonRoot).
+RUN install -d -o 65532 -g 65532 -m 700 /var/lib/fleet-reconciler
+ENV PATH=/opt/fleet-reconciler/bin:$PATH \
+    STATE_DIRECTORY=/var/lib/fleet-reconciler \
+    HOME=/var/lib/fleet-reconciler \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+WORKDIR /var/lib/fleet-reconciler
+VOLUME ["/var/lib/fleet-reconciler"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["reconciler"]
+CMD ["--help"]

@@ -1,0 +1,133 @@
+"""The image's steps without a container engine: what the Dockerfile says, and that its commands work."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+QUIET = ("--quiet", "--disable-pip-version-check", "--no-compile")
+KNOWN = {"FROM", "WORKDIR", "ENV", "RUN", "COPY", "LABEL", "USER", "VOLUME", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+
+
+def _instructions() -> list[tuple[str, str]]:
+    text = re.sub(r"(?m)^#.*\n", "", (ROOT / "Dockerfile").read_text()).replace("\\\n", " ")
+    return [(line.split(" ", 1)[0], line.split(" ", 1)[1].strip()) for line in text.splitlines() if line.strip()]
+
+
+def _stages() -> list[list[tuple[str, str]]]:
+    stages: list[list[tuple[str, str]]] = []
+    for name, value in _instructions():
+        if name == "FROM":
+            stages.append([])
+        stages[-1].append((name, value))
+    return stages
+
+
+def test_every_instruction_is_one_of_docker() -> None:
+    assert {name for name, _ in _instructions()} <= KNOWN
+    assert _instructions()[0][0] == "FROM"
+
+
+def test_base_images_have_a_version_that_the_project_supports() -> None:
+    images = [value.split(" ")[0] for name, value in _instructions() if name == "FROM"]
+    assert len(set(images)) == 1, "a virtual environment works with the Python that made it"
+    version = re.fullmatch(r"python:3\.(\d+)-slim", images[0])
+    assert version is not None
+    assert int(version[1]) >= 11
+
+
+def test_the_image_is_not_root_and_starts_the_program() -> None:
+    final = dict(_stages()[-1])
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", final["USER"])
+    assert final["ENTRYPOINT"] == '["reconciler"]'
+    names = [name for name, _ in _stages()[-1]]
+    assert names.index("RUN") < names.index("USER"), "folders are made by root, and nothing runs as root afterwards"
+    assert final["VOLUME"] == '["/var/lib/fleet-reconciler"]'
+
+
+def test_nothing_is_fetched_but_locked_packages() -> None:
+    commands = [value for name, value in _instructions() if name == "RUN"]
+    assert not [command for command in commands if re.search(r"curl|wget|apt-get|git clone|ADD ", command)]
+    installs = [command for command in commands if "pip install" in command]
+    assert all("--require-hashes" in command or "--no-deps --no-index" in command for command in installs)
+    assert len(installs) == 3
+    assert "--no-build-isolation" in next(command for command in commands if "pip wheel" in command)
+
+
+def test_no_secret_is_built_in() -> None:
+    assert not [
+        value for name, value in _instructions() if name in {"ARG", "ENV"} and re.search("TOKEN|KEY|PASS", value)
+    ]
+
+
+def test_all_that_is_copied_is_there_and_passes_the_ignore_file() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert lines[0] == "*"
+    allowed = {line[1:] for line in lines if line.startswith("!")}
+    for name, value in _stages()[0]:
+        if name == "COPY":
+            for source in value.split(" ")[:-1]:
+                assert (ROOT / source).exists(), source
+                assert source in allowed, source
+    for secret in (".env", "kubeconfig", ".git", "journal.db", "tests"):
+        assert not [pattern for pattern in allowed if fnmatch.fnmatch(secret, pattern)], secret
+
+
+@pytest.mark.timeout(300)
+def test_its_steps_give_a_program_that_runs(tmp_path: Path) -> None:
+    """The wheel is built from what the ignore file lets through, installed beside the locked packages, and started."""
+    source = tmp_path / "src"
+    source.mkdir()
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        name = line.removeprefix("!")
+        if line.startswith("!") and (ROOT / name).exists():
+            subprocess.run(["cp", "-r", str(ROOT / name), str(source / name)], check=True)
+    wheels = tmp_path / "wheels"
+    _run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--wheel-dir",
+            str(wheels),
+            str(source),
+        ]
+    )
+    (wheel,) = wheels.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert not [name for name in names if name.startswith(("tests", "docs", ".")) or "__pycache__" in name]
+    assert [name for name in names if name.endswith("schema_data/builtin.json")], "data files belong to the wheel"
+    folder = tmp_path / "opt"
+    venv.create(folder, symlinks=True)
+    install = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", *QUIET]
+    _run([*install, "--require-hashes", "--only-binary", ":all:", "-r", str(ROOT / "requirements.lock")])
+    _run([*install, "--no-deps", "--no-index", str(wheel)])
+    _run([sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "check"])
+    for program in ("reconciler", "kubectl-amc"):
+        shown = _run([str(folder / "bin" / program), "--version"], cwd=tmp_path)
+        assert re.search(r"version \d+\.\d+", shown), shown
+    where = _run([str(folder / "bin/python"), "-c", "import reconciler; print(reconciler.__file__)"], cwd=tmp_path)
+    assert where.startswith(str(folder)), "the program that ran is the one that was installed"
+    store = tmp_path / "store"
+    (store).mkdir()
+    (store / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n")
+    _run([str(folder / "bin/reconciler"), "render", "--dir", str(store)], cwd=tmp_path)
+
+
+def _run(command: list[str], cwd: Path | None = None) -> str:
+    result = subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, timeout=240)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
