@@ -8,8 +8,8 @@ from reconciler.adapters.clock import epoch_s, rfc3339
 from reconciler.errors import ConfigurationError
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(r"(?:\d{1,6}[smhdw])+")
-_PART = re.compile(r"(\d+)([smhdw])")
+_SPAN = re.compile(r"(?:[0-9]{1,6}[smhdw])+")
+_PART = re.compile(r"([0-9]+)([smhdw])")
 
 
 def seconds_in(text: str) -> int:

@@ -138,7 +138,7 @@ def _counts(picture: Picture, name: str, due: list[Change]) -> dict[str, int]:
     waiting = {change.identity for change in due} - failed - held
     wanted = picture.round.manifests.get(name, {}).keys()
     return {
-        "synced": len(wanted - failed - held - waiting),
+        "synced": len(wanted) - len((failed | held | waiting) & wanted),
         "pending": len(waiting),
         "held": len(held),
         "failed": len(failed),

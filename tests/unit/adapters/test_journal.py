@@ -392,3 +392,65 @@ def test_only_what_must_survive_a_power_cut_waits_for_the_disk(journal: Journal)
     assert journal._file.pragma("synchronous") == full
     journal.record_timers({"a": "t"})
     assert journal._file.pragma("synchronous") == normal
+
+
+def test_keeps_one_picture_of_the_last_round(journal: Journal) -> None:
+    assert journal.state() is None
+    journal.record_state({"version": 1, "held": []})
+    journal.record_state({"version": 1, "held": ["a"]})
+    with reopened(journal) as again:
+        assert again.state() == {"version": 1, "held": ["a"]}
+        again.reset()
+        assert again.state() is None
+
+
+def test_finds_events_about_a_subject_in_every_cluster(journal: Journal) -> None:
+    subjects = (
+        "ConfigMap d/a",
+        "ConfigMap d/a @ m1",
+        "ConfigMap d/a @ m2",
+        "ConfigMap d/ab @ m1",
+        "ConfigMap d/b @ m1",
+    )
+    journal.record_events(Event(round=1, time="t", kind="created", subject=subject) for subject in subjects)
+    assert [event.subject for event in journal.events(about="ConfigMap d/a")] == list(reversed(subjects[:3]))
+    assert journal.subjects() == tuple(sorted(subjects))
+
+
+def test_a_suspension_written_beside_the_writer_is_seen_by_it(journal: Journal) -> None:
+    record = SuspensionRecord(scope="fleet", reason="r", who="w")
+    version = journal.data_version
+    with Journal.open_beside(journal.path) as book:
+        book.suspend(record)
+        assert book.suspensions() == journal.suspensions() == (record,)
+        journal.record_event(1, "t", "created", "x", {})
+        assert book.resume("fleet")
+        assert not book.resume("fleet")
+    assert journal.suspensions() == ()
+    assert journal.data_version != version
+
+
+def test_nothing_is_opened_beside_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="there is no journal"):
+        Journal.open_beside(tmp_path / "journal.db")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "journal.db").touch()
+    with pytest.raises(JournalError, match="the journal is empty"):
+        Journal.open_beside(tmp_path / "journal.db")
+
+
+def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    Journal.open(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE state")
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    with Journal.open(path, read_only=True) as old:
+        assert old.state() is None
+        assert old.verify() == ()
+        assert old.export()["state"] == []
+    with Journal.open(path) as current:
+        current.record_state({"version": 1})
+        assert current.state() == {"version": 1}

@@ -1,0 +1,320 @@
+"""What operators do with the command line, on real clusters: look, stop, resume, rebuild, take over, adopt."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pygit2
+import pytest
+import yaml
+
+from reconciler.adapters.journal import Journal
+from tests.conftest import ThreeClusters
+from tests.e2e.command_line import CommandLine
+from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[FleetOnClusters]:
+    fleet = FleetOnClusters(tmp_path, three_clusters)
+    yield fleet
+    for cluster in fleet.clusters.values():
+        cluster.kubectl("delete", "namespace", fleet.namespace, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def line(fleet: FleetOnClusters) -> CommandLine:
+    return CommandLine(fleet)
+
+
+def put_app(fleet: FleetOnClusters, *clusters: str, keep: bool = False) -> None:
+    policy = fleet.policy("app", "ConfigMap", clusters=list(clusters), keep=keep)
+    fleet.write("app", fleet.config_map("app", v="1"), policy)
+
+
+def marks(fleet: FleetOnClusters) -> dict[str, int]:
+    return {name: cluster.mark() for name, cluster in fleet.clusters.items()}
+
+
+def writes(fleet: FleetOnClusters, since: dict[str, int]) -> dict[str, list[str]]:
+    """Our writes by cluster; clusters without any are left out."""
+    found = {name: writes_to(cluster, since[name]) for name, cluster in fleet.clusters.items()}
+    return {name: entries for name, entries in found.items() if entries}
+
+
+def test_status_says_what_is_in_step_where(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1", "m2")
+    line.apply()
+    status = line.json("status")
+    assert status["version"] == 1
+    assert status["fleet"] == fleet.fleet
+    assert status["writer"] is None
+    objects = {cluster["name"]: cluster["objects"] for cluster in status["clusters"]}
+    nothing = {"synced": 0, "pending": 0, "held": 0, "failed": 0}
+    # A ConfigMap, and the namespace that it lives in.
+    assert objects == {"m1": {**nothing, "synced": 2}, "m2": {**nothing, "synced": 2}, "m3": nothing}
+    assert all(cluster["up"] and cluster["lastSuccess"] for cluster in status["clusters"])
+    assert [(policy["policy"], policy["resources"], policy["clusters"]) for policy in status["policies"]] == [
+        (f"PropagationPolicy {fleet.namespace}/app", 1, ["m1", "m2"])
+    ]
+    text = line.done("status")
+    assert f"Fleet {fleet.fleet}" in text
+    assert "m1        yes              2" in text
+
+
+def test_status_names_what_a_guard_holds_and_how_to_confirm_it(fleet: FleetOnClusters, line: CommandLine) -> None:
+    policy = fleet.policy("app", "ConfigMap", clusters=["m1"], keep=False)
+    policy["spec"]["resourceSelectors"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": f"app-{index}"} for index in range(5)
+    ]
+    fleet.write("policy", policy)
+    fleet.write("apps", *(fleet.config_map(f"app-{index}") for index in range(5)))
+    line.apply()
+    fleet.write("apps")
+    process = line.run("apply", line.store, "--yes")
+    assert process.returncode == 0, process.stderr
+    status = line.json("status")
+    assert len(status["held"]) == 5
+    assert {entry["action"] for entry in status["held"]} == {"delete"}
+    assert f"spec.guards.confirm: {status['heldDigest']}" in line.done("status")
+    assert line.run("diff", line.store, "--detailed-exitcode").returncode == 3
+
+
+def test_history_names_commit_author_and_write(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1")
+    repository = pygit2.init_repository(str(fleet.store))
+    repository.index.add_all()
+    author = pygit2.Signature("Li Wei", "li@example.com")
+    tree = repository.index.write_tree()
+    commit = repository.create_commit("HEAD", author, author, "Bring the app\n\nBody", tree, [])
+    repository.free()
+    line.apply()
+    events = line.json("history", "cm/app")["events"]
+    assert [(event["event"], event["cluster"]) for event in events] == [("created", "m1"), ("placed", None)]
+    assert {(event["revision"], event["author"], event["commit"]) for event in events} == {
+        (str(commit), "Li Wei", "Bring the app")
+    }
+    assert line.json("status")["commit"] == {"author": "Li Wei", "subject": "Bring the app"}
+    assert "Li Wei" in line.done("history", "--limit", "1")
+
+
+def test_a_suspended_cluster_gets_no_write_until_it_is_resumed(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1")
+    line.apply()
+    line.done("suspend", "cluster", "m2", "--reason", "maintenance", "--for", "2h")
+    put_app(fleet, "m1", "m2")
+    before = marks(fleet)
+    line.apply()
+    assert writes(fleet, before) == {}
+    assert "cluster m2 is suspended" in line.done("diff", line.store)
+    assert [entry["cluster"] for entry in line.json("status")["held"]] == ["m2", "m2"]
+    assert "maintenance" in line.done("suspend")
+    assert "cluster m1" in line.refused("resume", "cluster", "m1")
+    line.done("resume", "cluster", "m2")
+    line.apply()
+    assert list(writes(fleet, before)) == ["m2"]
+    assert fleet.live("m2", "configmap", "app") is not None
+
+
+def test_a_suspended_resource_is_named_as_people_name_it(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1")
+    line.apply()
+    line.done("suspend", "cm/app", "-n", fleet.namespace, "--reason", "investigating")
+    fleet.clusters["m1"].kubectl("-n", fleet.namespace, "patch", "cm", "app", "-p", '{"data":{"v":"by hand"}}')
+    before = marks(fleet)
+    line.apply()
+    assert writes(fleet, before) == {}
+    assert line.json("suspend")["suspensions"][0]["scope"] == f"ConfigMap {fleet.namespace}/app"
+    line.done("resume", "configmap/app")
+    line.apply()
+    live = fleet.live("m1", "configmap", "app")
+    assert live is not None
+    assert live["data"] == {"v": "1"}
+
+
+def test_nothing_is_deleted_after_a_lost_journal_before_one_complete_round(
+    fleet: FleetOnClusters, line: CommandLine
+) -> None:
+    put_app(fleet, "m1", "m2")
+    fleet.write("other", fleet.config_map("other"), fleet.policy("other", "ConfigMap", clusters=["m1"], keep=False))
+    line.apply()
+    with Journal.open(line.journal, read_only=True) as journal:
+        first, ledger, placements = journal.uuid, journal.ledger(), journal.previous_placements()
+    for part in line.journal.parent.glob("journal.db*"):
+        part.unlink()
+    fleet.write("other")
+
+    message = line.refused("apply", line.store, "--yes", "-o", "json")
+    assert first in message
+    assert "--takeover" in message
+    assert message.count("\n") == 1
+
+    rebuilt = line.run("journal", "rebuild", line.store)
+    assert rebuilt.returncode == 1
+    assert f"held by journal {first}" in rebuilt.stderr
+    before = marks(fleet)
+    line.done("journal", "rebuild", line.store, "--takeover")
+    written = {entry.split(" ", 1)[1] for found in writes(fleet, before).values() for entry in found}
+    assert written <= {f"configmaps fleet-{fleet.fleet}", "namespaces fleet-system"}
+    with Journal.open(line.journal, read_only=True) as journal:
+        again = journal.ledger()
+        assert {name: rows.keys() for name, rows in again.items()} == {
+            name: rows.keys() for name, rows in ledger.items()
+        }
+        for name, rows in ledger.items():
+            for identity, row in rows.items():
+                found = again[name][identity]
+                assert (found.uid, found.policy, found.keep, found.flavor) == (
+                    row.uid,
+                    row.policy,
+                    row.keep,
+                    row.flavor,
+                )
+        known = {identity: placement.targets for identity, placement in journal.previous_placements().items()}
+        assert known == {
+            identity: placement.targets for identity, placement in placements.items() if identity.kind != "Namespace"
+        }
+
+    before = marks(fleet)
+    line.apply()
+    assert writes(fleet, before) == {}
+    assert fleet.live("m1", "configmap", "other") is not None
+    held = line.json("status")["held"]
+    assert [(entry["action"], entry["resource"]["name"]) for entry in held] == [("delete", "other")]
+    assert "complete round" in held[0]["why"]
+    line.apply()
+    assert writes(fleet, before) == {"m1": ["delete configmaps other"]}
+
+
+def test_the_journal_that_lost_the_fleet_is_refused(fleet: FleetOnClusters, line: CommandLine, tmp_path: Path) -> None:
+    put_app(fleet, "m1")
+    line.apply()
+    other = CommandLine(fleet, RECONCILER_JOURNAL=str(tmp_path / "other.db"))
+    put_app(fleet, "m1", "m2")
+    assert "is held by journal" in other.refused("apply", other.store, "--yes", "-o", "json")
+    other.done("journal", "rebuild", other.store, "--takeover")
+    assert "is held by journal" in line.refused("apply", line.store, "--yes", "-o", "json")
+    other.apply()
+    assert fleet.live("m2", "configmap", "app") is not None
+
+
+def test_an_unreachable_cluster_does_not_count_as_a_complete_round(
+    fleet: FleetOnClusters, line: CommandLine, tmp_path: Path
+) -> None:
+    put_app(fleet, "m1")
+    config = yaml.safe_load(Path(str(fleet.access.kubeconfig)).read_text())
+    for cluster in config["clusters"]:
+        if "m3" in cluster["name"]:
+            cluster["cluster"]["server"] = "https://127.0.0.1:1"
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    partly = CommandLine(fleet, RECONCILER_KUBECONFIG=str(kubeconfig))
+    partly.run("apply", partly.store, "--yes")
+    status = partly.json("status")
+    assert (status["round"], status["complete"]) == (0, False)
+    down = status["clusters"][2]
+    assert (down["name"], down["up"], down["lastSuccess"]) == ("m3", False, "")
+    assert down["why"]
+    assert fleet.live("m1", "configmap", "app") is not None
+    line.apply()
+    assert line.json("status")["round"] == 1
+
+
+def test_apply_without_a_terminal_wants_yes(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1")
+    before = marks(fleet)
+    process = line.run("apply", line.store)
+    assert process.returncode == 1
+    assert "--yes" in process.stderr
+    assert "app" in process.stdout
+    assert writes(fleet, before) == {}
+
+
+def content(live: dict[str, Any]) -> tuple[str, Any, Any]:
+    """What an object says, beside metadata and status."""
+    return live["metadata"]["name"], live.get("spec"), live.get("data")
+
+
+def test_what_is_imported_is_adopted_without_a_change(fleet: FleetOnClusters, line: CommandLine) -> None:
+    m1 = fleet.clusters["m1"]
+    m1.kubectl("create", "namespace", fleet.namespace)
+    m1.apply(fleet.deployment("web"), fleet.config_map("settings", a="b"))
+    m1.kubectl("expose", "deployment", "web", "--port=80", "-n", fleet.namespace)
+    before = m1.get("deployment,replicaset,service,configmap", "-n", fleet.namespace)["items"]
+    arguments = ("import", "deploy,cm,svc", "-n", fleet.namespace, "--cluster", "m1", "--store", line.store)
+    text = line.done(*arguments)
+    assert "kube-root-ca.crt" not in text
+    assert "managedFields" not in text
+    line.done(*arguments, "-o", str(fleet.store / "imported"))
+    assert "exist already" in line.refused(*arguments, "-o", str(fleet.store / "imported"))
+    line.done("validate", line.store)
+    plan = line.json("diff", line.store)
+    about = {entry["resource"]["name"]: entry for entry in plan["changes"] if entry["cluster"] == "m1"}
+    assert {about[name]["action"] for name in ("web", "settings")} == {"adopt"}
+    line.apply()
+    after = m1.get("deployment,replicaset,service,configmap", "-n", fleet.namespace)["items"]
+    assert [content(live) for live in after] == [content(live) for live in before]
+    assert {live["metadata"]["name"] for live in after if is_marked(live)} == {"web", "settings"}
+    assert line.run("diff", line.store, "--detailed-exitcode").returncode == 0
+
+
+def test_secrets_are_imported_only_when_asked_for(fleet: FleetOnClusters, line: CommandLine) -> None:
+    m1 = fleet.clusters["m1"]
+    m1.kubectl("create", "namespace", fleet.namespace)
+    m1.kubectl("create", "secret", "generic", "keys", "--from-literal=key=canary", "-n", fleet.namespace)
+    arguments = ("import", "secret", "-n", fleet.namespace, "--cluster", "m1", "--store", line.store)
+    message = line.refused(*arguments)
+    assert "--include-secrets" in message
+    process = line.run(*arguments, "--include-secrets")
+    assert "warning" in process.stderr
+    documents = list(yaml.safe_load_all(process.stdout))
+    assert documents[0]["data"] == {"key": "Y2FuYXJ5"}
+    assert documents[1]["spec"]["conflictResolution"] == "Overwrite"
+
+
+def test_kubectl_amc_prints_the_table_of_the_pages(
+    fleet: FleetOnClusters, line: CommandLine, kubernetes_binaries: Path, tmp_path: Path
+) -> None:
+    fleet.write("web", fleet.deployment("web-demo"), fleet.policy("web-demo", "Deployment", clusters=["m1", "m2"]))
+    line.apply()
+    plugin = Path(sys.executable).with_name("kubectl-amc")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shutil.copy(kubernetes_binaries / "kubectl", folder / "kubectl")
+    environment = {**line.environment, "RECONCILER_STORE": line.store,
+                   "PATH": os.pathsep.join([str(folder), str(plugin.parent), os.environ.get("PATH", "")])}  # fmt: skip
+    process = subprocess.run(
+        ["kubectl", "amc", "get", "deploy", "web-demo", "-n", fleet.namespace, "-M"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    header, *rows = process.stdout.splitlines()
+    assert header.split() == ["NAME", "CLUSTER", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "ADOPTION"]
+    assert [row.split()[:2] for row in rows] == [["web-demo", "m1"], ["web-demo", "m2"]]
+    assert {row.split()[-1] for row in rows} == {"Y"}
+
+
+@pytest.mark.parametrize("form", ["name", "wide", "json", "yaml"])
+def test_get_answers_in_every_form(fleet: FleetOnClusters, line: CommandLine, form: str) -> None:
+    put_app(fleet, "m1", "m2")
+    line.apply()
+    text = line.done("get", "cm", "app", "-n", fleet.namespace, "--store", line.store, "-o", form)
+    if form == "name":
+        assert text == "m1 cm/app\nm2 cm/app\n"
+    elif form == "wide":
+        assert text.splitlines()[0].split() == ["NAME", "CLUSTER", "DATA", "AGE", "ADOPTION"]
+    else:
+        items = yaml.safe_load(text)["items"]
+        assert [item["cluster"] for item in items] == ["m1", "m2"]
+        assert {item["object"]["metadata"]["name"] for item in items} == {"app"}
