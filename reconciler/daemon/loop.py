@@ -27,7 +27,7 @@ from reconciler.daemon.merged import merged
 from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.picture_vitals import show
 from reconciler.daemon.recover import recover
-from reconciler.daemon.remember import remember
+from reconciler.daemon.remember import record_picture, remember
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.suspensions import in_force, suspend
 from reconciler.daemon.vitals import Vitals
@@ -253,15 +253,13 @@ class ControlLoop:
             await self._reach_all(fleet, now)
         elif agenda.capacity:
             await self._observe(fleet, now)
-        if self._decision is not None:
-            return frozenset(agenda.identities | self._confirming)
-        self._decision = await self._decide(fleet, now)
-        before, self._signatures = self._signatures, await asyncio.to_thread(signatures, self._decision)
-        if agenda.everything:
-            return None
-        after = self._signatures
-        changed = {identity for identity in after.keys() | before.keys() if after.get(identity) != before.get(identity)}
-        return frozenset(agenda.identities | self._confirming | changed)
+        changed: set[Identity] = set()
+        if self._decision is None:
+            self._decision = await self._decide(fleet, now)
+            before, after = self._signatures, await asyncio.to_thread(signatures, self._decision)
+            changed = {found for found in after.keys() | before.keys() if after.get(found) != before.get(found)}
+            self._signatures = after
+        return None if agenda.everything else frozenset(agenda.identities | self._confirming | changed)
 
     async def _read_store(self, agenda: Agenda) -> None:
         vitals, clock = self._parts.vitals, self._parts.clock
@@ -401,6 +399,8 @@ class ControlLoop:
         for result in results:
             self._after(result, now_s)
         self._picture = merged(self._picture, planned, results, looked.world.only)
+        source = self._parts.source.description
+        record_picture(self._parts.journal, self._picture, looked, results, source=source)
         show(self._parts.vitals, self._picture, looked)
 
     def _concerned(self, planned: Round, world: World) -> Iterable[Identity]:
