@@ -51,6 +51,8 @@ class NodeSpec:
     labels: tuple[tuple[str, str], ...] = ()
     taints: tuple[tuple[str, str, str], ...] = ()
     """(key, value, effect)."""
+    extended: tuple[tuple[str, str], ...] = ()
+    """More resources and their amounts: `("nvidia.com/gpu", "2")`."""
 
 
 def allow_all(verb: str, group: str, plural: str, namespace: str) -> bool:
@@ -231,7 +233,7 @@ class Cluster:
 
     def add_node(self, spec: NodeSpec) -> None:
         """Add a node; it is ready at once."""
-        amounts = {"cpu": spec.cpu, "memory": spec.memory, "pods": spec.pods}
+        amounts = {"cpu": spec.cpu, "memory": spec.memory, "pods": spec.pods, **dict(spec.extended)}
         taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in spec.taints]
         labels = {"kubernetes.io/hostname": spec.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
         self.state.put(
