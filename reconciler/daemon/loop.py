@@ -27,7 +27,7 @@ from reconciler.daemon.merged import merged
 from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.picture_vitals import show
 from reconciler.daemon.recover import recover
-from reconciler.daemon.remember import record_picture, remember
+from reconciler.daemon.remember import record_picture, record_source_error, remember
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.suspensions import in_force, suspend
 from reconciler.daemon.vitals import Vitals
@@ -271,6 +271,7 @@ class ControlLoop:
                 log.error("the store cannot be read; the last good revision stays in force",
                           extra={"event": "SourceFailed", "error": str(error)})  # fmt: skip
             vitals.source_error = str(error)
+            record_source_error(self._parts.journal, str(error))
             return
         vitals.source_error, vitals.source_read_at = "", clock.now()
         if snapshot is None:
@@ -400,7 +401,8 @@ class ControlLoop:
             self._after(result, now_s)
         self._picture = merged(self._picture, planned, results, looked.world.only)
         source = self._parts.source.description
-        record_picture(self._parts.journal, self._picture, looked, results, source=source)
+        fault = self._parts.vitals.source_error
+        record_picture(self._parts.journal, self._picture, looked, results, source=source, source_error=fault)
         show(self._parts.vitals, self._picture, looked)
 
     def _concerned(self, planned: Round, world: World) -> Iterable[Identity]:

@@ -53,7 +53,13 @@ def _is_complete(planned: Round, looked: Looked) -> bool:
 
 
 def record_picture(
-    journal: Journal, picture: Round, looked: Looked, results: Sequence[Result], *, source: str = ""
+    journal: Journal,
+    picture: Round,
+    looked: Looked,
+    results: Sequence[Result],
+    *,
+    source: str = "",
+    source_error: str = "",
 ) -> None:
     """Replace the picture that `status` shows. `picture` spans the whole fleet; `results` are of the last round."""
     document = state_document(
@@ -65,6 +71,7 @@ def record_picture(
             done=frozenset((r.change.cluster, r.change.identity) for r in results if not r.error),
             failed={(r.change.cluster, r.change.identity): r.error for r in results if r.error},
             source=source,
+            source_error=source_error,
         ),
         journal.state(),
     )
