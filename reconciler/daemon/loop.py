@@ -273,6 +273,8 @@ class ControlLoop:
             vitals.source_error = str(error)
             record_source_error(self._parts.journal, str(error))
             return
+        if vitals.source_error:
+            record_source_error(self._parts.journal, "")
         vitals.source_error, vitals.source_read_at = "", clock.now()
         if snapshot is None:
             return
@@ -303,6 +305,7 @@ class ControlLoop:
         if self._parts.vitals.source_error != text:
             log.error(text, extra={"event": "SourceFailed", "rev": fleet.revision})
         self._parts.vitals.source_error = text
+        record_source_error(self._parts.journal, text)
         return True
 
     async def _reach_all(self, fleet: Fleet, now: str) -> None:
