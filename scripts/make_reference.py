@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import click
+from reference_codes import FURTHER_CODES
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.interpreters.base import Interpreter
@@ -81,15 +82,13 @@ _NOTE = {Status.REFUSED: "is refused", Status.NO_EFFECT: "has no effect"}
 
 
 def problem_codes() -> str:
-    """Every problem code that is explained."""
+    """Every problem code."""
     parts = [
         "# Problem codes",
         GENERATED,
-        "Every problem carries a code that stays the same when its text changes. "
-        "This page explains the codes of policies, settings, dependencies and overrides, and those of the lint; "
-        "codes of YAML, of templates and of clusters say in their message what is wrong and what to do.",
+        "Every problem carries a code that stays the same when its text changes.",
     ]
-    for found, explained in sorted(PROBLEM_CODES.items()):
+    for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
         parts.append(f"## {found}\n\n**{explained.title}.** {explained.meaning}\n\nWhat to do: {explained.remedy}")
     return "\n\n".join(parts)
 

@@ -1,0 +1,176 @@
+"""What the problem codes mean that no table beside the code explains: those of files, YAML, templates and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.stages.problem_code import ProblemCode as Code
+
+FILES: Mapping[str, Code] = {
+    "file-unreadable": Code("File not readable", "The file is there and cannot be read.", "Look at its rights."),
+    "folder-unreadable": Code("Folder not readable", "What is in it is unknown.", "Look at its rights."),
+    "file-too-large": Code("File too large", "No file of a store is that large.", "Split it, or ignore it."),
+    "not-a-file": Code("Not a file", "A pipe, a socket or a device.", "Take it out."),
+    "name-not-utf-8": Code("Name not UTF-8", "The name of the file is no text.", "Rename it."),
+    "not-utf-8": Code("Text not UTF-8", "The file is no text, or in another encoding.", "Save it as UTF-8."),
+    "link-refused": Code(
+        "Link refused", "A symbolic link leads out of the store, to nothing, or in a circle.", "Copy what it means."
+    ),
+    "lfs-pointer": Code("Git LFS pointer", "The file holds a pointer and not its content.", "Commit the content."),
+    "submodule-skipped": Code(
+        "Repository inside", "A submodule or nested repository is not read.", "Copy its files, or make it a store."
+    ),
+    "ignore-file-unreadable": Code(".reconcilerignore not readable", "What it ignores is unknown.", "Mend the file."),
+    "ignore-pattern-refused": Code(
+        "Illegal ignore pattern", "The line is not in gitignore syntax, or would take too long.", "Correct the line."
+    ),
+    "documents-skipped": Code(
+        "Documents skipped",
+        "Some have no apiVersion and kind: Helm values, kustomization files and the like.",
+        "Nothing, if they are no resources; .reconcilerignore silences the hint.",
+    ),
+    "duplicate-identity": Code(
+        "Same object twice", "Two documents have one kind, namespace and name; neither is used.", "Keep one of them."
+    ),
+    "sops-encrypted": Code(
+        "Encrypted document", "Ciphertext of sops must not land in a cluster.", "Decrypt it before it enters the store."
+    ),
+    "last-good-in-force": Code(
+        "Last good content in force", "The file is broken, so what it said before still holds.", "Mend the file."
+    ),
+}
+
+YAML: Mapping[str, Code] = {
+    "yaml-syntax": Code("YAML syntax", "The text is no YAML.", "Look at the line; mind indentation and quotes."),
+    "json-syntax": Code("JSON syntax", "The text is no JSON.", "Look at the line."),
+    "not-an-object": Code("Not an object", "A document is a mapping; this is text or a list.", "Write a mapping."),
+    "duplicate-key": Code("Key twice", "A mapping has the key twice; one value would be lost.", "Keep one of them."),
+    "control-character": Code("Control character", "The text has a character that nobody sees.", "Take it out."),
+    "bidi-control": Code(
+        "Bidirectional control", "Characters that make text look other than it is read.", "Take them out."
+    ),
+    "lone-surrogate": Code("Half a character", "Half of a surrogate pair is no text.", "Correct the escape."),
+    "too-deep": Code("Nested too deeply", "No resource is nested that deeply.", "Flatten it."),
+    "too-many-nodes": Code("Too many values", "The document has more values than any resource.", "Split it."),
+    "too-many-documents": Code("Too many documents", "A file has too many documents.", "Split the file."),
+    "too-many-directives": Code("Too many directives", "YAML directives have no place in a store.", "Take them out."),
+    "number-too-large": Code("Number too large", "Nobody can read the number exactly.", "Quote it if it is text."),
+    "yaml-alias-explosion": Code("Aliases multiply", "Aliases of aliases grow without end.", "Write values out."),
+    "yaml-alias-loop": Code("Alias of itself", "The value of an anchor contains itself.", "Take the alias out."),
+    "yaml-key-not-a-string": Code("Key not a text", "JSON knows texts as keys only.", "Quote the key."),
+    "yaml-surprising-key": Code(
+        "Surprising key", "The key is read as another type than it looks, as by kubectl.", "Quote it."
+    ),
+    "yaml-surprising-value": Code(
+        "Surprising value", "The value is read as another type than it looks, as by kubectl.", "Quote it if it is text."
+    ),
+    "yaml-merge": Code("Wrong merge", "The key << takes a mapping or a list of mappings.", "Write the fields out."),
+    "yaml-merge-replaces": Code(
+        "Merge replaces", "The key << does not merge nested mappings, it replaces them.", "Write the fields out."
+    ),
+    "yaml-not-finite": Code("Not a number", "JSON has no infinity and no NaN.", "Quote it if it is text."),
+    "yaml-tag-mismatch": Code("Tag does not fit", "The value is not what its tag says.", "Take the tag out."),
+}
+
+TEMPLATES: Mapping[str, Code] = {
+    "field-missing": Code("Missing field", "The API server would refuse the object.", "Add the field."),
+    "name-missing": Code("No name", "An object or container of the store has a name.", "Add it."),
+    "generate-name": Code("generateName", "An object of the store needs a fixed name.", "Write metadata.name."),
+    "api-version-illegal": Code("Illegal apiVersion", "It is VERSION or GROUP/VERSION.", "Write v1 or apps/v1."),
+    "kind-illegal": Code("Illegal kind", "It is no name of a kind.", "Write it as in Deployment."),
+    "kind-refused": Code(
+        "Kind refused", "The kind is computed, or steers another control plane.", "Take it out; the message says why."
+    ),
+    "namespace-illegal": Code("Illegal namespace", "Kubernetes does not accept the name.", "Correct it."),
+    "annotation-illegal": Code("Illegal annotation", "Kubernetes does not accept the key.", "Use prefix/name or name."),
+    "annotations-too-large": Code("Annotations too large", "Kubernetes takes 256 KiB in all.", "Shorten them."),
+    "mark-reserved": Code(
+        "Reserved mark", "Only the reconciler writes this label or annotation.", "Take it out of the template."
+    ),
+    "server-field": Code("Server field", "The field belongs to a live object and is not sent.", "Take it out."),
+    "object-too-large": Code("Object too large", "A cluster does not store an object so large.", "Split it."),
+    "data-key-illegal": Code("Illegal data key", "Keys are letters, digits, dash, dot and underscore.", "Rename it."),
+    "base64-invalid": Code("Not base64", "Values of data are base64.", "Encode it, or use stringData of a Secret."),
+    "selector-missing": Code("No selector", "The workload would be refused.", "Add spec.selector."),
+    "selector-mismatch": Code(
+        "Selector does not match", "The pods would not be the workload's own.", "Give the template the same labels."
+    ),
+    "containers-missing": Code("No containers", "A pod has at least one.", "Add one."),
+    "container-name-duplicate": Code("Container name twice", "Names in a pod are unique.", "Rename one."),
+    "value-and-value-from": Code("value and valueFrom", "A variable has one of them.", "Keep one."),
+    "port-invalid": Code("Illegal port", "A port is 1 to 65535, or a name where allowed.", "Correct it."),
+    "port-duplicate": Code(
+        "Port twice", "The name, or port and protocol, stands twice.", "Take one out, or rename it."
+    ),
+    "quantity-invalid": Code("Illegal quantity", "It is no quantity of Kubernetes.", "Write it as in 500m or 1Gi."),
+    "request-above-limit": Code("Request above limit", "The API server refuses it.", "Raise the limit."),
+    "out-of-range": Code("Number out of range", "The field holds 32 bits without a sign.", "Write a smaller one."),
+}
+
+PLACEMENT: Mapping[str, Code] = {
+    "no-cluster-fits": Code(
+        "No cluster fits",
+        "No cluster is a candidate; what is placed already stays.",
+        "See `reconciler explain` for what each cluster lacks.",
+    ),
+    "not-enough-capacity": Code(
+        "Not enough capacity",
+        "Not all replicas find room; an earlier placement stays.",
+        "Add capacity, or allow spec.placement.partial in the Fleet document.",
+    ),
+    "capacity-unknown": Code(
+        "Capacity unknown",
+        "Free capacity decides and is not known; an earlier placement stays.",
+        "Give access to the cluster, or --observations of it.",
+    ),
+    "spread-constraint-unmet": Code(
+        "Spread constraint unmet",
+        "No choice of clusters meets the constraints; an earlier placement stays.",
+        "Relax them, or add clusters.",
+    ),
+    "waits-for-override": Code(
+        "Waits for an override", "An override that dependentOverrides names is not there.", "Add it to the store."
+    ),
+}
+
+CLUSTERS: Mapping[str, Code] = {
+    "cluster-not-read": Code(
+        "Cluster not read", "It cannot be reached or read; nothing is changed there.", "See `reconciler doctor`."
+    ),
+    "kind-not-served": Code(
+        "Kind not served", "The cluster does not know the kind.", "Add its CustomResourceDefinition to the store."
+    ),
+    "object-not-read": Code("Object not read", "Unknown is not absent: nothing is written.", "Give the right to read."),
+    "object-not-ours": Code(
+        "Object not ours",
+        "An object of that name exists and is not ours.",
+        "Set conflictResolution: Overwrite in its policy to adopt it.",
+    ),
+    "object-of-another-tool": Code(
+        "Object of another tool",
+        "It carries the mark of another GitOps tool or fleet.",
+        "Release it there, or name the tool in fleet.reconciler/take-over.",
+    ),
+    "namespace-not-ours": Code("Namespace not ours", "It is used as it is.", "Nothing."),
+    "not-deleted": Code(
+        "Not deleted",
+        "The object is no longer wanted, and a proof that it is ours is missing; the message names which.",
+        "Delete it by hand if it is ours.",
+    ),
+    "refused-by-api-server": Code(
+        "Refused by the API server", "A dry run says that the update would be refused.", "Correct the template."
+    ),
+}
+
+OBSERVATIONS: Mapping[str, Code] = {
+    "not-observations": Code("No observations", "The file is no mapping of observations.", "Write it by `observe`."),
+    "version-unknown": Code("Unknown version", "This program reads version 1.", "Write it by the same version."),
+    "api-malformed": Code("Illegal API", "An entry of apis is VERSION/KIND or GROUP/VERSION/KIND.", "Correct it."),
+    "given-twice": Code("Given twice", "A cluster, node or resource stands twice.", "Keep one."),
+    "number-negative": Code("Negative number", "Counts are 0 or more.", "Correct it."),
+    "quantity-malformed": Code("Illegal quantity", "It is no quantity of Kubernetes.", "Write it as in 500m or 1Gi."),
+    "time-malformed": Code("Illegal time", "Times are RFC 3339.", "Write one as 2026-11-21T10:00:00Z."),
+}
+
+FURTHER_CODES: Mapping[str, Code] = {**FILES, **YAML, **TEMPLATES, **PLACEMENT, **CLUSTERS, **OBSERVATIONS}
+"""Code to its explanation."""
