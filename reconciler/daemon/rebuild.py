@@ -121,7 +121,7 @@ async def _rows_of_all(
 async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> list[AppliedRow]:
     discovery = await member.discover(refresh=True)
     names = ",".join(name for name in (fleet.settings.name, *fleet.settings.previous_names) if name)
-    kinds = _kinds(discovery, fleet)
+    kinds = kinds_to_list(discovery, fleet)
     missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
 
     async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
@@ -141,18 +141,14 @@ async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> 
     return sorted((row for row in rows if row is not None), key=lambda row: row.identity)
 
 
-def _kinds(discovery: Discovery, fleet: Fleet) -> list[GVK]:
+def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
     """Every kind that can be listed, once: in the version of the store's templates, else the server's preferred one."""
     written = {template.gvk.group_kind: template.gvk for template in fleet.templates.values()}
     served = discovery.served()
     chosen: dict[tuple[str, str], GVK] = {}
-    for gvk in served:
+    for gvk in sorted(served, key=lambda gvk: (not discovery.kinds[gvk].is_preferred, gvk)):
         wanted = written.get(gvk.group_kind)
-        preferred = discovery.preferred(*gvk.group_kind)
-        if wanted in served and wanted is not None:
-            chosen[gvk.group_kind] = wanted
-        else:
-            chosen.setdefault(gvk.group_kind, preferred.gvk if preferred and preferred.gvk in served else gvk)
+        chosen.setdefault(gvk.group_kind, wanted if wanted is not None and wanted in served else gvk)
     return sorted(chosen.values())
 
 
