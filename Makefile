@@ -39,3 +39,7 @@ lock: $(READY) ## Renew the lock files from pyproject.toml.
 
 clean: ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: demo
+demo: $(READY) ## Show a fleet at work on embedded clusters; KEEP=1 leaves it running.
+	@$(BIN)/reconciler demo $(if $(KEEP),--keep)
