@@ -160,7 +160,7 @@ def ordinary_plan() -> Plan:
 
 def hostile_plan() -> Plan:
     """Every text that a store or a cluster can choose is hostile."""
-    changes = []
+    changes: list[Change] = []
     problems = []
     for index, text in enumerate(HOSTILE):
         owner = FieldOwner(manager=text, operation=text, time=text)

@@ -60,7 +60,12 @@ def test_a_pod_of_the_wrong_shape_is_an_error_that_names_the_field() -> None:
 
 
 def test_an_empty_list_of_metadata_may_have_null_items() -> None:
-    body = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": None}
+    body: dict[str, Any] = {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "items": None,
+    }
     assert page("m1", json.dumps(body).encode(), "meta.k8s.io/v1", "Secret").items == []
 
 
