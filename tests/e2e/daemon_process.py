@@ -1,0 +1,151 @@
+"""`reconciler run` as a process of its own, and the Git repository that it follows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pygit2
+import yaml
+
+from reconciler.adapters.journal import Journal
+from reconciler.errors import JournalError
+from tests.real_clusters import wait_until
+
+CLUSTER = "cluster.karmada.io/v1alpha1"
+FLEET = "fleet.reconciler/v1alpha1"
+ACK = "policy.one.alibabacloud.com/v1alpha1"
+
+
+class GitRepository:
+    """A fleet store in a work tree of its own; each `commit` is seen by whoever follows HEAD."""
+
+    def __init__(self, folder: Path, fleet: str, clusters: tuple[str, ...] = ("m1", "m2", "m3"), **spec: Any) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.repository = pygit2.init_repository(str(folder), initial_head="main")
+        self.write("fleet.yaml", {"apiVersion": FLEET, "kind": "Fleet", "metadata": {"name": fleet}, "spec": spec})
+        for name in clusters:
+            self.write(f"clusters/{name}.yaml", {"apiVersion": CLUSTER, "kind": "Cluster", "metadata": {"name": name}})
+
+    def write(self, path: str, *documents: Mapping[str, Any]) -> None:
+        """Documents as one file; without any, the file goes."""
+        if documents:
+            self.write_text(path, yaml.safe_dump_all([dict(document) for document in documents]))
+        else:
+            (self.folder / path).unlink()
+
+    def write_text(self, path: str, text: str) -> None:
+        """A file as text."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def commit(self, message: str = "change", *, parents: list[str] | None = None, branch: str = "main") -> str:
+        """The id of a commit of everything as it lies. `parents`: others than the tip of the branch."""
+        repository = self.repository
+        repository.index.read()
+        repository.index.add_all()
+        repository.index.write()
+        author = pygit2.Signature("a", "a@example.com", int(time.time()), 0)
+        tree = repository.index.write_tree()
+        reference = f"refs/heads/{branch}"
+        if parents is None:
+            found = repository.references.get(reference)
+            parents = [str(found.target)] if found else []
+            return str(repository.create_commit(reference, author, author, message, tree, parents))
+        commit = repository.create_commit(None, author, author, message, tree, parents)
+        repository.references.create(reference, commit, force=True)
+        return str(commit)
+
+
+class Daemon:
+    """The service on a store. Use as a context manager: what still runs at the end is killed."""
+
+    def __init__(self, store: str | Path, kubeconfig: Path, journal: Path, *args: str) -> None:
+        self.journal = journal
+        self.log = journal.with_suffix(".log")
+        self._arguments = ["run", str(store), "--kubeconfig", str(kubeconfig), "--journal", str(journal)]
+        self._arguments += ["--log-format", "json", *args]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
+
+    def start(self, **environment: str) -> Self:
+        """Start it; the environment goes on top of ours."""
+        assert not self.is_running, "it runs already"
+        self.journal.parent.mkdir(parents=True, exist_ok=True)
+        self._said_before = len(self.text())
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "reconciler", *self._arguments],
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def wait(self, timeout_s: float = 20) -> int:
+        """The exit code once it ends by itself; negative: the signal."""
+        assert self._process is not None
+        return self._process.wait(timeout_s)
+
+    def stop(self, timeout_s: float = 15) -> int:
+        """Ask it to stop; its exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(timeout_s)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.kill()
+
+    def text(self) -> str:
+        """Everything that it has said."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def says(self, words: str, timeout_s: float = 15) -> None:
+        """Return once its log holds the words."""
+        wait_until(
+            lambda: words in self.text(), f"the daemon to say {words!r}; it said {self.text()[-2000:]}", timeout_s
+        )
+
+    def follows(self, timeout_s: float = 15) -> None:
+        """Return once it has read the store since its last start."""
+        words = "the store advanced"
+        wait_until(
+            lambda: words in self.text()[self._said_before :], f"{words}; it said {self.text()[-2000:]}", timeout_s
+        )
+
+    def has_open_intents(self) -> bool:
+        """Whether a request is under way, or was when it died."""
+        try:
+            with Journal.open(self.journal, read_only=True) as journal:
+                return bool(journal.open_intents())
+        except JournalError:  # it has not been made yet
+            return True

@@ -1,0 +1,27 @@
+"""A seeded sample of the crash matrix, on embedded clusters; `make soak` runs the whole. Source: design, promise 4."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.soak.crashes import Record, trial, undisturbed
+
+SEED = 20261121
+SAMPLE = 4
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("index", range(SAMPLE))
+def test_a_crash_loses_and_repeats_nothing(tmp_path: Path, expected: Record, index: int) -> None:
+    writes = [number for number, name in enumerate(expected.points, 1) if "write to a member" in name]
+    commits = [number for number, name in enumerate(expected.points, 1) if "journal" in name]
+    point = random.Random(SEED + index).choice((writes, commits)[index % 2])  # noqa: S311 - a sample
+    assert trial(tmp_path, expected, point, commit_while_down=index >= SAMPLE // 2) == 1
