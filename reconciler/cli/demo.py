@@ -80,13 +80,11 @@ def _introduce(screen: Screen, world: DemoWorld) -> None:
         f"""Three embedded clusters run on loopback: {", ".join(world.box.names)}. A copy of the example store is a Git
         repository with a branch main. Everything lies in {world.folder}."""
     )
-    for name, value in screen.environment.items():
-        screen.prompt(f"export {name}={value}")
-    screen.prompt(f"cd {screen.folder}")
+    exports = " ".join(f"{name}={value}" for name, value in screen.environment.items())
+    screen.prompt(f"cd {screen.folder}; export {exports}")
 
 
 def _conclude(screen: Screen, world: DemoWorld, *, keep: bool) -> None:
-    answer("")
     total = screen.kept + len(screen.broken)
     if screen.broken:
         screen.say(f"{len(screen.broken)} of {total} promises did not hold:")
@@ -95,7 +93,7 @@ def _conclude(screen: Screen, world: DemoWorld, *, keep: bool) -> None:
     else:
         screen.say(f"All {total} promises held.")
     if keep:
-        answer(_keep_text(screen, world))
+        answer("\n" + _keep_text(screen, world))
     else:
         screen.say(
             """Next: 'reconciler demo --keep' leaves all of this running to play with, 'reconciler init' begins a store
@@ -104,12 +102,12 @@ def _conclude(screen: Screen, world: DemoWorld, *, keep: bool) -> None:
 
 
 def _keep_text(screen: Screen, world: DemoWorld) -> str:
-    exports = "\n".join(f"    export {name}={value}" for name, value in screen.environment.items())
+    variables = {**_path_entry(), **screen.environment, "KUBECONFIG": str(world.kubeconfig)}
+    exports = "\n".join(f"    export {name}={value}" for name, value in variables.items())
     return f"""\
 Everything keeps running until ctrl-C. In another terminal:
 
 {exports}
-    export KUBECONFIG={world.kubeconfig}
     cd {screen.folder}
 
     kubectl --context beijing get pods -A         # the embedded clusters speak kubectl
@@ -120,5 +118,11 @@ Everything keeps running until ctrl-C. In another terminal:
     reconciler diff
     git commit -am "Change something"
 
-The daemon's log: {world.log}   Its status page: {world.status_page}
+The daemon's log is {world.log}, its status page http://{world.status_page}/
 """
+
+
+def _path_entry() -> dict[str, str]:
+    """Where the command `reconciler` is, when the shell would not find it."""
+    found = Path(sys.executable).with_name("reconciler")
+    return {"PATH": f"{found.parent}:$PATH"} if found.exists() and not shutil.which("reconciler") else {}

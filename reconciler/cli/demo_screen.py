@@ -40,11 +40,11 @@ class Screen:
 
     def heading(self, text: str) -> None:
         """The title of a step."""
-        answer(f"\n{self.style.bold(f'{text} '.ljust(_WIDTH, '─'))}\n")
+        answer(f"\n\n{self.style.bold(f'{text} '.ljust(_WIDTH, '─'))}")
 
     def say(self, text: str) -> None:
         """A paragraph."""
-        answer(textwrap.fill(" ".join(text.split()), _WIDTH) + "\n")
+        answer("\n" + textwrap.fill(" ".join(text.split()), _WIDTH))
 
     def show(self, text: str) -> None:
         """Text of a file or an answer, set in."""
@@ -56,7 +56,7 @@ class Screen:
 
     def prompt(self, command: str) -> None:
         """A command as it would be typed."""
-        answer(f"{self.style.green('$')} {self.style.bold(command)}")
+        answer(f"\n{self.style.green('$')} {self.style.bold(command)}")
 
     def patch(self, text: str) -> None:
         """A patch in the colours of Git."""

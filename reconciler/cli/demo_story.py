@@ -232,7 +232,7 @@ class Story:
         took_s = self._now_s() - began_s
         for promise in promises:
             self._screen.promise(promise.text, is_kept=promise.holds(sight), found=str(promise.found(sight)))
-        self._screen.remark(f"{took_s:.1f} s")
+        self._screen.remark(f"after {took_s:.1f} s")
 
 
 def _replicas(text: str, key: Key, **wanted: int) -> Promise:
