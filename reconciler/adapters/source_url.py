@@ -4,6 +4,9 @@ The commit in force is pinned in the clone. So a restart while the server is awa
 longer leads forward from it is noticed: by default such a branch is not followed, because it is more often a mirror
 that lags behind or a push by mistake than a wish, and a fleet would go back to an older state without a review.
 `accept_rewinds` follows whatever the branch says, as most tools of the field do.
+
+Fetching is a task of its own that nobody waits for: a server that hangs holds up no round. `changed` returns at the end
+of each fetch, and `read` looks at what it brought.
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ from reconciler.adapters.git_fetch import Fetched, Wanted, fetch
 from reconciler.adapters.git_fetch_history import Relation, in_force, pin, relation
 from reconciler.adapters.git_fetch_url import GitUrl
 from reconciler.adapters.source_repository import stored_file
+from reconciler.adapters.source_watch import wait_for
 from reconciler.adapters.store_git import GitStore
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 
 _RETRY_MIN_S: Final = 5.0
+_FIRST_WAIT_S: Final = 30.0
+"""A first clone may take minutes; the start does not wait for all of it without a sign of life."""
 _JITTER: Final = 0.1
 
 _REFUSED: Final = {
@@ -58,11 +64,15 @@ class UrlSource:
         self._clock = clock
         self._accepts_rewinds = accept_rewinds
         self._environ = environ
+        self._reference = rev or "default branch"
         self._snapshot: Snapshot | None = None
+        self._note = ""
+        self._fetching: asyncio.Task[None] | None = None
+        self._outcome: Fetched | StoreError | None = None
+        self._is_read = False
+        self._is_wanted = asyncio.Event()
         self._failures = 0
         self._next_s = clock.monotonic_s()
-        self._note = ""
-        self._reference = rev or "default branch"
 
     @property
     def description(self) -> str:
@@ -75,38 +85,61 @@ class UrlSource:
         return self._note
 
     async def changed(self) -> None:
-        """Return when the server is to be asked again."""
-        while (wait_s := self._next_s - self._clock.monotonic_s()) > 0:
-            await self._clock.sleep(wait_s)
-        # The reading sets the true time; until then nobody is told again.
-        self._next_s = self._clock.monotonic_s() + self._poll_s
+        """Return when the server was asked again."""
+        if self._fetching is not None and self._fetching.done() and self._is_read:
+            self._fetching = None
+        if self._fetching is None:
+            while (wait_s := self._next_s - self._clock.monotonic_s()) > 0 and not self._is_wanted.is_set():
+                await wait_for(self._is_wanted, wait_s, self._clock)
+        # Cancelling the wait leaves the fetch alone, and its end is told by the next call.
+        await asyncio.wait({self._fetch_task()})
+        self._fetching = None
+
+    def _fetch_task(self) -> asyncio.Task[None]:
+        if self._fetching is None:
+            self._is_wanted.clear()
+            self._fetching = asyncio.create_task(self._fetch())
+        return self._fetching
+
+    async def _fetch(self) -> None:
+        pause_s = self._poll_s
+        try:
+            self._outcome = await fetch(self._wanted, self._environ)
+            self._failures = 0
+        except (StoreError, OSError) as error:
+            fault = error if isinstance(error, StoreError) else None
+            self._outcome = fault or StoreError(f"{self._url}: no fetch can be started: {error}")
+            pause_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), self._poll_s)
+            self._failures += 1
+        self._is_read = False
+        # Many reconcilers that were started together would ask their server together for ever.
+        spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
+        self._next_s = self._clock.monotonic_s() + pause_s * spread
 
     async def read(self) -> Snapshot | None:
-        """Fetch, and read when something new came."""
+        """What the last fetch brought. Asked for without one since the last reading, the next fetch comes at once."""
+        if self._outcome is None:
+            await asyncio.wait({self._fetch_task()}, timeout=_FIRST_WAIT_S)
+        elif self._is_read:
+            self._is_wanted.set()
+        self._is_read = True
         try:
-            fetched = await fetch(self._wanted, self._environ)
-            snapshot = await asyncio.to_thread(self._advance, fetched)
+            snapshot = await asyncio.to_thread(self._advance, self._outcome)
         except StoreError as error:
-            self._failures += 1
-            self._schedule(min(_RETRY_MIN_S * 2 ** min(self._failures - 1, 10), self._poll_s))
-            if self._snapshot is None and (snapshot := await asyncio.to_thread(self._recall)) is not None:
-                self._note = f"{error}; going on with {snapshot.revision}, which was in force before"
-                self._snapshot = snapshot
-                return snapshot
-            raise
-        self._failures = 0
-        self._note = ""
-        self._schedule(self._poll_s)
+            if self._snapshot is not None or (snapshot := await asyncio.to_thread(self._recall)) is None:
+                raise
+            self._note = f"{error}; going on with {snapshot.revision}, which was in force before"
+        else:
+            self._note = ""
         if snapshot is not None:
             self._snapshot = snapshot
         return snapshot
 
-    def _schedule(self, seconds: float) -> None:
-        # Many reconcilers that were started together would ask their server together for ever.
-        spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
-        self._next_s = self._clock.monotonic_s() + seconds * spread
-
-    def _advance(self, fetched: Fetched) -> Snapshot | None:
+    def _advance(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
+        if fetched is None:
+            raise StoreError(f"{self._url}: the first fetch is still running")
+        if isinstance(fetched, StoreError):
+            raise fetched
         self._reference = fetched.reference or fetched.commit
         before = self._snapshot.revision if self._snapshot is not None else in_force(self._folder, self._pin)
         if before is not None and before != fetched.commit and not self._accepts_rewinds:
@@ -122,8 +155,8 @@ class UrlSource:
         if found is not Relation.FORWARD:
             why = _REFUSED[found].format(old=old[:12], new=new[:12])
             raise StoreError(
-                f"{self.description} {why}; the last good revision stays in force. Push a commit that follows from "
-                "it (git revert), or start with --accept-rewinds to follow the branch as it is"
+                f"{self.description} {why}; push a commit that follows from that (git revert), or start with "
+                "--accept-rewinds to follow the branch as it is"
             )
 
     def _recall(self) -> Snapshot | None:
@@ -139,4 +172,7 @@ class UrlSource:
         return stored_file(self._folder, path, blob)
 
     async def close(self) -> None:
-        """Nothing is open between two readings."""
+        """End a fetch that is under way."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait({self._fetching})

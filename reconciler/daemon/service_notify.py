@@ -23,6 +23,7 @@ class Notifier:
         self._address = "\0" + name[1:] if name.startswith("@") else name
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) if name else None
         self._status = ""
+        self._is_stopping = False
 
     @property
     def is_listened_to(self) -> bool:
@@ -51,8 +52,10 @@ class Notifier:
         self.send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """The end has begun."""
-        self.send("STOPPING=1")
+        """The end has begun; said once."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self.send("STOPPING=1")
 
     def watchdog(self) -> None:
         """Something was achieved."""

@@ -164,6 +164,8 @@ async def test_goes_on_after_the_store_was_away(work: Path, tmp_path: Path, inde
     async with opened(text, tmp_path / "state", as_directory=as_directory) as source:
         assert await read_new(source) == {"a.yaml": "1"}
         away = work.rename(tmp_path / "away")
+        async with asyncio.timeout(20):
+            await source.changed()
         with pytest.raises(StoreError):
             await source.read()
         away.rename(work)

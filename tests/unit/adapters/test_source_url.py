@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
 import pygit2
 import pytest
 
+from reconciler.adapters import source_url
 from reconciler.adapters.source import Source, open_source
 from reconciler.errors import StoreError
+from reconciler.model.fleet import Snapshot
 from tests.unit.adapters.clocks import TestClock
+from tests.unit.adapters.git_server import GitServer
 from tests.unit.adapters.store_trees import AUTHOR, commit_all, write_files
 from tests.unit.adapters.test_source import content, opened, read_new
 
@@ -45,6 +49,11 @@ async def _first(source: Source) -> dict[str, str]:
     return content(snapshot)
 
 
+async def _poll(source: Source) -> Snapshot | None:
+    await source.changed()
+    return await source.read()
+
+
 @pytest.mark.parametrize("how", ["set back", "rewritten", "another history"])
 async def test_a_branch_that_leads_elsewhere_is_not_followed_unless_told_to(
     work: Path, tmp_path: Path, how: str
@@ -54,20 +63,20 @@ async def test_a_branch_that_leads_elsewhere_is_not_followed_unless_told_to(
         assert (await _first(source))["a.yaml"] == "3"
         moved = _move(work, how)
         for _ in range(2):
-            with pytest.raises(StoreError, match=rf"{how}.*last good revision stays in force.*--accept-rewinds"):
-                await source.read()
+            with pytest.raises(StoreError, match=rf"{how}.*--accept-rewinds"):
+                await _poll(source)
     async with opened(url, state) as source:
         assert (await _first(source))["a.yaml"] == "3", "a restart changes nothing about it"
         assert how in source.note
         with pytest.raises(StoreError, match=how):
-            await source.read()
+            await _poll(source)
     async with opened(url, state, accept_rewinds=True) as source:
-        snapshot = await source.read()
+        snapshot = await _poll(source)
         assert snapshot is not None
         assert snapshot.revision == moved
         assert source.note == ""
     async with opened(url, state) as source:
-        assert (await source.read()) is not None, "what was accepted once is in force"
+        assert (await _poll(source)) is not None, "what was accepted once is in force"
 
 
 async def test_what_was_in_force_survives_in_the_clone(work: Path, tmp_path: Path) -> None:
@@ -76,8 +85,8 @@ async def test_what_was_in_force_survives_in_the_clone(work: Path, tmp_path: Pat
     async with opened(f"file://{work}", tmp_path / "state", accept_rewinds=True) as source:
         await _first(source)
         new = _move(work, "another history")
-        assert await source.read() is not None
-    (clone,) = (tmp_path / "state/git").glob("*[!.lock]")
+        assert await _poll(source) is not None
+    (clone,) = (path for path in (tmp_path / "state/git").iterdir() if path.is_dir())
     kept = pygit2.Repository(str(clone)).references
     pinned = {str(kept[name].target) for name in kept if name.startswith(("refs/fleet/in-force/", "refs/fleet/kept/"))}
     assert pinned == {old, new}
@@ -89,7 +98,7 @@ async def test_a_correction_forward_is_followed_again(work: Path, tmp_path: Path
         good = pygit2.Repository(str(work)).head.target
         _move(work, "rewritten")
         with pytest.raises(StoreError):
-            await source.read()
+            await _poll(source)
         pygit2.Repository(str(work)).references["refs/heads/main"].set_target(good)
         write_files(work, {"a.yaml": "4"})
         commit_all(work)
@@ -106,10 +115,10 @@ async def test_a_deleted_branch_and_an_emptied_repository_leave_the_last_good_re
         repository.set_head("refs/heads/other")
         repository.references.delete("refs/heads/main")
         with pytest.raises(StoreError, match=r"no branch or tag main any more.*other"):
-            await source.read()
+            await _poll(source)
         repository.references.delete("refs/heads/other")
         with pytest.raises(StoreError, match="no commit yet"):
-            await source.read()
+            await _poll(source)
 
 
 async def test_another_revision_is_no_rewind(work: Path, tmp_path: Path) -> None:
@@ -130,14 +139,14 @@ async def test_a_restart_without_the_server_goes_on_with_what_was_in_force(work:
         assert (await _first(source))["a.yaml"] == "3"
         assert "going on with" in source.note
         with pytest.raises(StoreError, match="no repository there"):
-            await source.read()
+            await _poll(source)
         away.rename(work)
-        assert await source.read() is None
+        assert await _poll(source) is None
         assert source.note == ""
     async with opened(url, tmp_path / "fresh") as source:
         work.rename(away)
         with pytest.raises(StoreError):
-            await source.read()
+            await _poll(source)
 
 
 async def test_reads_a_folder_of_the_repository(work: Path, tmp_path: Path) -> None:
@@ -146,7 +155,7 @@ async def test_reads_a_folder_of_the_repository(work: Path, tmp_path: Path) -> N
         assert source.description.endswith("//sub main")
     async with opened(f"file://{work}//nobody", tmp_path / "state2") as source:
         with pytest.raises(StoreError, match="has no folder nobody"):
-            await source.read()
+            await _poll(source)
 
 
 async def test_the_server_is_asked_at_intervals_that_differ_and_sooner_after_a_failure(
@@ -170,12 +179,71 @@ async def test_the_server_is_asked_at_intervals_that_differ_and_sooner_after_a_f
         pauses.append(await pause())
     assert all(54 <= found <= 66 for found in pauses)
     assert len(set(pauses)) == 4
+    await source.read()
     work.rename(tmp_path / "away")
-    pauses = []
-    for _ in range(6):
+    for expected in (60, 5, 10, 20, 40, 60, 60):
+        assert 0.9 * expected <= await pause() <= 1.1 * expected
         with pytest.raises(StoreError):
             await source.read()
-        pauses.append(await pause())
-    for found, expected in zip(pauses, (5, 10, 20, 40, 60, 60), strict=True):
-        assert 0.9 * expected <= found <= 1.1 * expected
     await source.close()
+
+
+async def test_a_reading_asked_for_by_hand_brings_the_next_fetch_forward(work: Path, tmp_path: Path) -> None:
+    async with opened(f"file://{work}", tmp_path / "state", poll_s=3600) as source:
+        await _first(source)
+        write_files(work, {"a.yaml": "4"})
+        commit_all(work)
+        assert await source.read() is None
+        async with asyncio.timeout(20):
+            snapshot = await _poll(source)
+        assert snapshot is not None
+        assert content(snapshot)["a.yaml"] == "4"
+
+
+async def test_a_server_that_hangs_holds_up_neither_reading_nor_closing(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_url, "_FIRST_WAIT_S", 0.5)
+    async with GitServer(work.parent) as server:
+        url = f"{server.url}/work/.git"
+        async with opened(url, tmp_path / "state") as source:
+            assert (await _first(source))["a.yaml"] == "3"
+            server.is_silent = True
+            before = len(server.asked)
+            waiting = asyncio.create_task(source.changed())
+            while len(server.asked) == before:
+                await asyncio.sleep(0.01)
+            started = asyncio.get_running_loop().time()
+            assert await source.read() is None
+            assert asyncio.get_running_loop().time() - started < 0.4
+            waiting.cancel()
+        async with opened(url, tmp_path / "state") as source:
+            assert (await _first(source))["a.yaml"] == "3"
+            assert "the first fetch is still running" in source.note
+        async with opened(url, tmp_path / "fresh") as source:
+            with pytest.raises(StoreError, match="the first fetch is still running"):
+                await source.read()
+            server.is_silent = False
+
+
+async def test_cancelling_the_wait_leaves_the_fetch_and_its_end_is_told(work: Path, tmp_path: Path) -> None:
+    async with opened(f"file://{work}", tmp_path / "state", poll_s=3600) as source:
+        waiting = asyncio.create_task(source.changed())
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        async with asyncio.timeout(20):
+            await source.changed()
+        assert (await _first(source))["a.yaml"] == "3"
+
+
+async def test_a_fetch_that_cannot_be_started_says_so(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def exhausted(*wanted: object) -> object:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(source_url, "fetch", exhausted)
+    async with opened(f"file://{work}", tmp_path / "state") as source:
+        with pytest.raises(StoreError, match=r"no fetch can be started.*temporarily unavailable"):
+            await source.read()
