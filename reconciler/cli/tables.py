@@ -11,7 +11,7 @@ from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
 from reconciler.report.table import table as aligned
 from reconciler.report.yaml_dump import dump_yaml
-from reconciler.stages.marks import read_owner
+from reconciler.stages.marks import FLEET_LABEL, read_owner
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube_table import Column, Row, Table
@@ -55,11 +55,17 @@ def printed(tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, s
             cluster,
             *([aliases.get(cluster, "")] if with_alias else []),
             *(_cell(row, index) for index in columns),
-            "Y" if read_owner({"metadata": row.metadata}) else "N",
+            "Y" if _is_ours(row) else "N",
         ]
         for cluster, row in rows
     ]
     return aligned(header, cells)
+
+
+def _is_ours(row: Row) -> bool:
+    """Both marks: a Deployment's controller copies the annotation to its ReplicaSets, and the label it does not."""
+    metadata = {"metadata": row.metadata}
+    return read_owner(metadata) is not None and bool(dig(metadata, "metadata", "labels", FLEET_LABEL))
 
 
 def _columns(table: Any, *, wide: bool) -> dict[int, Column]:
