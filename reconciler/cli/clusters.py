@@ -66,11 +66,12 @@ def command(
 async def _versions(fleet: Fleet, kubeconfig: Path | None) -> dict[str, str]:
     from reconciler.daemon.session import open_members
     from reconciler.errors import MemberClusterError, ReconcilerError
+    from reconciler.report.mask import scrub_text
 
     async with open_members(fleet, access_to(kubeconfig, None)) as members:
         answers = await members.each(lambda member: member.version())
     return {
-        name: found.message if isinstance(found, MemberClusterError) else str(found)
+        name: scrub_text(found.message if isinstance(found, MemberClusterError) else str(found))
         for name, found in answers.items()
         if isinstance(found, str | ReconcilerError)
     }

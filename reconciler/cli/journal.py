@@ -91,6 +91,8 @@ def rebuild(
 def export(*, journal: Path | None, output: str) -> None:
     """Print the whole journal, also while a daemon writes it. It holds no Secret value."""
     from reconciler.adapters.journal import Journal
+    from reconciler.report.mask import Masker
 
     with Journal.open(journal_path(journal), read_only=True) as opened:
-        answer(document_text(opened.export(), output))
+        # Credentials also stand where they should not: in URLs of an env, in ConfigMaps.
+        answer(document_text(Masker().document(opened.export()), output))

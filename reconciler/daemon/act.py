@@ -17,6 +17,7 @@ from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
 from reconciler.model.plan import Action, Change, Plan
 from reconciler.report.mask import Masker
 from reconciler.stages.marks import read_owner
+from reconciler.stages.recorded import recorded_digest
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
@@ -92,7 +93,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
             IntentOutcome(intent, Outcome.FAILED if result.error else Outcome.DONE, result.error)
             for intent, (result, _) in zip(intents, ended, strict=True)
         ],
-        applied=[row for change, made in done if (row := applied_row(change, made, acting.revision)) is not None],
+        applied=[row for change, made in done if (row := applied_row(change, made, acting)) is not None],
         removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
     )
     return [result for result, _ in ended]
@@ -109,7 +110,7 @@ def _intent(change: Change, revision: str) -> Intent:
     )
 
 
-def applied_row(change: Change, done: Done, revision: str) -> AppliedRow | None:
+def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None:
     """What the journal keeps of an object that was written; None when it left, or carries no mark of ours."""
     owner = read_owner(change.manifest) if change.manifest is not None else None
     if owner is None or change.action in _LEAVES:
@@ -119,13 +120,13 @@ def applied_row(change: Change, done: Done, revision: str) -> AppliedRow | None:
         gvk=change.gvk,
         identity=change.identity,
         uid=done.uid,
-        manifest_digest=change.manifest_digest,
+        manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
         recorded=change.manifest,
         policy=str(owner.policy) if owner.policy else "",
         keep=owner.keep,
         flavor=owner.flavor,
         replicas=owner.replicas,
         dependency=owner.dependency,
-        revision=revision,
+        revision=acting.revision,
         source=change.source,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from reconciler.adapters.journal import Journal
 from reconciler.daemon.act import Result
 from reconciler.daemon.look import Looked
-from reconciler.engine import Round
+from reconciler.engine import Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.ledger import AppliedRow, Event
 from reconciler.model.member import Read
@@ -21,6 +21,7 @@ from reconciler.report.state_document import Picture, state_document, with_sourc
 from reconciler.stages.marks import read_owner
 from reconciler.stages.moves import Run, run_of
 from reconciler.stages.ownership import Standing, ownership_of
+from reconciler.stages.recorded import recorded_digest
 
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
@@ -108,7 +109,7 @@ def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]
             live = member.objects.get(identity)
             if live is None or identity in due or (cluster, identity) in written:
                 continue
-            row = _row(cluster, manifest, live, looked.world.fleet.revision)
+            row = _row(cluster, manifest, live, looked.world)
             if row is not None and _is_news(row, rows.get(identity)):
                 yield row
 
@@ -137,7 +138,7 @@ def _has_left(member: Read, identity: Identity, fleet_names: tuple[str, ...]) ->
     return identity not in member.unread and (identity in member.absent or identity[:2] in member.kinds)
 
 
-def _row(cluster: str, manifest: Manifest, live: LiveObject, revision: str) -> AppliedRow | None:
+def _row(cluster: str, manifest: Manifest, live: LiveObject, world: World) -> AppliedRow | None:
     owner = read_owner(live.body)
     if owner is None:
         return None
@@ -146,7 +147,7 @@ def _row(cluster: str, manifest: Manifest, live: LiveObject, revision: str) -> A
         gvk=manifest.gvk,
         identity=manifest.identity,
         uid=live.uid,
-        manifest_digest=manifest.digest,
+        manifest_digest=recorded_digest(manifest.digest, manifest.identity, world.record_key),
         recorded=manifest.body,
         policy=str(owner.policy) if owner.policy else "",
         keep=owner.keep,
@@ -154,7 +155,7 @@ def _row(cluster: str, manifest: Manifest, live: LiveObject, revision: str) -> A
         replicas=owner.replicas,
         dependency=owner.dependency,
         finished=manifest.identity[:2] in _RUNS and run_of(live.body) is Run.FINISHED,
-        revision=revision,
+        revision=world.fleet.revision,
         source=manifest.source,
     )
 

@@ -120,6 +120,10 @@ class Masker:
         except TypeError:
             return True
 
+    def document(self, document: Json) -> Json:
+        """A document of ours that holds manifests somewhere inside, with their values masked."""
+        return document if self._shows else self._walked(document)
+
     def text(self, text: str) -> str:
         """Words of ours or of an API server, without known Secret values, credentials in URLs, keys and tokens."""
         if self._shows:

@@ -13,6 +13,7 @@ import hmac
 import re
 from collections.abc import Mapping
 
+from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig, with_value, without
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -41,6 +42,11 @@ def recorded_form(body: JsonObject, key: bytes) -> JsonObject:
 def keyed_hash(value: bytes, key: bytes) -> str:
     """HMAC-SHA256 of the bytes as `hmac:<64 hex>`."""
     return "hmac:" + hmac.new(key, value, hashlib.sha256).hexdigest()
+
+
+def recorded_digest(digest: str, identity: Identity, key: bytes) -> str:
+    """A manifest's digest as the journal may keep it: a Secret's is keyed, or its values could be guessed by it."""
+    return keyed_hash(digest.encode(), key) if identity[:2] == ("", "Secret") else digest
 
 
 def decoded(value: Json) -> bytes:

@@ -1,0 +1,60 @@
+"""Commands run as a user runs them, each in a process of its own that is watched and held to limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_GUARDED = Path(__file__).with_name("guarded.py")
+_DEADLINE_S = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a command ended. `cpu_s` is without the interpreter's start; `peak_mb` is with it."""
+
+    code: int
+    out: bytes
+    err: bytes
+    events: tuple[str, ...]
+    cpu_s: float
+    peak_mb: float
+
+    @property
+    def output(self) -> str:
+        """Everything that was printed."""
+        return (self.out + self.err).decode(errors="replace")
+
+    @property
+    def is_orderly(self) -> bool:
+        """Whether it ended by itself, not by a signal or an exception that nobody expected."""
+        return self.code in range(5) and b"Traceback" not in self.err
+
+
+def reconciler(*arguments: str | Path, home: Path, environ: Mapping[str, str] = {}, text: str = "") -> Ran:
+    """Run `reconciler ARGUMENT…`. `home` takes whatever the command keeps; nothing of the caller's is seen."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        ended = subprocess.run(
+            [sys.executable, str(_GUARDED), report.name, *map(str, arguments)],
+            input=text.encode(),
+            capture_output=True,
+            timeout=_DEADLINE_S,
+            check=False,
+            cwd=home,
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8", **environ},
+        )
+        found = json.loads(Path(report.name).read_bytes() or b"{}")
+    return Ran(
+        code=ended.returncode,
+        out=ended.stdout,
+        err=ended.stderr,
+        events=tuple(found.get("events", ("no report",))),
+        cpu_s=found.get("cpu_s", float("inf")),
+        peak_mb=found.get("peak_mb", float("inf")),
+    )
