@@ -16,6 +16,7 @@ from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kube_watch import WatchEvent
 from reconciler.adapters.kubeconfig import MemberConfig
 from reconciler.adapters.source import Source
+from reconciler.daemon.absent import Absent
 from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.beliefs import Beliefs
@@ -54,6 +55,10 @@ _NO_STORE_S = 1.0
 """Pause before a store that could never be read is tried again."""
 _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything."""
+_ABSENT_S = 1.0
+"""How often it is looked up whether a cluster that could not be read is to be asked again."""
+_HOLD_S = 10.0
+"""So long it is taken for granted that the fleet is still held."""
 
 
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
@@ -83,6 +88,7 @@ class ControlLoop:
         self._agenda = Agenda()
         self._beliefs = Beliefs()
         self._fights = Fights()
+        self._absent = Absent()
         self._watches = Watches(Listeners(listed=self._listed, event=self._seen, trouble=self._trouble), parts.clock)
         self._fleet: Fleet | None = None
         self._decision: Decision | None = None
@@ -94,7 +100,7 @@ class ControlLoop:
         self._waiting: set[Identity] = set()
         self._confirming: set[Identity] = set()
         self._retries: dict[Identity, tuple[float, float]] = {}
-        self._holding: set[str] = set()
+        self._held_s: dict[str, float] = {}
         self._picture: Round | None = None
         self._stop = asyncio.Event()
         self._next_resync_s = 0.0
@@ -123,18 +129,23 @@ class ControlLoop:
         """
         self._stop = stop
         self._known = remembered(self._parts.journal)
-        watcher = asyncio.create_task(self._watch_store())
-        stopper = asyncio.create_task(self._wake_on(stop))
+        tasks = [asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent())]
+        for task in tasks:
+            task.add_done_callback(lambda _: self._agenda.wake.set())
+        tasks.append(asyncio.create_task(self._wake_on(stop)))
         try:
             while not stop.is_set():
                 await self._wait()
+                for task in tasks:
+                    if task.done() and not stop.is_set():
+                        task.result()
                 if stop.is_set():
                     break
                 await self._round()
         finally:
-            watcher.cancel()
-            stopper.cancel()
-            await asyncio.gather(watcher, stopper, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._watches.close()
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
@@ -146,6 +157,13 @@ class ControlLoop:
             await self._parts.source.changed()
             self._agenda.mark_store()
             await self._parts.clock.sleep(_SETTLE_S)
+
+    async def _watch_absent(self) -> None:
+        clock, parts = self._parts.clock, self._parts
+        while True:
+            await clock.sleep(_ABSENT_S)
+            if await self._absent.came_back(parts.members, self._known.cluster_uids, clock.monotonic_s()):
+                self._agenda.mark_everything()
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
@@ -288,6 +306,10 @@ class ControlLoop:
         self._parts.journal.record_good_blobs(self._parts.store.good_blobs)
         if before is None or before.clusters != fleet.clusters or before.settings != fleet.settings:
             self._parts.members.update(self._parts.configs_of(fleet))
+            self._absent.keep(frozenset(fleet.clusters))
+            agenda.mark_everything()
+        elif (before.is_complete, before.frozen) != (fleet.is_complete, fleet.frozen):
+            # Copies that no decision speaks of were frozen, or are from now on.
             agenda.mark_everything()
 
     def _is_refused(self, fleet: Fleet) -> bool:
@@ -360,9 +382,10 @@ class ControlLoop:
             return ()
         self._beat(f"making {sum(map(len, plan.waves))} changes")
         clusters = {plan.changes[index].cluster for wave in plan.waves for index in wave}
-        new = sorted(cluster for cluster in clusters if cluster not in self._holding)
-        failed = await hold([members[cluster] for cluster in new], fleet.settings.name, self._parts.journal)
-        self._holding |= set(new) - failed.keys()
+        now_s = self._parts.clock.monotonic_s()
+        due = sorted(name for name in clusters if now_s - self._held_s.get(name, -_HOLD_S) >= _HOLD_S)
+        failed = await hold([members[cluster] for cluster in due], fleet.settings.name, self._parts.journal)
+        self._held_s |= {name: now_s for name in due if name not in failed}
         waves = tuple(tuple(i for i in wave if plan.changes[i].cluster not in failed) for wave in plan.waves)
         acting = Acting(
             members=members,
@@ -388,19 +411,27 @@ class ControlLoop:
         """Record the round, and remember what the next one must look at again."""
         self._beat("recording")
         remember(self._parts.journal, planned, looked, results)
-        self._known = remembered(self._parts.journal)
+        had_history, self._known = self._known.has_history, remembered(self._parts.journal)
         self._believe(planned, looked.world, results)
         now_s = self._parts.clock.monotonic_s()
+        for name, member in looked.world.members.items():
+            if isinstance(member, Read):
+                self._absent.was_read(name)
+            elif name in self._parts.members:
+                self._absent.was_not_read(name, now_s)
+        if self._known.has_history and not had_history:
+            self._agenda.mark_everything()
+        unmade = tuple(self._unmade(planned, results))
         concerned = self._concerned(planned, looked.world)
         for identity in concerned:
             self._waiting.discard(identity)
             self._confirming.discard(identity)
-            if not any(result.change.identity == identity and result.error for result in results):
+            if not any(result.change.identity == identity and result.error for result in (*results, *unmade)):
                 self._retries.pop(identity, None)
         for change in planned.plan.changes:
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
-        for result in results:
+        for result in (*results, *unmade):
             self._after(result, now_s)
         self._picture = merged(self._picture, planned, results, looked.world.only)
         source = self._parts.source.description
@@ -412,6 +443,15 @@ class ControlLoop:
         if world.only is not None:
             return world.only
         return {*planned.decision.bindings, *self._waiting, *self._confirming, *self._retries}
+
+    def _unmade(self, planned: Round, results: tuple[Result, ...]) -> Iterable[Result]:
+        """Changes that were due and that nobody began: their cluster could not be held, or a fight is on."""
+        if planned.decision.fleet.settings.observe_only:
+            return
+        begun = {(result.change.cluster, result.change.identity) for result in results}
+        for change in planned.plan.changes:
+            if change.held is None and (change.cluster, change.identity) not in begun:
+                yield Result(change=change, error="not begun")
 
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change
