@@ -40,11 +40,16 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
 
 def released_text(document: Document) -> str:
     """The objects that were left to themselves, newest first; empty when there are none."""
-    rows = [[visible(str(entry[key] or "-")) for key in _RELEASED] for entry in document["released"]]
+    rows = [
+        [
+            visible(entry["subject"]),
+            entry["time"],
+            short_revision(entry["revision"] or "-"),
+            visible(entry["cause"] or "-"),
+        ]
+        for entry in document["released"]
+    ]
     return joined(aligned([["OBJECT", "RELEASED", "REVISION", "WHY"], *rows])) if rows else ""
-
-
-_RELEASED = ("subject", "time", "revision", "cause")
 
 
 def _head(document: Document, style: Style) -> list[str]:
@@ -164,8 +169,9 @@ def _unclaimed(unclaimed: Sequence[Document]) -> list[str]:
 
 def _problems(problems: Sequence[Document], style: Style) -> list[str]:
     colours = {"error": style.red, "warning": style.yellow}
-    return [
-        colours.get(entry["severity"], style.dim)(entry["severity"])
-        + visible(f" {' '.join(filter(None, (entry['source'], entry['path'])))}: {entry['message']} [{entry['code']}]")
-        for entry in problems
-    ]
+    lines = []
+    for entry in problems:
+        where = " ".join(filter(None, (entry["source"], entry["path"])))
+        said = visible(f"{where}: {entry['message']}" if where else entry["message"])
+        lines.append(f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {said} [{entry['code']}]")
+    return lines

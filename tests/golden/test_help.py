@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import click
 import pytest
+from click.testing import CliRunner
 
 from reconciler.cli.main import COMMANDS, cli
 
@@ -16,15 +16,9 @@ PATHS = [(), *((name,) for name in COMMANDS), *((name, inner) for name, found in
 
 def help_of(path: tuple[str, ...]) -> str:
     """The help text at eighty columns."""
-    context = click.Context(cli, info_name="reconciler", terminal_width=80)
-    command: click.Command = cli
-    for name in path:
-        assert isinstance(command, click.Group)
-        found = command.get_command(context, name)
-        assert found is not None
-        command = found
-        context = click.Context(command, parent=context, info_name=name, terminal_width=80)
-    return command.get_help(context) + "\n"
+    done = CliRunner().invoke(cli, [*path, "--help"], prog_name="reconciler", terminal_width=80)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path) or "reconciler")

@@ -1,0 +1,91 @@
+"""What operators see of the journal, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reconciler.model.ledger import Event
+from reconciler.report.history_text import history_document, history_text
+from reconciler.report.status_text import released_text, status_text
+from reconciler.report.style import Style
+
+Golden = Callable[[str, str], None]
+COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+OBJECTS = {"synced": 118, "pending": 2, "held": 1, "failed": 0}
+RESOURCE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"}
+STATUS: dict[str, Any] = {
+    "version": 1,
+    "fleet": "shop",
+    "journal": "/var/lib/fleet-reconciler/journal.db",
+    "writer": "process 4711 on host-a",
+    "revision": COMMIT,
+    "commit": {"author": "Li Wei", "subject": "Scale web to 4 \x1b[31m"},
+    "source": "/srv/fleet",
+    "sourceError": "the branch main is gone",
+    "time": "2026-11-21T10:00:00Z",
+    "round": 41,
+    "complete": False,
+    "summary": {},
+    "clusters": [
+        {"name": "hz-prod-a", "up": True, "why": "", "objects": OBJECTS, "lastSuccess": "2026-11-21T10:00:00Z"},
+        {"name": "hz-prod-b", "up": True, "why": "", "objects": {**OBJECTS, "failed": 1},
+         "lastSuccess": "2026-11-21T10:00:00Z"},
+        {"name": "idc-1", "up": False, "why": "connection refused", "objects": OBJECTS, "lastSuccess": ""},
+    ],
+    "policies": [
+        {"policy": "PropagationPolicy shop/web", "resources": 3, "replicas": 9, "unplaced": 0,
+         "clusters": ["hz-prod-a", "hz-prod-b", "idc-1"]},
+        {"policy": "ClusterPropagationPolicy base", "resources": 0, "replicas": None, "unplaced": 0, "clusters": []},
+    ],
+    "held": [{"action": "delete", "cluster": "hz-prod-a", "resource": RESOURCE,
+              "why": "guard: 12 deletions and releases in hz-prod-a, at most 10 pass"}],
+    "heldDigest": "0123456789abcdef",
+    "failed": [{"action": "update", "cluster": "hz-prod-b", "resource": RESOURCE, "error": "a webhook\nsays no"}],
+    "suspensions": [{"scope": "cluster idc-1", "reason": "new switch", "who": "li@host-a", "until": None}],
+    "constraints": [{"resource": "Deployment shop/web", "cluster": "idc-1", "replicasMax": 2, "excludes": False,
+                     "until": None, "reason": "4 pods cannot be scheduled"}],
+    "unclaimed": [{**RESOURCE, "kind": "ConfigMap", "apiVersion": "v1", "name": "orphan"}],
+    "problems": [
+        {"severity": "error", "code": "weight-not-positive", "source": "policies/web.yaml:14", "path": "spec.placement",
+         "message": "a weight is 1 or more"},
+        {"severity": "warning", "code": "cluster-not-read", "source": "", "path": "", "message": "idc-1: refused"},
+    ],
+    "released": [{"subject": "ConfigMap shop/old @ hz-prod-a", "time": "2026-11-20T09:00:00Z", "revision": COMMIT,
+                  "cause": "the template left the store"}],
+}  # fmt: skip
+
+
+def test_status(golden: Golden) -> None:
+    golden("status.txt", status_text(STATUS))
+
+
+def test_status_in_colour(golden: Golden) -> None:
+    golden("status_colour.txt", status_text(STATUS, Style(color=True)))
+
+
+def test_status_wide(golden: Golden) -> None:
+    golden("status_wide.txt", status_text(STATUS, wide=True))
+
+
+def test_released(golden: Golden) -> None:
+    golden("released.txt", released_text(STATUS))
+
+
+def test_history(golden: Golden) -> None:
+    fields = ["spec.replicas", "spec.template.spec.containers[name=nginx].image", "metadata.labels"]
+    applied = {"revision": COMMIT, "action": "update", "cause": "declared", "source": "apps/web.yaml:18",
+               "fields": fields}  # fmt: skip
+    placed = {"revision": COMMIT, "before": [{"cluster": "hz-prod-a", "replicas": 2}],
+              "after": [{"cluster": "hz-prod-a", "replicas": 2}, {"cluster": "idc-1", "replicas": 2}]}  # fmt: skip
+    events = (
+        Event(round=3, time="2026-11-21T10:00:00Z", kind="failed", subject="Deployment shop/web @ idc-1",
+              data={**applied, "error": "a webhook\nsays \x1b[31mno"}),
+        Event(round=3, time="2026-11-21T10:00:00Z", kind="updated", subject="Deployment shop/web @ hz-prod-a",
+              data=applied),
+        Event(round=3, time="2026-11-21T10:00:00Z", kind="placed", subject="Deployment shop/web", data=placed),
+        Event(round=0, time="2026-11-21T09:00:00Z", kind="cluster-unreachable", subject="idc-1"),
+    )  # fmt: skip
+    document = history_document(events, lambda revision: ("Li Wei", "Scale web to 4"))
+    golden("history.txt", history_text(document))
+    golden("history_wide.txt", history_text(document, wide=True))
