@@ -10,6 +10,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
+from reconciler.adapters import git_fetch
 from reconciler.adapters.git_fetch import Fetched, Wanted, fetch
 from reconciler.adapters.git_fetch_url import parse_git_url
 from reconciler.errors import RevisionNotFound, StoreError
@@ -223,3 +224,15 @@ async def test_a_corrupt_clone_says_so_rather_than_crashing(work: Path, tmp_path
     (folder / "HEAD").write_text("")
     (folder / "config").write_text("[[[")
     assert await _refusal(_wanted(f"file://{work}", folder))
+
+
+async def test_a_crash_of_the_process_is_a_failed_fetch_with_advice(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = tmp_path / "child.py"
+    monkeypatch.setattr(git_fetch, "_CHILD", child)
+    for ending, text in (("os.abort()", "crashed (signal 6"), ("print('{'); sys.exit(3)", "exit code 3")):
+        child.write_text(f"import os, sys\n{ending}\n")
+        assert text in await _refusal(_wanted(f"file://{work}", tmp_path / "clone"))
+    child.write_text("import os\nos.abort()\n")
+    assert "take an Ed25519 one" in await _refusal(_wanted("ssh://git@example.invalid/x", tmp_path / "clone"))

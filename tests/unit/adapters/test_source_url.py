@@ -203,7 +203,6 @@ async def test_a_reading_asked_for_by_hand_brings_the_next_fetch_forward(work: P
 async def test_a_server_that_hangs_holds_up_neither_reading_nor_closing(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_url, "_FIRST_WAIT_S", 0.5)
     async with GitServer(work.parent) as server:
         url = f"{server.url}/work/.git"
         async with opened(url, tmp_path / "state") as source:
@@ -213,10 +212,10 @@ async def test_a_server_that_hangs_holds_up_neither_reading_nor_closing(
             waiting = asyncio.create_task(source.changed())
             while len(server.asked) == before:
                 await asyncio.sleep(0.01)
-            started = asyncio.get_running_loop().time()
             assert await source.read() is None
-            assert asyncio.get_running_loop().time() - started < 0.4
+            assert not waiting.done()
             waiting.cancel()
+        monkeypatch.setattr(source_url, "_FIRST_WAIT_S", 0.2)
         async with opened(url, tmp_path / "state") as source:
             assert (await _first(source))["a.yaml"] == "3"
             assert "the first fetch is still running" in source.note
