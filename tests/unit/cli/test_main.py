@@ -14,6 +14,7 @@ import pytest
 
 from reconciler.cli.main import ALIASES, COMMANDS, all_commands, cli
 from reconciler.cli.options import option_keys
+from reconciler.errors import FleetHeld, JournalError
 from tests.unit.cli.command_line import run, write_store
 
 HEAVY = ("kubernetes", "pygit2", "watchfiles", "yaml", "aiohttp", "orjson", "sqlite3", "rich", "asyncio")
@@ -244,3 +245,31 @@ def test_keys_of_the_config_file_are_named_as_options_are() -> None:
     assert keys["dir"] == "as_directory"
     assert "verify" not in option_keys(all_commands()["journal"])
     assert cli.name == "cli"
+
+
+def test_faults_of_several_clusters_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = JournalError("the disk is full")
+    nested = ExceptionGroup("inner", [full, FleetHeld("m1: held")])
+
+    def fail(**_: object) -> None:
+        raise ExceptionGroup("outer", [full, nested])
+
+    monkeypatch.setattr(cli, "main", fail)
+    assert run("status") == (1, "", "error: the disk is full\nerror: m1: held\n")
+
+
+def test_a_mistake_of_ours_is_not_dressed_up_as_a_fault_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise ExceptionGroup("outer", [JournalError("full"), ValueError("a mistake")])
+
+    monkeypatch.setattr(cli, "main", fail)
+    with pytest.raises(ExceptionGroup):
+        run("status")
+
+
+def test_an_error_of_a_file_is_named_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/etc/observed.yaml")
+
+    monkeypatch.setattr(cli, "main", fail)
+    assert run("observe") == (1, "", "error: /etc/observed.yaml: Permission denied\n")

@@ -11,9 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.model.problem import Severity
 from reconciler.report.schema_json import API_VERSIONS, DRAFT, kind_schema, store_schema
 from reconciler.stages.policy_fields import KINDS
+from reconciler.stages.policy_groups import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.stages.policy_override import parse_override_policy
+from reconciler.stages.policy_propagation import parse_propagation_policy
 from tests.unit.cli.command_line import run
+from tests.unit.stages.policy_cases import cases, document_of
+
+POLICY_CASES = cases(
+    *(f"policies/{name}.yaml" for name in ("defaults", "fields", "overrides", "override_pages", "pages", "rules",
+                                           "spellings"))
+)  # fmt: skip
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples/fleet-repo").rglob("*.yaml"))
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -171,3 +181,26 @@ def test_editors_show_meaning_default_and_what_has_no_effect() -> None:
 def test_the_command_prints_one_kind_or_all() -> None:
     assert json.loads(run("schema").out) == store_schema()
     assert json.loads(run("schema", "overridepolicy").out) == kind_schema("OverridePolicy")
+
+
+STRUCTURE = {
+    *("unknown-field", "wrong-type", "unknown-value", "field-required", "field-refused", "value-refused"),
+    "number-out-of-range",
+}
+"""Problem codes that an editor can find as well: what the tables of fields say."""
+
+
+@pytest.mark.parametrize("case", POLICY_CASES)
+def test_the_parser_and_the_schema_agree_on_every_case(case: Mapping[str, Any]) -> None:
+    document = document_of(case, case.get("kind", "OverridePolicy" if "overriders" in case else "PropagationPolicy"))
+    kind, api_version = document.body.get("kind"), document.body.get("apiVersion")
+    if kind not in PROPAGATION_KINDS | OVERRIDE_KINDS or api_version not in FLAVORS:
+        pytest.skip("the document is of no kind that has a schema")
+    parse = parse_propagation_policy if kind in PROPAGATION_KINDS else parse_override_policy
+    codes = {problem.code for problem in parse(document)[1] if problem.severity is Severity.ERROR}
+    schema = kind_schema(str(kind))
+    shown = list(faults(schema, document.body, schema))
+    if codes & STRUCTURE:
+        assert shown, codes
+    elif not codes:
+        assert shown == []
