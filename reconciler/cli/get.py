@@ -16,6 +16,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.reading import read_fleet
+from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube_client import MemberCluster
@@ -55,7 +56,12 @@ def command(
 
     if "/" in kind and name is None:
         kind, name = kind.split("/", 1)
+    if store == "." and Path.cwd() in (Path("/"), Path.home()):
+        # Nobody keeps a fleet store there, and reading all of it would take for ever.
+        raise ConfigurationError("no fleet store is named; use --store, or set RECONCILER_STORE")
     fleet = read_fleet(store)
+    if not fleet.clusters:
+        raise ConfigurationError(f"{store}: the store has no Cluster document; name another with --store")
     query = Query(kind=kind, name=name or "", namespace="" if all_namespaces else namespace, selector=selector)
     tables, failed = asyncio.run(
         _ask(fleet, access_to(kubeconfig, None, clusters), query, whole=output in ("json", "yaml"))
