@@ -1,10 +1,13 @@
 """Draw docs/pictures from real output: the example store, with one commit on top, compared without any cluster.
 
-Usage: python scripts/make_pictures.py
+With --check, nothing is written and the exit code is 1 when a picture is out of date.
+
+Usage: python scripts/make_pictures.py [--check]
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import shutil
@@ -48,8 +51,11 @@ SVG = """\
 """
 
 
-def main() -> None:
-    """Write the picture."""
+def main() -> int:
+    """Write the picture, or check it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "fleet"
         # The pages' own examples would fill the picture with what they are not about.
@@ -64,8 +70,14 @@ def main() -> None:
     console.print(Text.assemble(("$ ", "bold green"), COMMAND))
     console.print(Text.from_ansi(output.rstrip("\n")))
     # A fixed id: the same output gives the same file.
-    TARGET.write_text(console.export_svg(title="", code_format=SVG, unique_id="diff"), encoding="utf-8")
-    sys.stdout.write(f"{TARGET.relative_to(ROOT)} written\n")
+    picture = console.export_svg(title="", code_format=SVG, unique_id="diff")
+    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == picture:
+        return 0
+    if not check:
+        TARGET.write_text(picture, encoding="utf-8")
+    verb = "out of date: run python scripts/make_pictures.py" if check else "written"
+    sys.stdout.write(f"{TARGET.relative_to(ROOT)} {verb}\n")
+    return int(check)
 
 
 def _edit(store: Path) -> None:
@@ -97,4 +109,4 @@ def _reconciler(store: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

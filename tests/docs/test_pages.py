@@ -156,9 +156,10 @@ def test_what_is_said_to_be_missing_is_missing(page: str, sentence: str) -> None
     assert is_there != (sentence in text), f"{page} should {'no longer say' if is_there else 'say'}: {sentence}"
 
 
-def test_generated_pages_are_fresh() -> None:
+@pytest.mark.parametrize("script", ["make_reference.py", "make_pictures.py"])
+def test_what_is_generated_is_fresh(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, "scripts/make_reference.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, f"scripts/{script}", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
