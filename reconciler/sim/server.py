@@ -215,7 +215,7 @@ def _shortened(answer: Answer, *, is_empty: bool) -> Answer:
     body = answer.body
     if not isinstance(body, dict) or "items" not in body:
         return answer
-    metadata = {"resourceVersion": body["metadata"]["resourceVersion"]}
+    metadata = {key: value for key, value in body["metadata"].items() if key == "resourceVersion"}
     items = [] if is_empty else body["items"][: len(body["items"]) // 2]
     return Answer(status=answer.status, body={**body, "metadata": metadata, "items": items})
 
