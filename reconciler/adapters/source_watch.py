@@ -15,7 +15,6 @@ from reconciler.adapters.clock import Clock
 _QUIET_MS: Final = 20
 _LONGEST_MS: Final = 500
 _RETRY_S: Final = 5.0
-_IDLE_MS: Final = 5_000
 
 
 class Watch:
@@ -48,12 +47,9 @@ class Watch:
                     watch_filter=None,
                     debounce=_LONGEST_MS,
                     step=_QUIET_MS,
-                    rust_timeout=_IDLE_MS,
-                    yield_on_timeout=True,
                     recursive=self._recursive,
                     ignore_permission_denied=True,
                 ):
-                    # A timeout yields too; then the folders are looked at for nothing, which is cheap.
                     self.fault = ""
                     self._hint.set()
             # watchfiles raises what its Rust part makes of the system's error: OSError or a RuntimeError of its own.
