@@ -103,6 +103,7 @@ class ControlLoop:
         self._held_s: dict[str, float] = {}
         self._picture: Round | None = None
         self._stop = asyncio.Event()
+        self._source_note = ""
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
 
@@ -294,6 +295,7 @@ class ControlLoop:
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
         vitals.source_error, vitals.source_read_at = "", clock.now()
+        self._say_how_it_is_followed()
         if snapshot is None:
             return
         fleet = await asyncio.to_thread(self._parts.store.parse, snapshot)
@@ -311,6 +313,14 @@ class ControlLoop:
         elif (before.is_complete, before.frozen) != (fleet.is_complete, fleet.frozen):
             # Copies that no decision speaks of were frozen, or are from now on.
             agenda.mark_everything()
+
+    def _say_how_it_is_followed(self) -> None:
+        """The branch is known after the first read only; a note (polling instead of events) is logged once."""
+        source = self._parts.source
+        self._parts.vitals.source = source.description
+        if source.note and source.note != self._source_note:
+            log.warning(source.note, extra={"event": "SourceNote"})
+        self._source_note = source.note
 
     def _is_refused(self, fleet: Fleet) -> bool:
         """A store that names no fleet, or another one, never takes the place of the one in force."""
