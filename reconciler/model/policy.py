@@ -185,6 +185,15 @@ class AffinityMode(StrEnum):
     EXCLUSIVE = "exclusive"
 
 
+class Companion(StrEnum):
+    """What belongs to a workload without being referred to by it, and travels with it on request."""
+
+    SERVICES = "services"
+    INGRESSES = "ingresses"
+    AUTOSCALERS = "autoscalers"
+    BUDGETS = "budgets"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspension:
     """Writing stops: to every cluster, or to the named ones."""
@@ -219,6 +228,10 @@ class PropagationPolicy:
     affinity_mode: AffinityMode = AffinityMode.TIERS
     """Resolved: the annotation `fleet.reconciler/affinity-mode`, else tiers for ACK groups under a division that
     needs capacity, else exclusive."""
+    fail_back: bool = False
+    """The annotation `fleet.reconciler/fail-back`: an earlier group is gone back to as soon as it takes all again."""
+    brings: frozenset[Companion] = frozenset()
+    """The annotation `fleet.reconciler/bring`: what travels with the workloads of this policy."""
     digest: str = ""
     """Of the whole document: what memoised decisions are keyed by."""
 

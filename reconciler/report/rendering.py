@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.engine import Decision, render_decision
+from reconciler.model.binding import Binding, Reason
 from reconciler.report.render_json import Rendering
 
 
 def rendering(decision: Decision, clusters: frozenset[str] = frozenset()) -> Rendering:
-    """Bindings, manifests and problems; with `clusters`, only their manifests."""
+    """Bindings, manifests and problems; with `clusters`, only their manifests.
+
+    What waits for an override policy has a place and no manifest yet: without the override it would be another object.
+    """
     rendered = render_decision(decision)
     fleet = decision.fleet
     return Rendering(
         revision=fleet.revision,
-        bindings=tuple(decision.bindings[identity] for identity in sorted(decision.bindings)),
+        bindings=tuple(_binding(decision, decision.bindings[identity]) for identity in sorted(decision.bindings)),
         kinds={identity: template.gvk for identity, template in fleet.templates.items()},
-        manifests=tuple(found for found in rendered.manifests if not clusters or found.cluster in clusters),
+        manifests=tuple(
+            found
+            for found in rendered.manifests
+            if (not clusters or found.cluster in clusters) and found.identity not in decision.holds
+        ),
         problems=tuple(sorted({*decision.problems, *rendered.problems})),
         policies={policy.ref: policy.source for policy in fleet.propagation},
+    )
+
+
+def _binding(decision: Decision, binding: Binding) -> Binding:
+    why = decision.holds.get(binding.identity)
+    if why is None:
+        return binding
+    source = decision.policies[binding.identity].source
+    return replace(
+        binding, reasons=(*binding.reasons, Reason(rule="waits", text=f"not sent yet: it {why}", source=source))
     )

@@ -98,7 +98,8 @@ def _attempt(
     if not members:
         return replace(attempt, failure=Shortfall(code="no-cluster-fits", text="no cluster is a candidate"))
     there = {member.name: had[member.name] for member in members if had.get(member.name)}
-    if _stays(replicas, there, situation, clusters):
+    goes_back = situation.item.policy.fail_back and len(group.tiers) > 1
+    if not goes_back and _stays(replicas, there, situation, clusters):
         text = f"{replicas} replicas stay where they are: {listed(there.items())}"
         return replace(attempt, counts=there, missing=0, texts=(text,))
     placement = situation.item.policy.placement

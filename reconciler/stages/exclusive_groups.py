@@ -1,8 +1,8 @@
 """Which of several exclusive groups of clusters is tried first.
 
 Source: design: table row "ordered clusterAffinities": the group in use stays while it fits, else the first that fits
-from the top. Karmada never looks at an earlier group again, and clears the placement when the one in use stops
-matching.
+from the top; going back to an earlier group is an opt-in. Karmada never looks at an earlier group again, and clears the
+placement when the one in use stops matching.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from reconciler.stages.placing import Situation
 def in_order_of_trial(
     groups: Sequence[Group], situation: Situation, clusters: Mapping[str, Cluster]
 ) -> tuple[Group, ...]:
-    """The groups with the one in use first; in their own order after an explicit reschedule or on first placement."""
-    if len(groups) == 1 or situation.fresh:
+    """The groups with the one in use first; in their own order on first placement, afresh, or when they fail back."""
+    if len(groups) == 1 or situation.fresh or situation.item.policy.fail_back:
         return tuple(groups)
     in_use = _group_in_use(groups, situation, clusters)
     if in_use is None:

@@ -101,6 +101,24 @@ POLICY_CODES: Mapping[str, Code] = {
         "Tiers are filled by free capacity, and this division does not look at it.",
         "Use dynamicWeight or Aggregated, or take the annotation out.",
     ),
+    "policy-annotation-unknown": Code(
+        "Unknown annotation of ours on a policy",
+        "The annotation begins with fleet.reconciler/ and means nothing on a policy; it may be misspelled.",
+        "Correct the name, or take it out.",
+    ),
+    "fail-back-unknown": Code(
+        "Unknown fail-back", "The annotation fleet.reconciler/fail-back is true or false.", "Write one of the two."
+    ),
+    "fail-back-without-groups": Code(
+        "Fail-back without groups",
+        "Going back concerns ordered groups of clusters, and the policy has one at most.",
+        "Write several clusterAffinities, or take the annotation out.",
+    ),
+    "bring-unknown": Code(
+        "Unknown companion",
+        "The annotation fleet.reconciler/bring lists services, ingresses, autoscalers and budgets.",
+        "Name some of these, with commas between.",
+    ),
     "affinity-and-affinities": Code(
         "Two kinds of affinity", "clusterAffinity and clusterAffinities exclude each other.", "Keep one of them."
     ),

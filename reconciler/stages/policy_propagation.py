@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from reconciler.model.document import Document
 from reconciler.model.policy import (
-    AffinityMode,
     ConflictResolution,
     Flavor,
     Placement,
@@ -16,16 +15,14 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import digest_of
 from reconciler.stages.fields import Fields, document_fields
+from reconciler.stages.policy_annotations import check_annotations, read_affinity_mode, read_brings, read_fail_back
 from reconciler.stages.policy_failover import read_application_failover, read_cluster_purge_mode
 from reconciler.stages.policy_metadata import read_flavor, read_ref
 from reconciler.stages.policy_placement import read_placement
 from reconciler.stages.policy_propagation_fields import PROPAGATION_SHAPE
 from reconciler.stages.policy_selectors import read_selectors, readable_selectors
 
-__all__ = ["AFFINITY_MODE_ANNOTATION", "parse_propagation_policy", "readable_selectors"]
-
-AFFINITY_MODE_ANNOTATION = "fleet.reconciler/affinity-mode"
-"""Says how ordered clusterAffinities read, whatever the API group: `tiers` or `exclusive`."""
+__all__ = ["parse_propagation_policy", "readable_selectors"]
 
 
 def parse_propagation_policy(document: Document) -> tuple[PropagationPolicy | None, tuple[Problem, ...]]:
@@ -49,6 +46,7 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
     if spec.is_empty("resourceSelectors"):
         _no_selectors(spec, flavor)
     placement = _placement(spec, flavor)
+    check_annotations(document)
     return PropagationPolicy(
         ref=ref,
         flavor=flavor,
@@ -68,7 +66,9 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
         suspension=_suspension(spec),
         priority_class=_priority_class(spec),
         ecs_provision=_ecs_provision(spec),
-        affinity_mode=_affinity_mode(document, flavor, placement),
+        affinity_mode=read_affinity_mode(document, flavor, placement),
+        fail_back=read_fail_back(document, placement),
+        brings=read_brings(document),
         digest=digest_of(document.report.document.body),
     )
 
@@ -140,26 +140,3 @@ def _priority_class(spec: Fields) -> str:
 def _ecs_provision(spec: Fields) -> bool:
     fields = spec.child("autoScaling")
     return bool(fields.flag("ecsProvision")) if fields else False
-
-
-def _affinity_mode(document: Fields, flavor: Flavor, placement: Placement) -> AffinityMode:
-    """How ordered groups read.
-
-    Source: "Elastic scheduling with multi-cluster priorities" (they spill over); Karmada: one group is in use.
-    """
-    needs_capacity = placement.scheduling.division.needs_capacity
-    default = AffinityMode.TIERS if flavor.is_ack and needs_capacity else AffinityMode.EXCLUSIVE
-    metadata = document.child("metadata")
-    written = metadata.text_map("annotations").get(AFFINITY_MODE_ANNOTATION) if metadata else None
-    if metadata is None or written is None:
-        return default
-    steps = metadata.path("annotations", AFFINITY_MODE_ANNOTATION)
-    if written not in tuple(AffinityMode):
-        message = f"{written!r} is not known; {AFFINITY_MODE_ANNOTATION} is tiers or exclusive"
-        document.report.error("affinity-mode-unknown", message, *steps)
-        return default
-    if written == AffinityMode.TIERS and not needs_capacity:
-        message = "tiers are filled by free capacity, so they need dynamicWeight or Aggregated; take the annotation out"
-        document.report.error("affinity-mode-needs-capacity", message, *steps)
-        return default
-    return AffinityMode(written)

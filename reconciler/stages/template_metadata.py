@@ -7,15 +7,16 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.policy_annotations import BRING, POLICY_ANNOTATIONS, parse_brings
 from reconciler.stages.policy_names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from reconciler.stages.template_findings import Findings, not_a_string, type_name
 
 MAX_ANNOTATIONS_BYTES: Final = 262_144
 RESERVED_PREFIX: Final = "fleet.reconciler/"
 DOCUMENTED_ANNOTATIONS: Final = frozenset(
-    RESERVED_PREFIX + name for name in ("context", "alias", "affinity-mode", "replace", "take-over")
+    RESERVED_PREFIX + name for name in ("context", "alias", "replace", "take-over", "bring")
 )
-"""Annotations of ours that people write; every other mark of ours is written by the reconciler alone."""
+"""Annotations of ours that people write into templates; other marks of ours are written by the reconciler alone."""
 
 # The same few keys and values stand in thousands of templates.
 _is_key: Final = lru_cache(maxsize=8192)(is_label_key)
@@ -106,12 +107,18 @@ def check_annotations(annotations: Json, findings: Findings, *steps: str) -> Non
         if not _is_key(key.lower()):
             findings.error("annotation-illegal", f"{key[:80]!r} cannot be an annotation key", *steps, key)
         elif key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS:
-            findings.error(
-                "mark-reserved", f"only the reconciler writes the annotation {key}; take it out", *steps, key
-            )
+            findings.error("mark-reserved", _why_reserved(key), *steps, key)
+        elif key == BRING and (unknown := parse_brings(value)[1]):
+            findings.error("bring-unknown", f"{BRING}: {unknown}", *steps, key)
     if size > MAX_ANNOTATIONS_BYTES:
         message = f"{size:,} bytes of annotations, Kubernetes takes {MAX_ANNOTATIONS_BYTES:,}"
         findings.error("annotations-too-large", message, *steps)
+
+
+def _why_reserved(key: str) -> str:
+    if key in POLICY_ANNOTATIONS:
+        return f"{key} belongs on a propagation policy and means nothing here; move it there"
+    return f"only the reconciler writes the annotation {key}; take it out"
 
 
 def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, str]]:

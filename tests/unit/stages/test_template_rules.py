@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Severity
 from reconciler.model.refs import Identity
-from reconciler.stages import cluster_documents, compare, ownership, policy_propagation
+from reconciler.stages import cluster_documents, compare, ownership, policy_annotations
 from reconciler.stages.parse import parse_file
 from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.template_metadata import DOCUMENTED_ANNOTATIONS, MAX_ANNOTATIONS_BYTES
@@ -103,11 +103,11 @@ def test_refuses_annotations_that_are_too_large() -> None:
     assert [problem.code for problem in _parse(orjson.dumps(body), "f.json").problems] == ["annotations-too-large"]
 
 
-def test_knows_every_annotation_that_people_may_write() -> None:
+def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
     assert {
         compare.ALLOW_REPLACE,
+        policy_annotations.BRING,
         ownership.TAKE_OVER,
-        policy_propagation.AFFINITY_MODE_ANNOTATION,
         cluster_documents.CONTEXT_ANNOTATION,
         cluster_documents.ALIAS_ANNOTATION,
     } == DOCUMENTED_ANNOTATIONS
