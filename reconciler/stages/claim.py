@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_not
 
 from reconciler.model.binding import Claim, Reason
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
+from reconciler.stages.patched import patched
 from reconciler.stages.policy_index import Match, PolicyIndex, best_matches
 from reconciler.stages.reach import frozen_by
 from reconciler.stages.system_namespaces import CONTROL_GROUPS, is_never_distributed
@@ -31,42 +34,98 @@ class Claims:
     selecting: Mapping[PolicyRef, frozenset[int]] = field(default_factory=dict)
 
 
-def claim(fleet: Fleet) -> Claims:
+class ClaimMemo:
+    """What the last call found, so that the next one judges only what may have changed."""
+
+    __slots__ = ("claims", "counts", "index", "matches", "problems", "propagation", "reasons")
+
+    def __init__(self) -> None:
+        self.claims = Claims()
+        self.matches: dict[Identity, Sequence[PropagationMatch]] = {}
+        self.counts: Counter[tuple[PolicyRef, int]] = Counter()
+        self.problems: dict[Identity, Problem] = {}
+        self.propagation: tuple[PropagationPolicy, ...] = ()
+        self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
+        self.reasons = _Reasons()
+
+    def follow(self, propagation: tuple[PropagationPolicy, ...]) -> None:
+        """Take the policies of the store."""
+        is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
+        if not is_same:
+            self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
+
+    def count(self, identity: Identity, matches: Sequence[PropagationMatch]) -> None:
+        """Note which selectors select a template."""
+        for match in self.matches.pop(identity, ()):
+            if match.selector is not None:
+                self.counts[match.policy.ref, match.selector] -= 1
+        for match in matches:
+            if match.selector is not None:
+                self.counts[match.policy.ref, match.selector] += 1
+        if matches:
+            self.matches[identity] = matches
+
+
+def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity] | None = None) -> Claims:
     """The policy that governs each template, with the policies that also matched and why they lost.
 
     A PropagationPolicy of the namespace before any ClusterPropagationPolicy; then the larger priority, the more
-    precise selector, the smaller name. Templates in the reach of a broken document get no claim.
+    precise selector, the smaller name. Templates in the reach of a broken document get no claim. With a `memo` only
+    `dirty` identities are judged: those whose template, or a policy that selects them, came, went or changed.
     Source: design, which policy claims a template; Karmada: precedence without stickiness.
     """
-    index = PolicyIndex(fleet.propagation)
-    reasons = _Reasons()
-    claims: dict[Identity, Claim] = {}
+    memo = memo or ClaimMemo()
+    memo.follow(fleet.propagation)
+    before = memo.claims
+    claims: dict[Identity, Claim | None] = {}
+    frozen: dict[Identity, Reach | None] = {}
     unclaimed: list[Identity] = []
-    frozen: dict[Identity, Reach] = {}
-    problems: list[Problem] = []
-    selecting: dict[PolicyRef, set[int]] = {}
-    for identity in sorted(fleet.templates):
-        template = fleet.templates[identity]
-        matches = index.matches(template)
-        for match in matches:
-            if match.selector is not None:
-                selecting.setdefault(match.policy.ref, set()).add(match.selector)
-        reach = frozen_by(fleet, template) if fleet.frozen else None
-        if reach is not None:
+    judged = sorted(fleet.templates) if dirty is None else sorted(dirty)
+    for identity in judged:
+        template = fleet.templates.get(identity)
+        matches = memo.index.matches(template) if template is not None else ()
+        memo.count(identity, matches)
+        reach = frozen_by(fleet, template) if fleet.frozen and template is not None else None
+        if identity in before.claims:
+            claims[identity] = None
+        if reach is not None or identity in before.frozen:
             frozen[identity] = reach
-        elif matches:
-            claims[identity] = _claim(identity, matches, reasons)
+        if memo.problems:
+            memo.problems.pop(identity, None)
+        if template is None or reach is not None:
+            continue
+        if matches:
+            claims[identity] = _claim(identity, matches, memo.reasons)
         else:
             unclaimed.append(identity)
             if is_never_distributed(template.gvk, identity):
-                problems.append(_never_distributed(template))
-    return Claims(
-        claims=claims,
-        unclaimed=tuple(unclaimed),
-        frozen=frozen,
-        problems=tuple(sorted(problems)),
-        selecting={ref: frozenset(indexes) for ref, indexes in selecting.items()},
+                memo.problems[identity] = _never_distributed(template)
+    memo.claims = Claims(
+        claims=patched(before.claims, claims),
+        unclaimed=_unclaimed(before.unclaimed, unclaimed, frozenset(judged)) if before.unclaimed else tuple(unclaimed),
+        frozen=patched(before.frozen, frozen),
+        problems=tuple(sorted(memo.problems.values())),
+        selecting=_selecting(memo.counts),
     )
+    return memo.claims
+
+
+def _unclaimed(
+    before: tuple[Identity, ...], unclaimed: list[Identity], judged: frozenset[Identity]
+) -> tuple[Identity, ...]:
+    """Those of the last call that were not judged again, and those that were found now, sorted."""
+    kept = [identity for identity in before if identity not in judged]
+    if len(kept) + len(unclaimed) == len(before) and set(unclaimed) <= judged.intersection(before):
+        return before
+    return tuple(sorted([*kept, *unclaimed]))
+
+
+def _selecting(counts: Mapping[tuple[PolicyRef, int], int]) -> dict[PolicyRef, frozenset[int]]:
+    selecting: dict[PolicyRef, set[int]] = {}
+    for (ref, index), count in counts.items():
+        if count:
+            selecting.setdefault(ref, set()).add(index)
+    return {ref: frozenset(indexes) for ref, indexes in selecting.items()}
 
 
 def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Reasons) -> Claim:

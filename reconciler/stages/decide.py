@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.interpreters.registry import interpreter_for
@@ -14,10 +14,14 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.claim import Claims, claim
+from reconciler.stages.decide_memo import DecideMemo, Inputs
 from reconciler.stages.defined_kinds import with_defined_kinds
 from reconciler.stages.graph import dependencies
+from reconciler.stages.graph_memo import Again
 from reconciler.stages.namespaces import namespaces
+from reconciler.stages.patched import patched
 from reconciler.stages.place import PlacementItem, PlacementRequest, constraints_in_force, place
+from reconciler.stages.scale_targets import scale_targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +32,8 @@ class Decision:
     file might concern; nothing is written for them. `holds`: why nothing is written for a template though it is placed
     (it waits for an override policy), `suspended`: the same per cluster. `ticked`: (identity, cluster) that a
     constraint took from the placement. `needs`: what a template refers to. `definitions`: the
-    CustomResourceDefinition of each custom kind of the store.
+    CustomResourceDefinition of each custom kind of the store. `yielded`: targets of autoscalers, with the clusters to
+    which these go.
     """
 
     fleet: Fleet
@@ -40,6 +45,7 @@ class Decision:
     ticked: frozenset[tuple[Identity, str]] = frozenset()
     needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
+    yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
     def hold(self, identity: Identity, cluster: str) -> str | None:
@@ -57,16 +63,25 @@ def decide(
     *,
     copies: Mapping[Identity, Collection[str]] | None = None,
     fresh: bool = False,
+    memo: DecideMemo | None = None,
 ) -> Decision:
     """Claims, placements and what follows from them.
 
     `now`: RFC 3339 UTC. `copies`: where copies of ours are known to live; what an owner left behind keeps its
-    dependencies there. `fresh`: previous placements are not considered.
+    dependencies there. `fresh`: previous placements are not considered. `memo`: with that of an earlier call only what
+    depends on a difference is decided again; the decision is the same as without it.
     """
-    claims = claim(fleet)
+    memo = memo or DecideMemo()
+    edits = memo.begin(Inputs(fleet, observations, now, copies or {}, fresh))
+    claims = claim(fleet, memo.claims, edits.judged)
     by_ref = {policy.ref: policy for policy in fleet.propagation}
-    policies = {identity: by_ref[found.policy] for identity, found in claims.claims.items()}
-    definitions = _definitions(fleet)
+    governed: dict[Identity, PropagationPolicy | None] = {
+        identity: by_ref[claims.claims[identity].policy] if identity in claims.claims else None
+        for identity in edits.judged
+    }
+    policies = memo.policies = patched(memo.policies, governed)
+    if edits.has_definitions:
+        memo.definitions = _definitions(fleet)
     request = PlacementRequest(
         items=(),
         clusters=fleet.clusters,
@@ -75,50 +90,67 @@ def decide(
         now=now,
         fresh=fresh,
     )
-    bound_definitions = {i: policies[i] for i in definitions.values() if i in policies}
+    bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
     if bound_definitions:
         # Definitions go first: what they define may then go where they go.
-        first = place(replace(request, items=tuple(_items(fleet, bound_definitions))))
+        first = place(replace(request, items=tuple(_items(fleet, bound_definitions, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
-    placed = place(replace(request, items=tuple(_items(fleet, policies))))
-    followed = dependencies(fleet, policies, placed.bindings, _left_behind(placed.bindings, copies or {}))
-    bound = {**followed.bindings, **namespaces(fleet, followed.bindings)}
+    unplaced = memo.to_place(edits, request.observations)
+    items = tuple(_items(fleet, policies, unplaced))
+    placed = place(replace(request, items=items), memo.places, [i for i in unplaced if i not in policies])
+    moved = {*edits.judged, *edits.copied, *memo.places.changed}
+    held = _left_behind(placed.bindings, copies or {}, moved)
+    again = Again(memo=memo.links, edited=edits.templates, moved=moved)
+    followed = dependencies(fleet, policies, placed.bindings, held, again=again)
+    dirty = {*edits.templates, *memo.links.changed}
+    inhabited = namespaces(fleet, followed.bindings, memo.spaces, dirty)
+    dirty.update(memo.spaces.changed)
+    bound = memo.join(followed.bindings, inhabited, dirty)
     problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems)
     holds, waiting = _waits_for_overrides(fleet, policies)
-    return Decision(
+    decision = Decision(
         fleet=fleet,
         claims=claims,
         bindings=bound,
-        policies={**policies, **followed.policies},
+        policies=memo.govern(followed.policies, moved | dirty),
         frozen=frozenset(claims.frozen),
         holds=holds,
         ticked=_ticked(observations, bound, now),
         needs=followed.needs,
-        definitions=definitions,
+        definitions=memo.definitions,
+        yielded=scale_targets(fleet, bound, memo=memo.scales, dirty=dirty),
         problems=tuple(sorted({*problems, *waiting})),
     )
+    memo.end()
+    return decision
 
 
-def _items(fleet: Fleet, policies: Mapping[Identity, PropagationPolicy]) -> Iterator[PlacementItem]:
-    for identity in sorted(policies):
-        template = fleet.templates[identity]
-        yield PlacementItem(
-            identity=identity,
-            gvk=template.gvk,
-            policy=policies[identity],
-            demand=interpreter_for(*identity[:2]).demand(template.body),
-            annotations=template.annotations,
-        )
+def _items(
+    fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], identities: Iterable[Identity]
+) -> Iterator[PlacementItem]:
+    for identity in identities:
+        policy = policies.get(identity)
+        if policy is not None:
+            template = fleet.templates[identity]
+            yield PlacementItem(
+                identity=identity,
+                gvk=template.gvk,
+                policy=policy,
+                demand=interpreter_for(*identity[:2]).demand(template.body),
+                annotations=template.annotations,
+            )
 
 
 def _left_behind(
-    bindings: Mapping[Identity, Binding], copies: Mapping[Identity, Collection[str]]
+    bindings: Mapping[Identity, Binding], copies: Mapping[Identity, Collection[str]], identities: Iterable[Identity]
 ) -> dict[Identity, frozenset[str]]:
     """The clusters that hold a copy of a bound template which its placement has left."""
     return {
         identity: left
-        for identity, clusters in copies.items()
-        if identity in bindings and (left := frozenset(clusters) - set(bindings[identity].clusters))
+        for identity in identities
+        if identity in copies
+        and identity in bindings
+        and (left := frozenset(copies[identity]) - set(bindings[identity].clusters))
     }
 
 
@@ -145,6 +177,8 @@ def _waits_for_overrides(
                     severity=Severity.WARNING,
                 )
             )
+    if not missing:
+        return {}, problems
     holds = {identity: missing[policy.ref] for identity, policy in policies.items() if policy.ref in missing}
     return holds, problems
 

@@ -17,6 +17,8 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import ConflictResolution, PropagationPolicy, Suspension
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
+from reconciler.stages.graph_memo import Again, LinkMemo, Links, Mention
+from reconciler.stages.patched import patched
 
 DEPENDENCY = "dependency"
 """The rule of reasons that rest on an owner."""
@@ -39,74 +41,108 @@ class DependencyResult:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Mention:
-    """One owner that brings a dependency along, and the field that refers to it."""
-
-    owner: Identity
-    path: str
-
-
 def dependencies(
     fleet: Fleet,
     policies: Mapping[Identity, PropagationPolicy],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]] | None = None,
     lookup: Lookup = interpreter_for,
+    again: Again | None = None,
 ) -> DependencyResult:
     """The bindings with those of dependencies.
 
     `policies`: the policy that claims each template. `bindings`: what placement gave the claimed templates. `held`: the
-    clusters where an owner's old copy still is, which its dependencies must not leave before it.
+    clusters where an owner's old copy still is, which its dependencies must not leave before it. `again`: what is known
+    from the last call, and what has changed since.
     """
+    if again is None:
+        again = Again(memo=LinkMemo(), edited=fleet.templates.keys(), moved=bindings.keys())
+    memo = again.memo
     by_labels = _LabelledTemplates(fleet)
-    mentions: dict[Identity, list[_Mention]] = defaultdict(list)
-    needs: dict[Identity, frozenset[Identity]] = {}
+    owners = again.owners(fleet)
+    affected = {identity for identity in again.moved if identity in memo.mentions}
+    needs: dict[Identity, frozenset[Identity] | None] = {}
+    for owner in owners:
+        template = fleet.templates.get(owner) if owner in bindings else None
+        refs = memo.refs_of(template, lookup) if template is not None else ()
+        if template is not None and refs:
+            brings = owner in policies and policies[owner].propagate_deps
+            links = _links(template, brings, refs, by_labels, fleet.is_complete)
+            needs[owner] = links.needs
+            affected |= memo.link(owner, links)
+        elif owner in memo.needs:
+            needs[owner] = None
+            affected |= memo.link(owner, None)
+    memo.needs = patched(memo.needs, needs)
+    memo.templates = fleet.templates
+    _follow_all(fleet, policies, bindings, held or {}, again, affected)
+    return DependencyResult(
+        bindings=memo.bindings, policies=memo.inherited, needs=memo.needs, problems=tuple(sorted(memo.problems()))
+    )
+
+
+def _links(
+    template: Template,
+    brings: bool,
+    refs: tuple[DependencyRef, ...],
+    by_labels: _LabelledTemplates,
+    is_complete: bool,
+) -> Links:
+    """What a bound template refers to."""
+    found: set[Identity] = set()
+    brought: dict[Identity, list[str]] = {}
     problems: list[Problem] = []
-    for owner in sorted(bindings):
-        template = fleet.templates.get(owner)
-        refs = lookup(*owner[:2]).dependencies(template.body) if template else ()
-        if not refs or template is None:
-            continue
-        brings = owner in policies and policies[owner].propagate_deps
-        found: set[Identity] = set()
-        for ref in refs:
-            targets = by_labels.find(ref)
-            found.update(targets)
-            if not brings:
-                continue
+    for ref in refs:
+        targets = by_labels.find(ref)
+        found.update(targets)
+        if brings:
             for target in targets:
-                mentions[target].append(_Mention(owner, ref.path))
-            if not targets and fleet.is_complete and not _may_be_missing(ref):
+                brought.setdefault(target, []).append(ref.path)
+            if not targets and is_complete and not _may_be_missing(ref):
                 problems.append(_missing(template, ref))
-        needs[owner] = frozenset(found - {owner})
-    result = dict(bindings)
-    inherited: dict[Identity, PropagationPolicy] = {}
+    needs = frozenset(found - {template.identity})
+    return Links(refs=refs, needs=needs, brought=brought, problems=tuple(problems))
+
+
+def _follow_all(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+    again: Again,
+    affected: set[Identity],
+) -> None:
+    """Give the affected dependencies their bindings and policies anew."""
+    memo = again.memo
+    changes: dict[Identity, Binding | None] = {identity: bindings.get(identity) for identity in again.moved}
+    inherited: dict[Identity, PropagationPolicy | None] = {}
     # Many dependencies share the policies of their owners.
     of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
-    for identity in sorted(mentions):
-        followed = [mention for mention in mentions[identity] if mention.owner != identity]
-        if not followed:
-            continue
-        if identity not in policies:
-            owners = [policies[mention.owner] for mention in followed]
-            names = tuple(policy.ref for policy in owners)
-            inherited[identity] = of_owners.get(names) or of_owners.setdefault(names, _inherited(owners))
-        own = bindings.get(identity) or Binding(
-            identity=identity,
-            policy=(inherited.get(identity) or policies[identity]).ref,
-            is_dependency=identity in inherited,
-        )
-        result[identity] = _follow(fleet, own, followed, bindings, held or {})
-    return DependencyResult(
-        bindings=result, policies=inherited, needs=needs, problems=tuple(sorted(problems))
-    )  # fmt: skip
+    for identity in sorted(affected):
+        mentions = memo.mentions_of(identity)
+        policy: PropagationPolicy | None = None
+        if mentions and identity not in policies:
+            owners = [policies[mention.owner] for mention in mentions]
+            names = tuple([owner.ref for owner in owners])
+            policy = of_owners.get(names) or of_owners.setdefault(names, _inherited(owners))
+        if policy is not None or identity in memo.inherited:
+            inherited[identity] = policy
+        own = bindings.get(identity)
+        if mentions:
+            own = own or Binding(
+                identity=identity, policy=(policy or policies[identity]).ref, is_dependency=policy is not None
+            )
+            own = _follow(fleet, own, mentions, bindings, held)
+        changes[identity] = own
+    memo.changed = changes.keys()
+    memo.bindings = patched(memo.bindings, changes)
+    memo.inherited = patched(memo.inherited, inherited)
 
 
 def _follow(
     fleet: Fleet,
     own: Binding,
-    mentions: list[_Mention],
+    mentions: Sequence[Mention],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
 ) -> Binding:

@@ -8,7 +8,6 @@ from reconciler.model.refs import Identity
 from reconciler.stages.decide import Decision
 from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.render import RenderInputs
-from reconciler.stages.scale_targets import scale_targets
 
 
 def render_inputs(
@@ -23,6 +22,6 @@ def render_inputs(
         bindings=decision.bindings,
         policies=decision.policies,
         overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
-        yielded=scale_targets(decision.fleet, decision.bindings),
+        yielded=decision.yielded,
         fixed_completions=fixed_completions or {},
     )

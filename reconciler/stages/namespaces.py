@@ -7,7 +7,7 @@ Source: design, row "Namespace of a namespaced resource"; Karmada: namespaces ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import digest_of
+from reconciler.stages.patched import patched
 from reconciler.stages.system_namespaces import is_system_namespace
 
 NAMESPACE_FOLLOWS: Final = "namespace-follows"
@@ -41,25 +42,65 @@ def bare_namespace(name: str) -> Template:
     )
 
 
-def namespaces(fleet: Fleet, bindings: Mapping[Identity, Binding]) -> dict[Identity, Binding]:
+class NamespaceMemo:
+    """What was bound in each namespace in the last call, and the Namespaces that followed."""
+
+    def __init__(self) -> None:
+        """Start with nothing bound."""
+        self.inhabitants: dict[str, set[Identity]] = defaultdict(set)
+        self.followed: Mapping[Identity, Binding] = {}
+        self.changed: Collection[Identity] = ()
+        """The Namespaces that the last call looked at."""
+
+
+def namespaces(
+    fleet: Fleet,
+    bindings: Mapping[Identity, Binding],
+    memo: NamespaceMemo | None = None,
+    dirty: Collection[Identity] | None = None,
+) -> Mapping[Identity, Binding]:
     """Bindings of the Namespaces of everything that is bound: to be joined over `bindings`.
 
     A Namespace that a policy claims keeps its placement and is added where something in it goes all the same; the
-    reason of such a cluster has the rule `NAMESPACE_FOLLOWS`. A Namespace without a template is `bare_namespace`.
+    reason of such a cluster has the rule `NAMESPACE_FOLLOWS`. A Namespace without a template is `bare_namespace`. With
+    a `memo`, only Namespaces that `dirty` bindings or templates concern are looked at again.
     """
-    inhabited: dict[str, dict[str, Identity]] = defaultdict(dict)
-    for identity in sorted(bindings):
-        if identity.namespace and not _is_there_already(fleet, identity.namespace):
-            for cluster in bindings[identity].clusters:
-                inhabited[identity.namespace].setdefault(cluster, identity)
-    followed: dict[Identity, Binding] = {}
-    for name, first in sorted(inhabited.items()):
-        identity = namespace_identity(name)
-        own = bindings.get(identity) or Binding(identity=identity, policy=None)
-        missing = {cluster: first[cluster] for cluster in sorted(first) if cluster not in own.clusters}
-        if missing:
-            followed[identity] = _extended(own, missing)
-    return followed
+    memo = memo or NamespaceMemo()
+    names: set[str] = set()
+    for identity in bindings if dirty is None else dirty:
+        if identity.namespace:
+            names.add(identity.namespace)
+            inhabitants = memo.inhabitants[identity.namespace]
+            (inhabitants.add if identity in bindings else inhabitants.discard)(identity)
+        elif identity[:2] == ("", "Namespace"):
+            names.add(identity.name)
+    followed: dict[Identity, Binding | None] = {}
+    for name in sorted(names):
+        found = _followed(fleet, bindings, name, memo.inhabitants[name])
+        if found is not None or namespace_identity(name) in memo.followed:
+            followed[namespace_identity(name)] = found
+        if not memo.inhabitants[name]:
+            del memo.inhabitants[name]
+    memo.changed = [namespace_identity(name) for name in names]
+    memo.followed = patched(memo.followed, followed)
+    return memo.followed
+
+
+def _followed(
+    fleet: Fleet, bindings: Mapping[Identity, Binding], name: str, inhabitants: Collection[Identity]
+) -> Binding | None:
+    """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
+    if not inhabitants or _is_there_already(fleet, name):
+        return None
+    first: dict[str, Identity] = {}
+    for identity in sorted(inhabitants):
+        for target in bindings[identity].targets:
+            first.setdefault(target.cluster, identity)
+    identity = namespace_identity(name)
+    own = bindings.get(identity) or Binding(identity=identity, policy=None)
+    there = set(own.clusters)
+    missing = {cluster: first[cluster] for cluster in sorted(first) if cluster not in there}
+    return _extended(own, missing) if missing else None
 
 
 def _is_there_already(fleet: Fleet, name: str) -> bool:

@@ -10,19 +10,28 @@ no limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 
-from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Reason
+from reconciler.model.binding import Binding, Constraint, PreviousPlacement
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.stages.affinity_groups import Group, groups_of
 from reconciler.stages.by_capacity import place_by_capacity
-from reconciler.stages.candidates import CandidateFinder
 from reconciler.stages.capacity import FleetRoom
-from reconciler.stages.copies import StaticWeights, place_copies
+from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
 from reconciler.stages.gang import components_of, place_whole
+from reconciler.stages.patched import patched
+from reconciler.stages.place_memo import (
+    UNDECIDED,
+    Placed,
+    PlaceMemo,
+    looks_at_room,
+    needs_its_room,
+    on_its_way,
+    takes_alike,
+    takes_room,
+)
 from reconciler.stages.placing import (
     Decision,
     PlacementItem,
@@ -31,62 +40,100 @@ from reconciler.stages.placing import (
     Shortfall,
     Situation,
 )
-from reconciler.stages.spread_constraints import spread_applies
 
 PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Those that every cluster has. Source: Kubernetes."""
 
 
-def place(request: PlacementRequest) -> PlacementResult:
+def place(request: PlacementRequest, memo: PlaceMemo | None = None, gone: Iterable[Identity] = ()) -> PlacementResult:
     """A binding for every item of the request, and a warning for each that could not be placed as wanted.
 
     Pure and independent of the order of its inputs. What does not look at free room is placed first, since it takes its
     room in any case; then the rest by priority class and identity. Called again with its own result as the previous
-    placement it gives the same.
+    placement it gives the same. With a `memo`, the items are those that may have changed, `gone` those that are no
+    more, and the result is that of all items that the memo knows.
     """
-    return _Round(request).run()
+    return _Round(request, memo or PlaceMemo()).run(gone)
 
 
 class _Round:
-    """The state of one call: memos, and the room that has been taken."""
+    """The state of one call."""
 
-    def __init__(self, request: PlacementRequest) -> None:
+    def __init__(self, request: PlacementRequest, memo: PlaceMemo) -> None:
         self._request = request
-        self._clusters = {name: request.clusters[name] for name in sorted(request.clusters)}
-        observed = request.observations.clusters
-        self._finder = CandidateFinder(self._clusters, observed)
-        self._weights = StaticWeights(self._clusters)
-        self._room = FleetRoom({name: observed[name] for name in observed if name in self._clusters})
+        self._memo = memo
+        self._observed = request.observations.clusters
+        self._ground = memo.ground_of(request.clusters, self._observed)
+        self._clusters = self._ground.clusters
         self._constraints = constraints_in_force(request.observations.constraints, request.now)
         self._previous = request.observations.previous
-        self._groups: dict[tuple[int, bool], tuple[Group, ...]] = {}
-        self._decided: dict[tuple[object, ...], Decision] = {}
-        self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
-        self._outcomes_of: dict[int, tuple[Decision, Mapping[str, Reason]]] = {}
+        self._room = self._untaken_room()
 
-    def run(self) -> PlacementResult:
-        items = sorted(self._request.items, key=lambda item: item.identity)
-        situations = [self._situation(item) for item in items]
-        needs_room = [s for s in situations if s.is_whole or s.is_divided_by_capacity]
-        others = [s for s in situations if not (s.is_whole or s.is_divided_by_capacity)]
-        needs_room.sort(key=lambda s: (-self._priority(s.item), s.item.identity))
-        if needs_room:
-            for situation in situations:
-                self._take_what_is_on_its_way(situation)
-        decisions: dict[Identity, Decision] = {}
-        for situation in (*others, *needs_room):
-            decision = self._decide(situation)
-            decisions[situation.item.identity] = decision
-            if needs_room:
-                self._take(situation, decision)
-        return PlacementResult(
-            bindings={item.identity: self._binding(item, decisions[item.identity]) for item in items},
-            problems=tuple(
-                _problem(item, shortfall) for item in items for shortfall in decisions[item.identity].shortfalls
-            ),
+    def run(self, gone: Iterable[Identity]) -> PlacementResult:
+        memo = self._memo
+        memo.follow(self._observed)
+        changed = {identity: memo.forget(identity) for identity in gone}
+        for item in sorted(self._request.items, key=lambda item: item.identity):
+            changed[item.identity] = self._place_apart(self._situation(item))
+        if memo.by_room and (memo.takers is None or any(changed.values())):
+            self._place_by_room()
+            changed |= dict.fromkeys(memo.by_room, True)
+        memo.changed = changed.keys()
+        placed = {identity: memo.placed.get(identity) for identity in changed}
+        memo.bindings = patched(
+            memo.bindings, {identity: self._binding(found) if found else None for identity, found in placed.items()}
         )
+        for identity, found in placed.items():
+            memo.problems.pop(identity, None)
+            if found is not None and found.decision.shortfalls:
+                item = found.situation.item
+                memo.problems[identity] = tuple(_problem(item, shortfall) for shortfall in found.decision.shortfalls)
+        problems = tuple(problem for identity in sorted(memo.problems) for problem in memo.problems[identity])
+        return PlacementResult(bindings=memo.bindings, problems=problems)
 
-    def _binding(self, item: PlacementItem, decision: Decision) -> Binding:
+    def _place_apart(self, situation: Situation) -> bool:
+        """Place what does not look at free room; whether what does must then be placed again."""
+        memo, identity = self._memo, situation.item.identity
+        before = memo.placed.get(identity)
+        touched_room, was_by_room = memo.touches_room(identity), identity in memo.by_room
+        if looks_at_room(situation):
+            memo.by_room.add(identity)
+            memo.placed[identity] = Placed(situation, UNDECIDED)
+            return True
+        memo.by_room.discard(identity)
+        placed = memo.placed[identity] = Placed(situation, self._decide(situation))
+        takes = memo.takers is not None and takes_room(placed, self._observed)
+        memo.set_taker(identity, takes=takes)
+        return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
+
+    def _place_by_room(self) -> None:
+        """Place all that looks at free room, one after another; what the others take is as they were decided."""
+        memo = self._memo
+        self._room = self._untaken_room()
+        situations = [memo.placed[identity].situation for identity in sorted(memo.by_room)]
+        needs_room = [found for found in situations if needs_its_room(found)]
+        if needs_room:
+            needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
+            takers = memo.all_takers()
+            for identity in sorted(memo.by_room | takers):
+                self._take_what_is_on_its_way(memo.placed[identity].situation)
+        else:
+            takers = set()
+        asks = {found.item.identity for found in situations if not needs_its_room(found)}
+        order = [*sorted(asks | takers), *(found.item.identity for found in needs_room)]
+        for identity in order:
+            placed = memo.placed[identity]
+            if identity in memo.by_room:
+                decision = self._decide_anew(placed.situation, needs_its_room(placed.situation))
+                placed = memo.placed[identity] = Placed(placed.situation, decision)
+            if needs_room:
+                self._take(placed.situation, placed.decision)
+
+    def _untaken_room(self) -> FleetRoom:
+        return FleetRoom({name: self._observed[name] for name in self._observed if name in self._clusters})
+
+    def _binding(self, placed: Placed) -> Binding:
+        item, decision = placed.situation.item, placed.decision
         return Binding(
             identity=item.identity,
             policy=item.policy.ref,
@@ -94,27 +141,8 @@ class _Round:
             unplaced=decision.unplaced,
             affinity_name=decision.affinity_name,
             reasons=decision.reasons,
-            cluster_reasons=self._outcomes(decision),
+            cluster_reasons=self._ground.outcomes(decision),
         )
-
-    def _outcomes(self, decision: Decision) -> Mapping[str, Reason]:
-        """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it.
-
-        Thousands of resources share a decision, and then these, too.
-        """
-        shared = self._outcomes_of.get(id(decision))
-        if shared is None:
-            shared = self._outcomes_of[id(decision)] = (decision, self._outcomes_anew(decision))
-        return shared[1]
-
-    def _outcomes_anew(self, decision: Decision) -> Mapping[str, Reason]:
-        reasons = decision.cluster_reasons
-        known = self._outcomes_of_none.get(id(reasons))
-        if known is None or known[0] is not reasons:
-            none_chosen = {name: outcome(reason, is_target=False) for name, reason in reasons.items()}
-            known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
-        chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
-        return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
 
     def _priority(self, item: PlacementItem) -> int:
         name = item.policy.priority_class
@@ -139,46 +167,40 @@ class _Round:
         )
 
     def _decide(self, situation: Situation) -> Decision:
-        by_capacity = situation.is_whole or situation.is_divided_by_capacity
-        if by_capacity or spread_applies(situation.item.policy.placement):
-            return self._decide_anew(situation, by_capacity)
         item = situation.item
         key = (
-            id(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible, situation.group_in_use,
-            tuple(situation.had.items()), tuple(situation.excluded.items()),
+            self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
+            situation.group_in_use, tuple(situation.had.items()), tuple(situation.excluded.items()),
         )  # fmt: skip
-        decision = self._decided.get(key)
+        decision = self._ground.decided.get(key)
         if decision is None:
-            decision = self._decided[key] = self._decide_anew(situation, by_capacity)
+            decision = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
         return decision
 
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Decision:
         groups = self._groups_for(situation, by_capacity)
         if situation.is_whole:
-            return place_whole(situation, groups, self._finder, self._room)
+            return place_whole(situation, groups, self._ground.finder, self._room)
         item = situation.item
         room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
         if by_capacity:
-            return place_by_capacity(situation, groups, self._finder, self._clusters, room_of)
-        return place_copies(situation, groups, self._finder, self._clusters, self._weights, room_of)
+            return place_by_capacity(situation, groups, self._ground.finder, self._clusters, room_of)
+        return place_copies(situation, groups, self._ground.finder, self._clusters, self._ground.weights, room_of)
 
     def _groups_for(self, situation: Situation, by_capacity: bool) -> tuple[Group, ...]:
         policy = situation.item.policy
         # A workload scaled to 0 keeps the tiers that it was spread over.
         tiered = by_capacity or (situation.item.demand.replicas == 0 and situation.division.needs_capacity)
-        groups = self._groups.get((id(policy), tiered))
+        groups = self._ground.groups.get((self._ground.id_of(policy), tiered))
         if groups is None:
-            groups = self._groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
+            groups = self._ground.groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
         return in_order_of_trial(groups, situation, self._clusters) if len(groups) > 1 else groups
 
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Take the room of replicas that were assigned before and do not show in the cluster yet."""
         item = situation.item
-        for cluster, had in situation.had.items():
-            observation = self._request.observations.clusters.get(cluster)
-            workload = observation.workloads.get(item.identity) if observation is not None else None
-            if workload is not None and workload.replicas < had and not item.demand.components:
-                self._room.take(cluster, item.demand.shape, had - workload.replicas, item.identity.namespace)
+        for cluster, missing in on_its_way(situation, self._observed):
+            self._room.take(cluster, item.demand.shape, missing, item.identity.namespace)
 
     def _take(self, situation: Situation, decision: Decision) -> None:
         """Take the room of what is new on each cluster. What shrinks frees its room only when its pods are gone."""
@@ -229,15 +251,6 @@ def _excludes(constraint: Constraint, needs_capacity: bool) -> bool:
 def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> dict[str, int]:
     targets = sorted(previous.targets) if previous is not None else []
     return {target.cluster: target.replicas or 0 for target in targets if target.cluster in clusters}
-
-
-def outcome(reason: Reason, *, is_target: bool) -> Reason:
-    """The reason of one cluster after the choice."""
-    if reason.rule == "candidate" and not is_target:
-        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
-    if is_target and reason.rule not in ("candidate", "already-there"):
-        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
-    return reason
 
 
 def _problem(item: PlacementItem, shortfall: Shortfall) -> Problem:

@@ -149,14 +149,27 @@ class TemplateIndex:
     __slots__ = ("_by_kind", "_by_place")
 
     def __init__(self, templates: Mapping[Identity, Template]) -> None:
-        self._by_place: dict[tuple[str, str, str], list[Template]] = {}
-        self._by_kind: dict[tuple[str, str], list[Template]] = {}
-        for template in templates.values():
-            if is_never_distributed(template.gvk, template.identity):
+        self._by_place: dict[tuple[str, str, str], dict[Identity, Template]] = {}
+        self._by_kind: dict[tuple[str, str], dict[Identity, Template]] = {}
+        self.add(templates.values())
+
+    def add(self, templates: Iterable[Template]) -> None:
+        """Take templates in, or their new versions."""
+        for template in templates:
+            identity = template.identity
+            if is_never_distributed(template.gvk, identity):
                 continue
             api_version, kind = template.gvk.api_version, template.gvk.kind
-            self._by_place.setdefault((api_version, kind, template.identity.namespace), []).append(template)
-            self._by_kind.setdefault((api_version, kind), []).append(template)
+            self._by_place.setdefault((api_version, kind, identity.namespace), {})[identity] = template
+            self._by_kind.setdefault((api_version, kind), {})[identity] = template
+
+    def remove(self, templates: Iterable[Template]) -> None:
+        """Leave templates out from now on."""
+        for template in templates:
+            identity = template.identity
+            api_version, kind = template.gvk.api_version, template.gvk.kind
+            self._by_place.get((api_version, kind, identity.namespace), {}).pop(identity, None)
+            self._by_kind.get((api_version, kind), {}).pop(identity, None)
 
     def selected_by(self, policy: PropagationPolicy | OverridePolicy) -> frozenset[Identity]:
         """Every template that a policy selects."""
@@ -172,10 +185,10 @@ class TemplateIndex:
     def _candidates(self, selector: ResourceSelector, own_namespace: str) -> Iterable[Template]:
         namespace = own_namespace or selector.namespace
         if namespace:
-            return self._by_place.get((selector.api_version, selector.kind, namespace), ())
-        return self._by_kind.get((selector.api_version, selector.kind), ())
+            return self._by_place.get((selector.api_version, selector.kind, namespace), {}).values()
+        return self._by_kind.get((selector.api_version, selector.kind), {}).values()
 
     def _reached_by(self, namespace: str) -> Iterable[Template]:
         for key, templates in self._by_place.items():
             if not namespace or key[2] == namespace:
-                yield from templates
+                yield from templates.values()

@@ -6,30 +6,59 @@ Source: design, row "spec.replicas under an HPA / KEDA target"; Karmada: the lab
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Binding
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, Template
 from reconciler.model.refs import Identity
 
 RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 """Template label: the members decide about its replicas, whatever does it there."""
 
 
+class ScaleMemo:
+    """The autoscalers of the last call, each with the objects whose replicas are not ours to set for its sake."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.targets: dict[Identity, tuple[Identity, ...]] = {}
+        self.result: Mapping[Identity, frozenset[str]] = {}
+
+
 def scale_targets(
-    fleet: Fleet, bindings: Mapping[Identity, Binding], lookup: Lookup = interpreter_for
-) -> dict[Identity, frozenset[str]]:
-    """For each target of an autoscaler, the clusters to which that autoscaler goes."""
-    clusters: dict[Identity, set[str]] = defaultdict(set)
-    for identity, binding in bindings.items():
-        template = fleet.templates.get(identity)
-        if template is None:
-            continue
-        target = lookup(*identity[:2]).scale_target(template.body)
-        if target is not None:
-            clusters[target].update(binding.clusters)
-        if template.labels.get(RETAIN_REPLICAS) == "true":
-            clusters[identity].update(binding.clusters)
-    return {identity: frozenset(names) for identity, names in clusters.items()}
+    fleet: Fleet,
+    bindings: Mapping[Identity, Binding],
+    lookup: Lookup = interpreter_for,
+    memo: ScaleMemo | None = None,
+    dirty: Iterable[Identity] | None = None,
+) -> Mapping[Identity, frozenset[str]]:
+    """For each target of an autoscaler, the clusters to which that autoscaler goes.
+
+    With a `memo`, only `dirty` templates and bindings are looked at again.
+    """
+    memo = memo or ScaleMemo()
+    is_changed = False
+    for identity in bindings if dirty is None else dirty:
+        template = fleet.templates.get(identity) if identity in bindings else None
+        targets = _targets(template, lookup) if template is not None else ()
+        is_changed = is_changed or bool(targets) or identity in memo.targets
+        if targets:
+            memo.targets[identity] = targets
+        else:
+            memo.targets.pop(identity, None)
+    if is_changed:
+        clusters: dict[Identity, set[str]] = defaultdict(set)
+        for identity, targets in memo.targets.items():
+            for target in targets:
+                clusters[target].update(bindings[identity].clusters)
+        memo.result = {identity: frozenset(clusters[identity]) for identity in sorted(clusters)}
+    return memo.result
+
+
+def _targets(template: Template, lookup: Lookup) -> tuple[Identity, ...]:
+    """The object that it scales, and itself when members decide about its replicas."""
+    target = lookup(*template.identity[:2]).scale_target(template.body)
+    retained = template.labels.get(RETAIN_REPLICAS) == "true"
+    return (*((target,) if target is not None else ()), *((template.identity,) if retained else ()))

@@ -13,13 +13,12 @@ from reconciler.model.refs import Identity
 from reconciler.stages.decide import Decision
 from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.render import template_of
-from reconciler.stages.scale_targets import scale_targets
 
 
 def signatures(decision: Decision) -> dict[Identity, Hashable]:
     """The signature of every bound or frozen identity. What is in no decision has none."""
     fleet = decision.fleet
-    yielded = scale_targets(fleet, decision.bindings)
+    yielded = decision.yielded
     index = OverrideIndex(fleet.overrides, fleet.clusters)
     digests = {policy.ref: policy.digest for policy in fleet.overrides}
     found: dict[Identity, Hashable] = {}

@@ -1,0 +1,189 @@
+"""What the last decision rested on, so that the next one is worked out only where an input differs.
+
+Source: design §3, "It is incremental": a commit that touches one file recomputes only what depends on it, and a full
+recomputation is the same code with everything marked dirty. Unchanged inputs are recognised by being the same objects,
+or else equal ones; it never changes a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import compress
+from operator import is_not
+from typing import Any, NamedTuple, TypeVar
+
+from reconciler.model.binding import Binding, Constraint
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.observation import Observations
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.refs import Identity
+from reconciler.stages.claim import ClaimMemo
+from reconciler.stages.graph_memo import LinkMemo
+from reconciler.stages.namespaces import NamespaceMemo
+from reconciler.stages.patched import patched
+from reconciler.stages.place import constraints_in_force
+from reconciler.stages.place_memo import PlaceMemo, essentials
+from reconciler.stages.policy_index import TemplateIndex
+from reconciler.stages.scale_targets import ScaleMemo
+
+
+class Inputs(NamedTuple):
+    """Everything that a decision rests on."""
+
+    fleet: Fleet
+    observations: Observations
+    now: str
+    copies: Mapping[Identity, Collection[str]]
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """What differs from the last decision.
+
+    `templates` came, went or changed. `judged`: those and what policies that differ select. `known`: their previous
+    placement or the constraints on them changed. `copied`: other clusters hold copies of them.
+    """
+
+    templates: Collection[Identity]
+    judged: Collection[Identity]
+    known: Collection[Identity] = ()
+    copied: Collection[Identity] = ()
+    has_definitions: bool = True
+    """Whether definitions of custom kinds are among the templates."""
+
+
+class DecideMemo:
+    """The last decision, in the pieces from which the next one is made."""
+
+    def __init__(self) -> None:
+        """Start with nothing decided."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._inputs: Inputs | None = None
+        self._next: Inputs | None = None
+        self._in_force: Mapping[Identity, tuple[Constraint, ...]] = {}
+        self._essentials: Mapping[str, object] = {}
+        self._index: TemplateIndex | None = None
+        self._bound: Mapping[Identity, Binding] = {}
+        self._governing: Mapping[Identity, PropagationPolicy] = {}
+        self.claims = ClaimMemo()
+        self.places = PlaceMemo()
+        self.links = LinkMemo()
+        self.spaces = NamespaceMemo()
+        self.scales = ScaleMemo()
+        self.policies: Mapping[Identity, PropagationPolicy] = {}
+        self.definitions: Mapping[tuple[str, str], Identity] = {}
+
+    def begin(self, inputs: Inputs) -> Edits:
+        """What differs from the last decision; everything, when anything does that concerns all templates."""
+        before = self._inputs
+        in_force = constraints_in_force(inputs.observations.constraints, inputs.now)
+        if before is None or not _alike(before, inputs):
+            self._forget()
+            self._in_force, self._next = in_force, inputs
+            return Edits(templates=inputs.fleet.templates.keys(), judged=inputs.fleet.templates.keys())
+        # Nothing is built upon a call that failed half-way.
+        self._inputs, self._next = None, inputs
+        old, new = before.fleet.templates, inputs.fleet.templates
+        templates = _changed_templates(old, new)
+        policies = _changed_policies(before.fleet.propagation, inputs.fleet.propagation)
+        edits = Edits(
+            templates=templates,
+            judged=templates | self._selected_by(policies, templates, old, new),
+            known=_changed(before.observations.previous, inputs.observations.previous)
+            | _changed(self._in_force, in_force),
+            copied=_changed(before.copies, inputs.copies),
+            has_definitions=any(identity.kind == "CustomResourceDefinition" for identity in templates),
+        )
+        self._in_force = in_force
+        return edits
+
+    def _selected_by(
+        self,
+        policies: Iterable[PropagationPolicy],
+        edited: Collection[Identity],
+        old: Mapping[Identity, Template],
+        new: Mapping[Identity, Template],
+    ) -> set[Identity]:
+        """What policies select. The index is made when the first policy changes, and kept from then on."""
+        if self._index is not None:
+            self._index.remove(old[identity] for identity in edited if identity in old)
+            self._index.add(new[identity] for identity in edited if identity in new)
+        elif policies:
+            self._index = TemplateIndex(new)
+        index = self._index
+        return set().union(*(index.selected_by(policy) for policy in policies)) if index is not None else set()
+
+    def to_place(self, edits: Edits, observations: Observations) -> Collection[Identity]:
+        """Whose placement must be found again. `observations`: with the kinds that definitions bring along."""
+        found = essentials(observations.clusters)
+        is_same, self._essentials = found == self._essentials, found
+        return {*edits.judged, *edits.known} if is_same else {*edits.judged, *self.policies}
+
+    def join(
+        self, bindings: Mapping[Identity, Binding], inhabited: Mapping[Identity, Binding], dirty: Iterable[Identity]
+    ) -> Mapping[Identity, Binding]:
+        """The bindings with those of Namespaces over them."""
+        changes = {identity: inhabited.get(identity) or bindings.get(identity) for identity in dirty}
+        self._bound = patched(self._bound, changes)
+        return self._bound
+
+    def govern(
+        self, inherited: Mapping[Identity, PropagationPolicy], dirty: Iterable[Identity]
+    ) -> Mapping[Identity, PropagationPolicy]:
+        """The policy of everything that is bound: its own, or the one inherited from owners."""
+        changes = {identity: inherited.get(identity) or self.policies.get(identity) for identity in dirty}
+        self._governing = patched(self._governing, changes)
+        return self._governing
+
+    def end(self) -> None:
+        """The decision is made: the next one may build on it."""
+        self._inputs = self._next
+
+
+def _alike(before: Inputs, after: Inputs) -> bool:
+    """Whether what concerns every template is the same."""
+    old, new = before.fleet, after.fleet
+    return (
+        before.fresh == after.fresh
+        and old.is_complete == new.is_complete
+        and old.frozen == new.frozen
+        and old.settings == new.settings
+        and old.clusters == new.clusters
+    )
+
+
+def _changed_templates(old: Mapping[Identity, Template], new: Mapping[Identity, Template]) -> set[Identity]:
+    """Templates that came, went or changed."""
+    if len(old) == len(new):
+        # Nearly always the same templates in the same order, most of them the same objects.
+        pairs = compress(zip(old.values(), new.values(), strict=True), map(is_not, old.values(), new.values()))
+        differing = list(pairs)
+        if all(one.identity == other.identity for one, other in differing):
+            return {one.identity for one, other in differing if one != other}
+    return _changed(old, new)
+
+
+def _changed_policies(
+    before: tuple[PropagationPolicy, ...], after: tuple[PropagationPolicy, ...]
+) -> list[PropagationPolicy]:
+    """Both versions of every policy that came, went or changed."""
+    old, new = {policy.ref: policy for policy in before}, {policy.ref: policy for policy in after}
+    changed = _changed(old, new)
+    return [policies[ref] for policies in (old, new) for ref in sorted(changed) if ref in policies]
+
+
+_Key = TypeVar("_Key", bound=tuple[str, ...])
+
+
+def _changed(old: Mapping[_Key, Any], new: Mapping[_Key, Any]) -> set[_Key]:
+    """Keys that came, went or have another value."""
+    if old is new:
+        return set()
+    changed = {key for key, value in new.items() if (known := old.get(key)) is not value and known != value}
+    if len(old) != len(new) or changed:
+        changed |= old.keys() - new.keys()
+    return changed

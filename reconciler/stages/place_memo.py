@@ -1,0 +1,217 @@
+"""What placement remembers from one round to the next, so that a round places only what may have changed.
+
+It never changes a result: what is remembered is dropped, or worked out again, when anything that it rests on changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from reconciler.model.binding import Binding, Reason
+from reconciler.model.cluster import Cluster
+from reconciler.model.observation import ClusterObservation
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.stages.affinity_groups import Group
+from reconciler.stages.candidates import CandidateFinder
+from reconciler.stages.copies import StaticWeights
+from reconciler.stages.placing import Decision, Situation
+from reconciler.stages.spread_constraints import spread_applies
+
+_MAX_STALE_POLICIES: Final = 1_000
+
+UNDECIDED: Final = Decision(targets=())
+"""In place of the decision about what is placed by room, until its turn comes."""
+
+
+class Placed(NamedTuple):
+    """One resource with its placement."""
+
+    situation: Situation
+    decision: Decision
+
+
+class Ground:
+    """What rests on the clusters, on who answers and on what they serve: shared by all resources.
+
+    Keys hold ids of policies, which are kept alive.
+    """
+
+    def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
+        """Start with nothing worked out."""
+        self.clusters = {name: clusters[name] for name in sorted(clusters)}
+        self._seen = essentials(observed)
+        self._policies: dict[int, PropagationPolicy] = {}
+        self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
+        self._outcomes: dict[int, tuple[Decision, Mapping[str, Reason]]] = {}
+        self.finder = CandidateFinder(self.clusters, observed)
+        self.weights = StaticWeights(self.clusters)
+        self.groups: dict[tuple[int, bool], tuple[Group, ...]] = {}
+        self.decided: dict[tuple[object, ...], Decision] = {}
+
+    def is_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> bool:
+        """Whether it rests on these clusters."""
+        return self.clusters == clusters and self._seen == essentials(observed)
+
+    @property
+    def size(self) -> int:
+        """How many policies it knows, former versions included."""
+        return len(self._policies)
+
+    def id_of(self, policy: PropagationPolicy) -> int:
+        """The id of a policy, its own as long as this lives."""
+        self._policies[id(policy)] = policy
+        return id(policy)
+
+    def outcomes(self, decision: Decision) -> Mapping[str, Reason]:
+        """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it.
+
+        Thousands of resources share a decision, and then these, too.
+        """
+        shared = self._outcomes.get(id(decision))
+        if shared is None:
+            shared = self._outcomes[id(decision)] = (decision, self._outcomes_anew(decision))
+        return shared[1]
+
+    def _outcomes_anew(self, decision: Decision) -> Mapping[str, Reason]:
+        reasons = decision.cluster_reasons
+        known = self._outcomes_of_none.get(id(reasons))
+        if known is None:
+            none_chosen = {name: outcome(reason, is_target=False) for name, reason in reasons.items()}
+            known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
+        chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
+        return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
+
+
+class PlaceMemo:
+    """The placements of the last call. What looks at free room is placed again as a whole when any of it changes."""
+
+    def __init__(self) -> None:
+        """Start with no resource."""
+        self._ground: Ground | None = None
+        self._size_at_first = 0
+        self.observed: Mapping[str, ClusterObservation] | None = None
+        self.placed: dict[Identity, Placed] = {}
+        self.by_room: set[Identity] = set()
+        self.takers: set[Identity] | None = None
+        """Those apart from `by_room` that take room of others; None: to be found."""
+        self.bindings: Mapping[Identity, Binding] = {}
+        self.problems: dict[Identity, tuple[Problem, ...]] = {}
+        self.changed: Collection[Identity] = ()
+        """Those that the last call placed."""
+
+    def follow(self, observed: Mapping[str, ClusterObservation]) -> None:
+        """Take the observations; where any room changed, it is to be found anew who takes some."""
+        if self.observed is None or not _same_rooms(self.observed, observed):
+            self.takers = None
+        self.observed = observed
+
+    def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> Ground:
+        """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
+        ground = self._ground
+        if ground is not None and not self._size_at_first:
+            self._size_at_first = ground.size
+        is_full = ground is not None and ground.size > 2 * self._size_at_first + _MAX_STALE_POLICIES
+        if ground is None or is_full or not ground.is_of(clusters, observed):
+            ground = self._ground = Ground(clusters, observed)
+            self._size_at_first = 0
+        return ground
+
+    def forget(self, identity: Identity) -> bool:
+        """Leave a resource out from now on; whether what looks at free room must be placed again."""
+        touched = self.touches_room(identity)
+        self.placed.pop(identity, None)
+        self.by_room.discard(identity)
+        self.set_taker(identity, takes=False)
+        return touched
+
+    def touches_room(self, identity: Identity) -> bool:
+        """Whether it looks at free room, or takes some."""
+        return identity in self.by_room or (self.takers is not None and identity in self.takers)
+
+    def set_taker(self, identity: Identity, *, takes: bool) -> None:
+        """Note whether it takes room."""
+        if self.takers is not None:
+            (self.takers.add if takes else self.takers.discard)(identity)
+
+    def all_takers(self) -> set[Identity]:
+        """Those that take room and do not look at it."""
+        if self.takers is None:
+            observed = self.observed or {}
+            self.takers = {
+                identity
+                for identity, placed in self.placed.items()
+                if identity not in self.by_room and takes_room(placed, observed)
+            }
+        return self.takers
+
+
+def needs_its_room(situation: Situation) -> bool:
+    """Whether free room decides where its replicas go."""
+    return situation.is_whole or situation.is_divided_by_capacity
+
+
+def looks_at_room(situation: Situation) -> bool:
+    """Whether free room decides anything about it: its replicas, or the clusters that a spread constraint selects."""
+    return needs_its_room(situation) or spread_applies(situation.item.policy.placement)
+
+
+def takes_room(placed: Placed, observed: Mapping[str, ClusterObservation]) -> bool:
+    """Whether it takes room, or the place of an object in a quota, that it did not have before."""
+    had = placed.situation.had
+    is_new = any(cluster not in had or (replicas or 0) > had[cluster] for cluster, replicas in placed.decision.targets)
+    return is_new or any(on_its_way(placed.situation, observed))
+
+
+def takes_alike(one: Placed, other: Placed) -> bool:
+    """Whether two placements of a resource take the same room."""
+    return (
+        one.decision.targets == other.decision.targets
+        and one.situation.had == other.situation.had
+        and one.situation.item.demand == other.situation.item.demand
+        and one.situation.item.gvk == other.situation.item.gvk
+    )
+
+
+def on_its_way(situation: Situation, observed: Mapping[str, ClusterObservation]) -> Iterator[tuple[str, int]]:
+    """Clusters with the replicas that were assigned before and do not show there yet."""
+    item = situation.item
+    if item.demand.components:
+        return
+    for cluster, had in situation.had.items():
+        observation = observed.get(cluster)
+        workload = observation.workloads.get(item.identity) if observation is not None else None
+        if workload is not None and workload.replicas < had:
+            yield cluster, had - workload.replicas
+
+
+def outcome(reason: Reason, *, is_target: bool) -> Reason:
+    """The reason of one cluster after the choice."""
+    if reason.rule == "candidate" and not is_target:
+        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
+    if is_target and reason.rule not in ("candidate", "already-there"):
+        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
+    return reason
+
+
+def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
+    """What candidates depend on."""
+    return {name: (found.reachable, found.apis) for name, found in observed.items()}
+
+
+def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:
+    """Whether the room of the clusters rests on the same readings."""
+    return one is other or (
+        one.keys() == other.keys()
+        and all(
+            before.reachable == after.reachable
+            and before.nodes is after.nodes
+            and before.workloads is after.workloads
+            and before.quotas is after.quotas
+            and before.pending_requests is after.pending_requests
+            for before, after in ((one[name], other[name]) for name in one)
+        )
+    )
