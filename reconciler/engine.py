@@ -14,11 +14,10 @@ from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
 from reconciler.model.observation import LiveObject, Observations, Present
 from reconciler.model.plan import Change, Manifest, Plan
-from reconciler.model.policy import ConflictResolution
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
-from reconciler.stages.compare import Stance, compare
+from reconciler.stages.compare import Stance, compare, conflict_resolution
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
@@ -89,7 +88,8 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
         decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
     settings = world.fleet.settings
     settled = settle(_scene(world, decision))
-    changes = tuple(sorted(settled.changes, key=_canonical_order))
+    found = (replace(change, previous_names=settings.previous_names) for change in settled.changes)
+    changes = tuple(sorted(found, key=_canonical_order))
     changes, held = guard(changes, settings.guards, settled.managed, now)
     plan = Plan(
         base="",
@@ -132,8 +132,7 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:
     """Whether a live object is ours and equals its manifest: the comparison of a round for one object."""
     row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
-    policy = decision.policies.get(manifest.identity)
-    conflict = policy.conflict_resolution if policy else ConflictResolution.ABORT
+    conflict = conflict_resolution(manifest, decision.policies.get(manifest.identity))
     schema = schemas_of(decision, world)(manifest.gvk)
     return compare(manifest, Present(object=live), row, schema, _stance(world), conflict).in_sync
 

@@ -64,7 +64,7 @@ async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
     except AlreadyExists as error:
         # Our own earlier request may have arrived though its answer did not.
         live = await member.get(change.gvk, namespace, name)
-        if ownership_of(live, fleet).standing is not Standing.OURS:
+        if ownership_of(live, fleet, change.previous_names).standing is not Standing.OURS:
             raise AlreadyExists(
                 member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
             ) from error
@@ -78,6 +78,10 @@ async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
 
 async def _update(member: MemberCluster, change: Change, fleet: str) -> Done:
     assert change.manifest is not None, "an update has a manifest"
+    if change.predecessors:
+        await _patched(
+            member, change, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
+        )
     if change.removed_paths:
         # Server-side apply prunes only what is ours: fields that moved to an editor are taken back first.
         await _patched(
@@ -153,7 +157,7 @@ async def _still_ours(member: MemberCluster, change: Change, fleet: str) -> Live
     live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
     if live.uid != change.uid:
         raise WriteConflict(member.name, f"{change.identity} is another object than the one planned for", status=409)
-    if ownership_of(live, fleet).standing is not Standing.OURS:
+    if ownership_of(live, fleet, change.previous_names).standing is not Standing.OURS:
         raise WriteConflict(member.name, f"{change.identity} is no longer ours; it is left alone", status=409)
     return live
 

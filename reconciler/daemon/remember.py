@@ -87,9 +87,15 @@ def record_source_error(journal: Journal, error: str) -> None:
 
 
 def _placements(planned: Round, looked: Looked) -> dict[Identity, PreviousPlacement]:
-    """The decided placements; those of templates that a broken file froze stay as they were."""
-    before = looked.world.observations.previous
-    kept = {identity: before[identity] for identity in planned.decision.frozen if identity in before}
+    """The decided placements; what a broken file may speak of stays as it was.
+
+    A fleet that only observes decides nothing that happens: its placements stay as they were, too.
+    """
+    before, decision = looked.world.observations.previous, planned.decision
+    if decision.fleet.settings.observe_only:
+        return dict(before)
+    is_open = decision.frozen if decision.fleet.is_complete else before.keys()
+    kept = {identity: before[identity] for identity in before if identity in is_open}
     return kept | {
         identity: PreviousPlacement(identity=identity, targets=binding.targets, affinity_name=binding.affinity_name)
         for identity, binding in planned.decision.bindings.items()

@@ -107,6 +107,10 @@ class Change:
     resource_version: str = ""
     removed_paths: tuple[str, ...] = ()
     """Fields to be taken away explicitly, since ownership of them moved to another manager."""
+    predecessors: tuple[str, ...] = ()
+    """Field managers whose fields become ours first: those of earlier names of the fleet."""
+    previous_names: tuple[str, ...] = ()
+    """Earlier names of the fleet, whose marks count as ours."""
     reason: Reason | None = None
     engine: str = "T"
     guarded: bool = False

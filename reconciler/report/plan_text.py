@@ -75,7 +75,7 @@ def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:
 
 
 DESTRUCTION = "Deletions, replacements and releases"
-INCOMPLETE = "INCOMPLETE: a cluster could not be read; this is not all that may change (see the problems below)"
+INCOMPLETE = "INCOMPLETE: the store or a cluster could not be read; more may change than this (see the problems below)"
 
 
 def summary_table(plan: Plan) -> list[str]:

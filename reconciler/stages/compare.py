@@ -11,19 +11,30 @@ from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Absent, Health, Live, LiveObject, Present, Unknown
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
-from reconciler.model.policy import ConflictResolution
+from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import JsonObject, dig, with_value, without
 from reconciler.stages.adoption import adopted
 from reconciler.stages.canonical import sendable
 from reconciler.stages.diff import Difference, three_way
 from reconciler.stages.managed_fields import managers_of
-from reconciler.stages.ownership import TAKE_OVER, Ownership, Standing, field_manager, ownership_of
+from reconciler.stages.ownership import (
+    TAKE_OVER,
+    Ownership,
+    Standing,
+    field_manager,
+    holds_field,
+    managers_of_fleet,
+    ownership_of,
+)
 from reconciler.stages.recorded import recorded_form
 from reconciler.stages.schema import Schema
 
 ALLOW_REPLACE = "fleet.reconciler/replace"
 """Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
+
+CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
+"""Karmada's template annotation: `abort` or `overwrite`."""
 
 _NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
 _REPLICAS = ("spec", "replicas")
@@ -103,6 +114,10 @@ def _ours(
     manifest: Manifest, live: LiveObject, row: AppliedRow | None, schema: Schema | None, stance: Stance
 ) -> Comparison:
     body = sendable(yield_replicas(manifest, live, stance.fleet), schema)
+    predecessors = _predecessors(live, stance)
+    if predecessors:
+        # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
+        live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
     difference = _difference(manifest, body, live, row, schema, stance)
     if not difference.fields and not difference.removed_paths:
         if difference.unsure is None:
@@ -121,10 +136,17 @@ def _ours(
             change,
             fields=difference.fields,
             removed_paths=difference.removed_paths,
+            predecessors=predecessors,
             engine="S" if difference.unsure else "T",
         ),
         live=live,
     )
+
+
+def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
+    """Managers of earlier names of the fleet that still hold fields of the object."""
+    managers = managers_of_fleet(stance.fleet, stance.previous_names)[1:]
+    return tuple(manager for manager in managers if holds_field(live, (manager,)))
 
 
 def _finished(
@@ -163,6 +185,18 @@ def _foreign(
     difference = _difference(manifest, body, taken, None, schema, stance)
     change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=body, live=live)
     return Comparison(change=replace(change, fields=difference.fields), live=live)
+
+
+def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) -> ConflictResolution:
+    """What is done about an object that is not ours: Karmada's annotation of the template outranks the policy.
+
+    An unknown value falls back to the policy. Source: Karmada: `work.karmada.io/conflict-resolution`.
+    """
+    written = dig(manifest.body, "metadata", "annotations", CONFLICT_RESOLUTION)
+    for resolution in ConflictResolution:
+        if isinstance(written, str) and written.lower() == resolution.value.lower():
+            return resolution
+    return policy.conflict_resolution if policy else ConflictResolution.ABORT
 
 
 def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:

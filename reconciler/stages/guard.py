@@ -57,7 +57,7 @@ def _reasons(changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, 
     counted = [index for index, change in enumerate(changes) if change.guarded]
     per_cluster = Counter(changes[index].cluster for index in counted)
     over = {
-        cluster: f"{count} deletions and releases in {cluster}, at most {limit(guards, managed.get(cluster, 0))} pass"
+        cluster: f"{count} deletions and releases in one cluster, at most {limit(guards, managed.get(cluster, 0))} pass"
         for cluster, count in per_cluster.items()
         if count > limit(guards, managed.get(cluster, 0))
     }

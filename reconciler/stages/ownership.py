@@ -56,6 +56,11 @@ def field_manager(fleet: str) -> str:
     return f"fleet-reconciler/{fleet}"
 
 
+def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The field manager that we apply as, then those of earlier names."""
+    return tuple(field_manager(name) for name in (fleet, *previous_names))
+
+
 def tool_of(body: JsonObject) -> str:
     """The other GitOps tool whose mark the object carries; empty when there is none."""
     annotations = dig(body, "metadata", "annotations") or {}
@@ -75,6 +80,9 @@ def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] =
     owner = read_owner(live.body)
     if owner is not None and (label == fleet or label in previous_names):
         return Ownership(standing=Standing.OURS, owner=owner)
+    if owner is not None and not label and holds_field(live, managers_of_fleet(fleet, previous_names)):
+        # Somebody took the label off; the annotation and our fields still say whose it is.
+        return Ownership(standing=Standing.OURS, owner=owner)
     if owner is not None and label:
         return Ownership(standing=Standing.OTHER_FLEET, holder=str(label))
     tool = tool_of(live.body)
@@ -89,10 +97,10 @@ def holds_field(live: LiveObject, managers: tuple[str, ...]) -> bool:
     return any(entry.get("manager") in managers and entry.get("operation") == "Apply" for entry in entries)
 
 
-def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, fleet: str) -> str:
+def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, managers: tuple[str, ...]) -> str:
     """Why the object may not be deleted; empty when every witness is there.
 
-    `recorded_uid` is what the journal holds, None when it has no record of the object.
+    `recorded_uid` is what the journal holds, None when it has no record of the object. `managers`: our own.
     """
     if recorded_uid is None:
         return "the journal has no record of it"
@@ -102,6 +110,6 @@ def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, fl
         return f"the list of {live.gvk.kind} of {member.name} is not complete"
     if dig(live.body, "metadata", "ownerReferences"):
         return "another object owns it (ownerReferences)"
-    if not holds_field(live, (field_manager(fleet),)):
+    if not holds_field(live, managers):
         return "none of its fields is ours any more"
     return ""

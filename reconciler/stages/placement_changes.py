@@ -16,6 +16,9 @@ def placement_changes(
     """What moved between the previous placements and the decision, sorted; equal placements are left out."""
     changes: list[PlacementChange] = []
     for identity in sorted({*decision.bindings, *previous}):
+        if identity in decision.frozen or (identity not in decision.bindings and not decision.fleet.is_complete):
+            # A broken file may speak of it: where it is, it stays.
+            continue
         binding, before = decision.bindings.get(identity), previous.get(identity)
         was = before.targets if before else ()
         is_now = binding.targets if binding else ()

@@ -15,15 +15,14 @@ from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, NotRead, Read
 from reconciler.model.observation import Absent, Health
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
-from reconciler.model.policy import ConflictResolution
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.compare import Comparison, Stance, compare
+from reconciler.stages.compare import Comparison, Stance, compare, conflict_resolution
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
-from reconciler.stages.ownership import Standing, missing_witness, ownership_of
+from reconciler.stages.ownership import Standing, managers_of_fleet, missing_witness, ownership_of
 from reconciler.stages.schema import Schema
 
 RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
@@ -200,7 +199,7 @@ def _compare(scene: Scene, member: Read, manifest: Manifest) -> Comparison:
     row = scene.ledger.get(member.name, {}).get(identity)
     schema = scene.schema_of(manifest.gvk)
     policy = scene.decision.policies.get(identity)
-    conflict = policy.conflict_resolution if policy else ConflictResolution.ABORT
+    conflict = conflict_resolution(manifest, policy)
     comparison = compare(manifest, live, row, schema, scene.stance, conflict)
     if manifest.gvk not in member.served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
@@ -265,9 +264,10 @@ def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple
         reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
     )
     if release:
-        return change, None
+        return replace(change, held=scene.decision.hold(identity, member.name)), None
     row = scene.ledger.get(member.name, {}).get(identity)
-    witness = missing_witness(lost.live, member, row.uid if row else None, scene.stance.fleet)
+    managers = managers_of_fleet(scene.stance.fleet, scene.stance.previous_names)
+    witness = missing_witness(lost.live, member, row.uid if row else None, managers)
     if not scene.has_history:
         return replace(change, held="nothing is deleted before one complete round has been recorded"), None
     if witness:
@@ -275,7 +275,7 @@ def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple
         return None, Problem(
             source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
         )
-    return replace(change, held=hold), None
+    return replace(change, held=hold or scene.decision.hold(identity, member.name)), None
 
 
 def _source(scene: Scene, identity: Identity, cluster: str) -> Source:

@@ -81,3 +81,21 @@ def test_what_appeared_meanwhile_is_not_overwritten(fleet: FleetOnClusters) -> N
     put_foreign(fleet)
     plan = fleet.plan()
     assert of_action(plan, Action.CREATE) == [] or all(c.identity.name != "app" for c in plan.changes)
+
+
+def test_renamed_fleet_keeps_its_objects_and_can_still_remove_fields(fleet: FleetOnClusters) -> None:
+    fleet.write("app", fleet.config_map("app", a="1", b="2"), fleet.policy("app", "ConfigMap", clusters=["m1"]))
+    fleet.apply()
+    before = fleet.live("m1", "configmap", "app")
+    name = f"{fleet.fleet}-new"
+    fleet.write("fleet", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": name},
+                          "spec": {"previousNames": [fleet.fleet]}})  # fmt: skip
+    fleet.write("app", fleet.config_map("app", a="1"), fleet.policy("app", "ConfigMap", clusters=["m1"]))
+    fleet.apply()
+    after = fleet.live("m1", "configmap", "app")
+    assert before is not None
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["data"] == {"a": "1"}
+    assert after["metadata"]["labels"]["fleet.reconciler/fleet"] == name
+    assert fleet.plan().changes == ()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.engine import compare_revisions, plan_round
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Action, Cause, Change
-from reconciler.model.refs import Identity
+from reconciler.model.refs import GVK, Identity
 from reconciler.report.plan_json import plan_json
 from tests.unit.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
@@ -253,3 +253,54 @@ def test_any_sequence_of_edits_comes_to_rest_where_a_fresh_start_would(sequence:
     fresh = TestBed()
     fresh.run(fleet)
     assert ours == {name: {i for i in rows if i.kind != "Namespace"} for name, rows in fresh.ledger.items()}
+
+
+def test_label_taken_off_by_hand_is_put_back() -> None:
+    fleet, bed = fleet_of(config_map(a="1"), policy("ConfigMap", "m1")), TestBed()
+    bed.run(fleet)
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    bed.edit("m1", APP, metadata={**metadata, "labels": {}})
+    (change,) = bed.plan(fleet).plan.changes
+    assert (change.action, [field.path for field in change.fields]) == (
+        Action.UPDATE,
+        ["metadata.labels['fleet.reconciler/fleet']"],
+    )
+
+
+def test_renamed_fleet_takes_its_fields_along() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(a="1", b="2"), policy("ConfigMap", "m1")))
+    renamed = {**FLEET, "metadata": {"name": "new"}, "spec": {"previousNames": ["test"]}}
+    (change,) = (
+        c for c in bed.plan(fleet_of(renamed, config_map(a="1"), policy("ConfigMap", "m1"))).plan.changes
+        if c.identity == APP
+    )  # fmt: skip
+    assert change.predecessors == ("fleet-reconciler/test",)
+    assert "data.b" in [field.path for field in change.fields]
+
+
+def test_object_of_a_renamed_fleet_can_leave_in_the_same_commit() -> None:
+    bed, rule = TestBed(), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    bed.run(fleet_of(config_map(), rule))
+    renamed = {**FLEET, "metadata": {"name": "new"}, "spec": {"previousNames": ["test"]}}
+    assert actions(bed.plan(fleet_of(renamed, rule)).plan.changes, "ConfigMap") == [("delete", "m1", None)]
+
+
+def test_suspended_policy_holds_deletions_too() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), policy("ConfigMap", "m1", "m2")))
+    left = fleet_of(config_map(), policy("ConfigMap", "m2", suspension={"dispatching": True}))
+    assert actions(bed.plan(left).plan.changes, "ConfigMap") == [
+        ("delete", "m1", "dispatching is suspended by PropagationPolicy demo/app")
+    ]
+
+
+@pytest.mark.parametrize(("written", "expected"), [("overwrite", "adopt"), ("abort", None), ("what", None)])
+def test_conflict_annotation_of_the_template_outranks_the_policy(written: str, expected: str | None) -> None:
+    template = config_map(a="1")
+    template["metadata"]["annotations"] = {"work.karmada.io/conflict-resolution": written}
+    bed = TestBed()
+    foreign = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "demo"}, "data": {}}
+    bed.objects["m1"][APP] = bed.live(GVK("", "v1", "ConfigMap"), foreign)
+    plan = bed.plan(fleet_of(template, policy("ConfigMap", "m1"))).plan
+    assert [str(c.action) for c in plan.changes if c.identity == APP] == ([expected] if expected else [])
