@@ -40,9 +40,7 @@ from reconciler.stages.placing import (
     Shortfall,
     Situation,
 )
-
-PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Those that every cluster has. Source: Kubernetes."""
+from reconciler.stages.priority_classes import BUILT_IN
 
 
 def place(request: PlacementRequest, memo: PlaceMemo | None = None, gone: Iterable[Identity] = ()) -> PlacementResult:
@@ -71,7 +69,7 @@ class _Round:
 
     def run(self, gone: Iterable[Identity]) -> PlacementResult:
         memo = self._memo
-        memo.follow(self._observed)
+        memo.follow(self._observed, self._request.priority_classes)
         changed = {identity: memo.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
             changed[item.identity] = self._place_apart(self._situation(item))
@@ -98,6 +96,7 @@ class _Round:
         touched_room, was_by_room = memo.touches_room(identity), identity in memo.by_room
         if looks_at_room(situation):
             memo.by_room.add(identity)
+            memo.set_taker(identity, takes=False)
             memo.placed[identity] = Placed(situation, UNDECIDED)
             return True
         memo.by_room.discard(identity)
@@ -146,7 +145,7 @@ class _Round:
 
     def _priority(self, item: PlacementItem) -> int:
         name = item.policy.priority_class
-        return self._request.priority_classes.get(name, PRIORITY_CLASSES.get(name, 0)) if name else 0
+        return self._request.priority_classes.get(name, BUILT_IN.get(name, 0)) if name else 0
 
     def _situation(self, item: PlacementItem) -> Situation:
         previous = self._previous.get(item.identity)

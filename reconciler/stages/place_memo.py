@@ -93,7 +93,9 @@ class PlaceMemo:
         """Start with no resource."""
         self._ground: Ground | None = None
         self._size_at_first = 0
+        self._priorities: Mapping[str, int] = {}
         self.observed: Mapping[str, ClusterObservation] | None = None
+        self.priorities: Mapping[str, int] = {}
         self.placed: dict[Identity, Placed] = {}
         self.by_room: set[Identity] = set()
         self.takers: set[Identity] | None = None
@@ -103,11 +105,11 @@ class PlaceMemo:
         self.changed: Collection[Identity] = ()
         """Those that the last call placed."""
 
-    def follow(self, observed: Mapping[str, ClusterObservation]) -> None:
-        """Take the observations; where any room changed, it is to be found anew who takes some."""
-        if self.observed is None or not _same_rooms(self.observed, observed):
+    def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
+        """Take the observations; where any room or the order changed, it is to be found anew who takes some."""
+        if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
             self.takers = None
-        self.observed = observed
+        self.observed, self.priorities = observed, priorities
 
     def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> Ground:
         """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
