@@ -14,6 +14,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.claim import Claims, claim
+from reconciler.stages.companions import companions
 from reconciler.stages.decide_memo import DecideMemo, Inputs
 from reconciler.stages.defined_kinds import with_defined_kinds
 from reconciler.stages.graph import dependencies
@@ -21,6 +22,7 @@ from reconciler.stages.graph_memo import Again
 from reconciler.stages.namespaces import namespaces
 from reconciler.stages.patched import patched
 from reconciler.stages.place import PlacementItem, PlacementRequest, constraints_in_force, place
+from reconciler.stages.priority_classes import priority_classes
 from reconciler.stages.scale_targets import scale_targets
 
 
@@ -82,6 +84,7 @@ def decide(
     policies = memo.policies = patched(memo.policies, governed)
     if edits.has_definitions:
         memo.definitions = _definitions(fleet)
+    priorities, unknown_classes = priority_classes(fleet)
     request = PlacementRequest(
         items=(),
         clusters=fleet.clusters,
@@ -89,6 +92,7 @@ def decide(
         settings=fleet.settings,
         now=now,
         fresh=fresh,
+        priority_classes=priorities,
     )
     bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
     if bound_definitions:
@@ -99,20 +103,26 @@ def decide(
     items = tuple(_items(fleet, policies, unplaced))
     placed = place(replace(request, items=items), memo.places, [i for i in unplaced if i not in policies])
     moved = {*edits.judged, *edits.copied, *memo.places.changed}
-    held = _left_behind(placed.bindings, copies or {}, moved)
+    left = _left_behind(placed.bindings, copies or {}, moved)
+    held = memo.held = patched(memo.held, {identity: left.get(identity) for identity in moved})
     again = Again(memo=memo.links, edited=edits.templates, moved=moved)
     followed = dependencies(fleet, policies, placed.bindings, held, again=again)
     dirty = {*edits.templates, *memo.links.changed}
     inhabited = namespaces(fleet, followed.bindings, memo.spaces, dirty)
-    dirty.update(memo.spaces.changed)
-    bound = memo.join(followed.bindings, inhabited, dirty)
-    problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems)
+    memo.company.judge(fleet, policies, edits.judged)
+    stayed = _left_behind(placed.bindings, copies or {}, memo.company.wanted)
+    # They live in the namespaces of their workloads, so Namespaces need not follow them.
+    brought = companions(fleet, policies, followed.bindings, stayed, memo.company)
+    dirty.update(memo.spaces.changed, memo.company.changed)
+    bound = memo.join(followed.bindings, {**inhabited, **brought.bindings}, dirty)
+    inherited = {**followed.policies, **brought.policies} if brought.policies else followed.policies
+    problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems, *unknown_classes)
     holds, waiting = _waits_for_overrides(fleet, policies)
     decision = Decision(
         fleet=fleet,
         claims=claims,
         bindings=bound,
-        policies=memo.govern(followed.policies, moved | dirty),
+        policies=memo.govern(inherited, moved | dirty),
         frozen=frozenset(claims.frozen),
         holds=holds,
         ticked=_ticked(observations, bound, now),

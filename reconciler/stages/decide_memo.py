@@ -19,6 +19,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.claim import ClaimMemo
+from reconciler.stages.companions import CompanionMemo
 from reconciler.stages.graph_memo import LinkMemo
 from reconciler.stages.namespaces import NamespaceMemo
 from reconciler.stages.patched import patched
@@ -73,8 +74,10 @@ class DecideMemo:
         self.places = PlaceMemo()
         self.links = LinkMemo()
         self.spaces = NamespaceMemo()
+        self.company = CompanionMemo()
         self.scales = ScaleMemo()
         self.policies: Mapping[Identity, PropagationPolicy] = {}
+        self.held: Mapping[Identity, frozenset[str]] = {}
         self.definitions: Mapping[tuple[str, str], Identity] = {}
 
     def begin(self, inputs: Inputs) -> Edits:

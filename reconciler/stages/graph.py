@@ -14,10 +14,11 @@ from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Fleet, Template
-from reconciler.model.policy import ConflictResolution, PropagationPolicy, Suspension
+from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.graph_memo import Again, LinkMemo, Links, Mention
+from reconciler.stages.inherited_policy import inherited_policy
 from reconciler.stages.patched import patched
 
 DEPENDENCY = "dependency"
@@ -124,7 +125,7 @@ def _follow_all(
         if mentions and identity not in policies:
             owners = [policies[mention.owner] for mention in mentions]
             names = tuple([owner.ref for owner in owners])
-            policy = of_owners.get(names) or of_owners.setdefault(names, _inherited(owners))
+            policy = of_owners.get(names) or of_owners.setdefault(names, inherited_policy(owners))
         if policy is not None or identity in memo.inherited:
             inherited[identity] = policy
         own = bindings.get(identity)
@@ -174,27 +175,6 @@ def _clusters_of(
     yield f"follows {owner}", bindings[owner].clusters
     if owner in held:
         yield f"follows {owner}, whose old copy is still there", sorted(held[owner])
-
-
-def _inherited(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
-    """The policy of the first owner, with what all owners together ask of a dependency.
-
-    Source: design, row "dependency settings"; Karmada: any Overwrite, any preserve. It is suspended where every owner
-    is. It neither fails over by itself nor brings anything along.
-    """
-    overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)
-    suspended = set.intersection(*(set(owner.suspension.clusters) for owner in owners))
-    return replace(
-        owners[0],
-        keep=any(owner.keep for owner in owners),
-        conflict_resolution=ConflictResolution.OVERWRITE if overwrites else ConflictResolution.ABORT,
-        suspension=Suspension(
-            dispatching=all(owner.suspension.dispatching for owner in owners), clusters=tuple(sorted(suspended))
-        ),
-        propagate_deps=False,
-        dependent_overrides=(),
-        application_failover=None,
-    )
 
 
 class _LabelledTemplates:
