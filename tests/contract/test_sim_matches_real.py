@@ -119,6 +119,10 @@ def idle(body: Any) -> Any:
         return {**body, "spec": {**body["spec"], "replicas": 0}}
     if body["kind"] == "Job":
         return {**body, "spec": {**body["spec"], "suspend": True}}
+    if body["kind"] == "DaemonSet":
+        template = body["spec"]["template"]
+        nowhere = {**template, "spec": {**template["spec"], "nodeSelector": {"no": "such-node"}}}
+        return {**body, "spec": {**body["spec"], "template": nowhere}}
     return body
 
 

@@ -5,6 +5,7 @@ Source: design, "What happens to a member's copy, by cause".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ FLAVORS = [
 @pytest.fixture
 def fleet(tmp_path: Path, three_clusters: ThreeClusters) -> FleetOnClusters:
     return FleetOnClusters(tmp_path, three_clusters)
+
+
+@pytest.fixture
+def nodes(fleet: FleetOnClusters) -> Iterator[None]:
+    """A node in m1 and m2, where pods run."""
+    name = f"n-{fleet.fleet}"
+    for cluster in ("m1", "m2"):
+        fleet.clusters[cluster].add_node(name)
+    yield
+    for cluster in ("m1", "m2"):
+        fleet.clusters[cluster].remove_node(name)
 
 
 def assert_released(fleet: FleetOnClusters, cluster: str, kind: str, name: str) -> None:
@@ -82,10 +94,9 @@ def test_another_policy_that_takes_over(fleet: FleetOnClusters, api: str, keep: 
     assert "other" in after["metadata"]["annotations"]["fleet.reconciler/owner"]
 
 
+@pytest.mark.usefixtures("nodes")
 @pytest.mark.parametrize(("api", "keep"), FLAVORS)
 def test_cluster_that_leaves_the_placement_by_an_edit(fleet: FleetOnClusters, api: str, keep: bool) -> None:
-    for cluster in ("m1", "m2"):
-        fleet.clusters[cluster].add_node(f"n-{fleet.fleet}")
     fleet.write("policy", fleet.policy("app", "Deployment", api=api, keep=keep, clusters=["m1"]))
     fleet.write("app", fleet.deployment("app"))
     fleet.apply()
