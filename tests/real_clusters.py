@@ -64,7 +64,7 @@ def missing_binaries(folder: Path) -> list[str]:
     return [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
 
 
-def wait_until(fact: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
+def wait_until(fact: Callable[[], bool], what: str, timeout_s: float = 90) -> None:
     """Return once `fact` holds; fail with `what` after the time."""
     deadline = time.monotonic() + timeout_s
     while not fact():
