@@ -209,7 +209,10 @@ def _interest(decision: Decision, known: Known, only: frozenset[Identity] | None
         rows = known.ledger.get(name, {})
         if only is None:
             applied = {row.gvk for row in rows.values()}
-            interest[name] = Interest(kinds=frozenset(kinds | applied), wanted=frozenset(refs))
+            named = {ref.identity for ref in refs}
+            # A list can lack items without saying so: what is missing from it is read by name.
+            left = {ResourceRef(row.gvk, i.namespace, i.name) for i, row in rows.items() if i not in named}
+            interest[name] = Interest(kinds=frozenset(kinds | applied), wanted=frozenset(refs | left))
         else:
             left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in only if i in rows}
             interest[name] = Interest(wanted=frozenset(refs | left), complete=frozenset(i[:2] for i in only))

@@ -131,17 +131,18 @@ def _gone(planned: Round, looked: Looked) -> Iterable[tuple[str, list[Identity]]
         bound = {identity for identity, binding in planned.decision.bindings.items() if cluster in binding.clusters}
         wanted = planned.manifests.get(cluster, {}).keys() | planned.decision.frozen | bound
         due = rows.keys() - wanted if world.only is None else (rows.keys() & world.only) - wanted
-        gone = [identity for identity in sorted(due) if _has_left(member, identity, names)]
+        gone = [identity for identity in sorted(due) if _has_left(member, rows[identity], names)]
         if gone:
             yield cluster, gone
 
 
-def _has_left(member: Read, identity: Identity, fleet_names: tuple[str, ...]) -> bool:
-    live = member.objects.get(identity)
+def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
+    live = member.objects.get(row.identity)
     if live is not None:
         return ownership_of(live, fleet_names[0], fleet_names[1:]).standing is not Standing.OURS
-    # What carries our label is in a complete list; what does not is not ours, whether it exists or not.
-    return identity not in member.unread and (identity in member.absent or identity[:2] in member.kinds)
+    # Under a version that is no longer served it could not be seen.
+    is_visible = row.gvk in member.served or not member.serves(row.identity[:2])
+    return row.identity in member.absent and is_visible
 
 
 def _row(cluster: str, manifest: Manifest, live: LiveObject, world: World) -> AppliedRow | None:
