@@ -7,9 +7,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler.errors import ConfigurationError
+from reconciler.model.problem import Severity
+from reconciler.stages.yaml_reader import read_yaml
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
@@ -19,13 +19,17 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
         ConfigurationError: the file is not a mapping of option names, or has a name that no command knows.
     """
     try:
-        loaded = yaml.safe_load(path.read_bytes())
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict) or not all(isinstance(key, str) for key in loaded):
+        read = read_yaml(str(path), path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    faults = [problem for problem in read.problems if problem.severity is Severity.ERROR]
+    if any(fault.code == "not-an-object" for fault in faults) or len(read.documents) > 1:
         raise ConfigurationError(f"{path}: must be a mapping of option names to values")
+    if faults:
+        raise ConfigurationError("\n".join(str(problem) for problem in faults))
+    if not read.documents:
+        return {}
+    loaded = read.documents[0].body
     config = {key.replace("_", "-"): value for key, value in loaded.items()}
     for key in sorted(config.keys() - set(known)):
         close = difflib.get_close_matches(key, known, n=1)

@@ -51,9 +51,9 @@ def problems_part(problems: Iterable[Problem]) -> list[Json]:
             "code": problem.code,
             "source": str(problem.source),
             "path": problem.path,
-            "message": masker.text(f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message),
+            "message": f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message,
         }
-        for problem in sorted_problems(problems)
+        for problem in map(masker.problem, sorted_problems(problems))
     ]
 
 

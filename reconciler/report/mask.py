@@ -42,6 +42,9 @@ _SECRET_MANIFEST = re.compile(
 _TRIGGERS = (rb"Secret", rb"://[^/\s]*@", rb"PRIVATE KEY", rb"LS0tLS1CRUdJTi", rb"eyJ")
 """What a manifest holds at least when anything in it must be hidden."""
 
+_LONGEST = 2_000
+"""Characters of a message or a path of a problem."""
+
 _SHORTEST_KNOWN = 4  # shorter values occur everywhere by chance
 
 
@@ -135,8 +138,8 @@ class Masker:
         return _BEARER.sub(lambda found: found[1] + self._hidden(found[2]), self._cleaned(text))
 
     def problem(self, problem: Problem) -> Problem:
-        """The problem with its message masked."""
-        return replace(problem, message=self.text(problem.message))
+        """The problem with its message masked, and cut where it repeats megabytes of a file."""
+        return replace(problem, path=_cut(problem.path), message=_cut(self.text(problem.message)))
 
     def reason(self, reason: Reason) -> Reason:
         """The reason with its text masked."""
@@ -226,6 +229,10 @@ class Masker:
 
     def _numbered(self, raw: bytes) -> str:
         return f"«value #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
 def _is_open(name: str, value: Json) -> bool:

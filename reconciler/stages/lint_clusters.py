@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator
 
 from reconciler.model.fleet import Fleet
@@ -58,9 +59,9 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
 
 
 def _in_list(fleet: Fleet, affinity: ClusterAffinity, path: str, names: tuple[str, ...]) -> Iterator[Problem]:
-    for name in sorted(set(names)):
-        if names.count(name) > 1:
-            message = f"{name} stands {names.count(name)} times in one list; once is enough"
+    for name, count in sorted(Counter(names).items()):
+        if count > 1:
+            message = f"{name} stands {count} times in one list; once is enough"
             yield _warning(affinity.source, path, "cluster-repeated", message)
         if fleet.clusters and name not in fleet.clusters:
             yield _warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))

@@ -75,13 +75,13 @@ def compile_patch(operations: Iterable[PatchOperation]) -> CompiledPatch:
     """The operations ready to be applied any number of times."""
     compiled: list[_Operation] = []
     for number, operation in enumerate(operations):
+        if operation.path.count("/") > MAX_DEPTH:
+            # Values are no deeper either, so however many are piled up, the tree can be written as JSON (254 levels).
+            return CompiledPatch((), PatchFault(number, f"its path has more than {MAX_DEPTH} steps"))
         tokens = pointer_tokens(operation.path)
         if tokens is None:
             fault = PatchFault(number, f"{operation.path!r} is no JSON pointer; it begins with a slash")
             return CompiledPatch((), fault)
-        if len(tokens) > MAX_DEPTH:
-            # Values are no deeper either, so however many are piled up, the tree can be written as JSON (254 levels).
-            return CompiledPatch((), PatchFault(number, f"its path has more than {MAX_DEPTH} steps"))
         compiled.append(_Operation(number, operation.operator, tokens, operation.value))
     return CompiledPatch(tuple(_groups(compiled)))
 
@@ -126,11 +126,15 @@ def with_value_at(tree: Json, steps: tuple[Step, ...], value: Json) -> Json:
     return {**tree, head: with_value_at(tree.get(head), rest, value)}
 
 
+_GROUP_MAX: Final = 64
+"""Whether an operation fits is asked of all in its group, so thousands in one group would take minutes."""
+
+
 def _groups(operations: list[_Operation]) -> Iterable[tuple[tuple[_Operation, ...], _Trie]]:
     members: list[_Operation] = []
     trie: _Trie = {}
     for operation in operations:
-        if members and not _fits(trie, operation):
+        if members and (len(members) >= _GROUP_MAX or not _fits(trie, operation)):
             yield tuple(members), trie
             members, trie = [], {}
         members.append(operation)

@@ -207,6 +207,11 @@ POLICY_CODES: Mapping[str, Code] = {
     "field-overrider-syntax": Code(
         "json or yaml", "A fieldOverrider reads the text as exactly one of json and yaml.", "Keep one of them."
     ),
+    "too-many-overriders": Code(
+        "Too many overriders",
+        "A rule makes more than 1,000 changes to every object that it selects.",
+        "Write the values into a template of their own, or into several rules that select less.",
+    ),
     "taint-repeated": Code("Taint given twice", "Two taints have one key and one effect.", "Keep one of them."),
     "duration-illegal": Code(
         "Illegal duration", "A duration is whole seconds as Kubernetes writes them.", "Write 30s, 2m or 1h30m."

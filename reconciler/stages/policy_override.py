@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from reconciler.model.document import Document
 from reconciler.model.override import OverridePolicy, Overriders, OverrideRule
 from reconciler.model.policy import Flavor
@@ -48,10 +50,20 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> O
     )
 
 
+MAX_OVERRIDERS: Final = 1_000
+"""Of a rule: each may copy the whole object, on every cluster and for every template that the policy selects."""
+
+
 def _rule(fields: Fields, flavor: Flavor) -> OverrideRule:
     overriders = fields.child("overriders")
-    return OverrideRule(
-        target=read_target(fields),
-        overriders=read_overriders(overriders, strict_values=flavor.is_ack) if overriders else Overriders(),
-        source=fields.source(),
-    )
+    read = read_overriders(overriders, strict_values=flavor.is_ack) if overriders else Overriders()
+    if overriders is not None and (count := _count(read)) > MAX_OVERRIDERS:
+        message = f"{count:,} changes in one rule, the limit is {MAX_OVERRIDERS:,}; write the values into a template"
+        overriders.report.error("too-many-overriders", message, *overriders.steps)
+    return OverrideRule(target=read_target(fields), overriders=read, source=fields.source())
+
+
+def _count(read: Overriders) -> int:
+    embedded = sum(len(overrider.operations) for overrider in read.field)
+    lists = (read.image, read.command, read.args, read.labels, read.annotations, read.plaintext)
+    return embedded + sum(map(len, lists))
