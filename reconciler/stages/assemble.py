@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from reconciler.model.cluster import Cluster
@@ -13,11 +14,12 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig, digest_of, with_value
+from reconciler.stages.assemble_memo import AssembleMemo
 from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.scopes import is_namespaced
 from reconciler.stages.template_rules import DEFAULT_NAMESPACE
 
-_CHART_FILES: Final = frozenset({"Chart.yaml", "Chart.yml"})
+_CHART_FILES: Final = ("Chart.yaml", "Chart.yml")
 
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
 
@@ -36,14 +38,27 @@ class _Collected:
     skipped: list[Source] = field(default_factory=list)
 
 
-def assemble(revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = ()) -> Fleet:
+def assemble(
+    revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = (), memo: AssembleMemo | None = None
+) -> Fleet:
     """The fleet that the files make together. `problems` are those of the snapshot.
 
     An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of
     the files. `is_complete` is False when anything is frozen: what could not be
-    read, by a problem of the snapshot, of a file, or of two files together.
+    read, by a problem of the snapshot, of a file, or of two files together. With the `memo` of an earlier call, files
+    that are the same objects as then are not looked at again; the fleet is the same.
     """
-    collected = _collect(sorted(files, key=lambda file: file.path), problems)
+    ordered, remarks = sorted(files, key=attrgetter("path")), tuple(problems)
+    charts = _charts(ordered)
+    fleet = memo.patched(revision, ordered, remarks, charts) if memo else None
+    if fleet is None:
+        fleet = _assemble(revision, _collect(ordered, remarks, charts))
+    if memo is not None:
+        memo.keep(ordered, remarks, charts, fleet)
+    return fleet
+
+
+def _assemble(revision: str, collected: _Collected) -> Fleet:
     custom_kinds = _custom_kinds(collected.templates)
     templates = _unique_templates(_settle_scopes(collected, custom_kinds), collected)
     propagation = _unique_policies(collected.propagation, collected)
@@ -65,12 +80,17 @@ def assemble(revision: str, files: Iterable[ParsedFile], problems: Iterable[Prob
     )
 
 
-def _collect(files: list[ParsedFile], problems: Iterable[Problem]) -> _Collected:
+def _charts(files: list[ParsedFile]) -> list[str]:
+    """Folders of Helm charts."""
+    found = (file.path.rpartition("/") for file in files if file.path.endswith(_CHART_FILES))
+    return [folder for folder, _, name in found if name in _CHART_FILES]
+
+
+def _collect(files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str]) -> _Collected:
     collected = _Collected(problems=list(problems))
     for problem in collected.problems:
         if problem.severity is Severity.ERROR:
             collected.frozen.append(Reach(source=problem.source, everything=True))
-    charts = [folder for folder, _, name in (file.path.rpartition("/") for file in files) if name in _CHART_FILES]
     for file in files:
         if charts and _is_of_chart(file, charts):
             collected.skipped.append(Source(file.path))
