@@ -94,12 +94,12 @@ def _without_entries(body: Body) -> Body:
 def after_update(live: Body | None, new: Body, who: Manager, shape: Shape, time: str) -> Managed:
     """Entries after an ordinary write: the writer owns what it changed, others lose it.
 
-    Entries that the body itself brings are taken (that is how they are rewritten); `[{}]` clears them. An object
-    that has none is not tracked until somebody applies.
+    Entries that the body itself brings are taken (that is how they are rewritten); `[{}]` and `[]` clear them. An
+    object that has none is not tracked until somebody applies.
     """
     given = new["metadata"].get("managedFields")
     managed = read(live) if live is not None else {}
-    if given and not any(given):
+    if given is not None and not any(given):
         managed = {}
     elif given:
         managed = read(new)

@@ -23,7 +23,7 @@ _QUANTITY_MAPS = frozenset(
 )  # fmt: skip
 _QUANTITIES = frozenset({"averageValue", "sizeLimit", "divisor"})
 _TEXT_MAPS = frozenset({"labels", "annotations", "data", "stringData", "binaryData", "matchLabels", "nodeSelector"})
-_KEPT_EMPTY_LISTS = frozenset({"rules"})
+_KEPT_EMPTY_LISTS = frozenset({"managedFields", "rules"})
 
 
 def normal(body: Body, fail: Fail) -> Body:

@@ -18,6 +18,8 @@ from reconciler.sim.watches import Watch
 
 _BODY_MAX = 3 * 1024 * 1024
 _BOOKMARK_S = 30.0
+_LAST_BOOKMARK_S = 2.0
+"""A watch gets a bookmark so long before its end, from which the next one goes on."""
 _TICK_S = 0.05
 
 
@@ -43,8 +45,10 @@ class ClusterServer:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Listen: on a free port at first, on the same one later."""
+        """Listen: on a free port at first, on the same one later, with the memory of a server that has just begun."""
         assert self._runner is None, f"{self.cluster.name} is already served"
+        if self.port:
+            self.cluster.state.store.compact()
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
@@ -130,19 +134,21 @@ class ClusterServer:
         return _refusal(fault)
 
     async def _stream(self, response: web.StreamResponse, watch: Watch) -> None:
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + watch.timeout_s
+        now_s = asyncio.get_running_loop().time
+        ends_s = now_s() + watch.timeout_s
+        bookmark_s = _next_bookmark_s(now_s(), ends_s)
         while True:
             changed = self._changed
             for event in watch.poll():
                 await response.write(orjson.dumps(event) + b"\n")
-            if watch.ended or loop.time() >= ends:
+            if watch.ended or now_s() >= ends_s:
                 return
-            try:
-                await asyncio.wait_for(changed.wait(), min(_BOOKMARK_S, ends - loop.time()))
-            except TimeoutError:
-                if watch.has_bookmarks and loop.time() < ends:
+            if now_s() >= bookmark_s:
+                bookmark_s = _next_bookmark_s(now_s(), ends_s)
+                if watch.has_bookmarks:
                     await response.write(orjson.dumps(watch.bookmark()) + b"\n")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), min(bookmark_s, ends_s) - now_s())
             if changed.is_set() and changed is self._changed:
                 self._renew()
 
@@ -151,6 +157,12 @@ class ClusterServer:
         self.cluster.on_change.remove(self._changed.set)
         self._changed = asyncio.Event()
         self.cluster.on_change.append(self._changed.set)
+
+
+def _next_bookmark_s(now_s: float, ends_s: float) -> float:
+    """When a watch gets its next bookmark: now and then, and once before its end."""
+    last_s = ends_s - _LAST_BOOKMARK_S
+    return min(now_s + _BOOKMARK_S, last_s) if now_s < last_s else ends_s
 
 
 def _break_connections(runner: web.ServerRunner) -> None:

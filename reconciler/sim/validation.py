@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from reconciler.sim.kinds import Resource
+from reconciler.sim.secret_data import typed_data
 from reconciler.sim.selectors import object_matches
 from reconciler.sim.status import Body, FieldError, Json, forbidden_field, invalid, required, wrong
 
@@ -155,6 +156,11 @@ def _config(body: Body) -> Iterator[FieldError]:
                 yield wrong(f"{field}[{key}]", _quoted(key), text)
 
 
+def _secret(body: Body) -> Iterator[FieldError]:
+    yield from _config(body)
+    yield from typed_data(body)
+
+
 def _autoscaler(body: Body) -> Iterator[FieldError]:
     spec = body["spec"]
     if spec.get("maxReplicas", 0) < 1:
@@ -182,7 +188,7 @@ _RULES: dict[str, Callable[[Body], Iterator[FieldError]]] = {
     "Pod": lambda body: _pod_spec(body["spec"], "spec", restart=("Always", "OnFailure", "Never")),
     "Service": _service,
     "ConfigMap": _config,
-    "Secret": _config,
+    "Secret": _secret,
     "HorizontalPodAutoscaler": _autoscaler,
     "CustomResourceDefinition": _definition,
 }

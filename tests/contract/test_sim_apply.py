@@ -299,3 +299,22 @@ def test_a_stale_resource_version_refuses_a_patch(side: Side, cfg: str, content_
     patch = {"metadata": {"resourceVersion": "1"}, "data": {"a": "2"}}
     reply = side.patch(cfg, patch, content_type=content_type)
     assert (reply.status, reply.body["reason"]) == (409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_kept"),
+    [
+        ({"op": "remove", "path": "/metadata/managedFields/0"}, False),
+        ({"op": "replace", "path": "/metadata/managedFields", "value": []}, False),
+        ({"op": "replace", "path": "/metadata/managedFields", "value": [{}]}, False),
+        ({"op": "remove", "path": "/metadata/managedFields"}, True),
+    ],
+)
+def test_an_empty_list_of_entries_ends_tracking_and_no_list_keeps_it(
+    side: Side, cfg: str, operation: dict[str, Any], is_kept: bool
+) -> None:
+    side.apply(cfg, config_map(a="1"))
+    side.patch(cfg, [operation], content_type=JSON_PATCH)
+    assert bool(managers(side.get(cfg).body)) is is_kept
+    side.patch(cfg, {"data": {"b": "2"}})
+    assert bool(managers(side.get(cfg).body)) is is_kept
