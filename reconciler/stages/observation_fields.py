@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from reconciler.model.observation import Health
+from reconciler.model.problem import Severity
 from reconciler.stages.field_shapes import Field, FieldType, exactly, shape
+
+_PRINTED = "a binding that `render` printed may stand here as it is; only resource and placement are read"
 
 _AMOUNTS = "Resource name to quantity, as Kubernetes writes them."
 
@@ -87,6 +90,9 @@ BINDING_SHAPE = shape(
         ),
     ),
     Field("affinityName", FieldType.TEXT, "The group of clusterAffinities that is in use."),
+    Field("policy", FieldType.ANY, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    Field("unplaced", FieldType.INTEGER, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    Field("reasons", FieldType.ANY, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
 )
 
 OBSERVATIONS_SHAPE = shape(

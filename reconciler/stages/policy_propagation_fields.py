@@ -17,7 +17,7 @@ from reconciler.stages.policy_shared_fields import (
 )
 
 _PURGE_MODES = either_case("Immediately", "Graciously", "Never", Directly="Immediately", Gracefully="Graciously")
-_NEVER_LAZY = (
+_AT_ONCE = (
     "an edit of a policy takes effect with its commit and is shown in the plan; take the field out, "
     "and use suspension to hold writes back"
 )
@@ -212,7 +212,7 @@ PLACEMENT_SHAPE = shape(
         "workloadAffinity",
         FieldType.ANY,
         "Keeps workloads with a label together or apart.",
-        refused="placement looks at one workload at a time; name the clusters with clusterAffinity instead",
+        no_effect="placement looks at one workload at a time, as in Karmada unless a feature gate is on",
     ),
 )
 
@@ -267,7 +267,7 @@ SPEC_SHAPE = shape(
         FieldType.TEXT,
         "When an edit of the policy takes effect.",
         values={"": "", "Lazy": "Lazy"},
-        refused_values={"Lazy": _NEVER_LAZY},
+        inert_values={"Lazy": _AT_ONCE},
     ),
     Field(
         "suspension",
