@@ -12,6 +12,10 @@ from reconciler.model.policy import ClusterAffinity, PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 
 
+_UNKNOWN_MAX = 20
+"""So many unknown names of one list get a line of their own."""
+
+
 def affinities_of(policy: PropagationPolicy) -> Iterator[tuple[str, ClusterAffinity]]:
     """Every affinity of a placement with its field path: the single one, the groups, their overflow tiers."""
     placement = policy.placement
@@ -63,8 +67,12 @@ def _in_list(fleet: Fleet, affinity: ClusterAffinity, path: str, names: tuple[st
         if count > 1:
             message = f"{name} stands {count} times in one list; once is enough"
             yield _warning(affinity.source, path, "cluster-repeated", message)
-        if fleet.clusters and name not in fleet.clusters:
-            yield _warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))
+    unknown = sorted(set(names) - fleet.clusters.keys()) if fleet.clusters else []
+    for name in unknown[:_UNKNOWN_MAX]:
+        yield _warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))
+    if len(unknown) > _UNKNOWN_MAX:
+        message = f"no Cluster document declares {len(unknown) - _UNKNOWN_MAX:,} more of the names in this list"
+        yield _warning(affinity.source, path, "cluster-unknown", message)
 
 
 def _unknown(fleet: Fleet, name: str) -> str:
