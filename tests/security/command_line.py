@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _GUARDED = Path(__file__).with_name("guarded.py")
-_DEADLINE_S = 120
+_DEADLINE_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

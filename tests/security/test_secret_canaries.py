@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.journal import Journal
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.http import Request
 from tests.security.canaries import Canaries
 from tests.security.command_line import Ran, reconciler
@@ -32,6 +34,7 @@ from tests.security.secret_fleet import (
 )
 from tests.unit.adapters.store_trees import commit_all
 
+CLUSTERS = ("m1", "m2")
 _READING = (
     "validate STORE", "validate STORE -o json", "validate STORE -o github",
     "render STORE", "render STORE -o json", "render STORE -o name",
@@ -121,8 +124,6 @@ class Scenario:
 
 
 def _free_port() -> int:
-    import socket
-
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -132,19 +133,21 @@ def _page(port: int, page: str) -> bytes | None:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=5) as found:
             return bytes(found.read())
-    except urllib.request.HTTPError as error:
+    except urllib.error.HTTPError as error:
         with error:
             return error.read()
     except OSError:
         return None
 
 
+pytestmark = pytest.mark.timeout(300)
+
+
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     folder = tmp_path_factory.mktemp("secrets")
     canaries = Canaries()
-    clusters = [ClusterSpec(name="m1"), ClusterSpec(name="m2")]
-    with background_fleet(clusters, folder) as fleet:
+    with background_fleet([ClusterSpec(name=name) for name in CLUSTERS], folder) as fleet:
         target = fleet.call(lambda box: box.servers["m2"].url)
         with Echo(target=target, token=canaries.plant("a token of the kubeconfig")).serving() as echo:
             scenario = Scenario(folder, canaries, fleet, echo)
@@ -205,13 +208,13 @@ def test_no_command_crashed(scenario: Scenario) -> None:
 def test_every_planted_value_reached_its_cluster(scenario: Scenario) -> None:
     """Else nothing would be proved: the search finds values where they are meant to be."""
 
-    def live(box: Any, cluster: str) -> bytes:
+    def live(box: FleetInABox) -> bytes:
+        names = ("plain", "encoded", "multi")
         return json.dumps(
-            [box[cluster].get("Secret", NAMESPACE, name) for name in ("plain", "encoded", "multi")]
+            [box[cluster].get("Secret", NAMESPACE, name) for cluster in CLUSTERS for name in names]
         ).encode()
 
-    found = {name for cluster in ("m1", "m2") for name in scenario.canaries.leaks(
-        scenario.fleet.call(lambda box, cluster=cluster: live(box, cluster)))}  # fmt: skip
+    found = set(scenario.canaries.leaks(scenario.fleet.call(live)))
     expected = ("stringData", "data", "a value of several lines", "a replaced value", "an added value")
     assert {f"with 403 {place}" for place in expected} <= found
     assert scenario.echo.refused, "the cluster refused something and quoted it"
@@ -231,7 +234,9 @@ def test_the_journal_holds_no_value_of_a_secret(scenario: Scenario) -> None:
     """Its rows are compressed, so they are unpacked here. What stands in no Secret is kept as it was applied."""
     with Journal.open(scenario.journal, read_only=True) as journal:
         kept = json.dumps(journal.export(), ensure_ascii=False).encode()
+        key = journal.hash_key.hex().encode()
     assert b"hmac:" in kept
+    assert key not in kept
     in_no_secret = ("a Secret in a ConfigMap", "a private key", "a URL in env", "a URL in a refused ConfigMap")
     assert [place for place in scenario.canaries.leaks(kept) if not place.endswith(in_no_secret)] == []
 
@@ -239,17 +244,16 @@ def test_the_journal_holds_no_value_of_a_secret(scenario: Scenario) -> None:
 def test_no_object_but_the_own_one_holds_a_planted_value(scenario: Scenario) -> None:
     """The ConfigMap that says who holds the fleet, and the marks on every object."""
 
-    def marks(box: Any, cluster: str) -> bytes:
-        found = [box[cluster].get("ConfigMap", "fleet-system", "fleet-fleet")]
-        for body in box[cluster].state.sorted("Secret", NAMESPACE):
+    def marks(box: FleetInABox) -> bytes:
+        found: list[Any] = [box[cluster].get("ConfigMap", "fleet-system", "fleet-fleet") for cluster in CLUSTERS]
+        for body in (body for cluster in CLUSTERS for body in box[cluster].state.sorted("Secret", NAMESPACE)):
             annotations = {k: v for k, v in (body["metadata"].get("annotations") or {}).items() if k != LAST_APPLIED}
             found.append([annotations, body["metadata"].get("labels"), body["metadata"].get("managedFields")])
         return json.dumps(found).encode()
 
-    for cluster in ("m1", "m2"):
-        shown = scenario.fleet.call(lambda box, cluster=cluster: marks(box, cluster))
-        assert b"fleet.reconciler/owner" in shown
-        assert scenario.canaries.leaks(shown) == []
+    shown = scenario.fleet.call(marks)
+    assert b"fleet.reconciler/owner" in shown
+    assert scenario.canaries.leaks(shown) == []
 
 
 def test_only_the_owner_reads_what_is_kept(scenario: Scenario) -> None:
@@ -268,7 +272,7 @@ def test_show_secrets_is_the_only_way_to_see_them(scenario: Scenario) -> None:
 def test_no_digest_that_is_kept_lets_a_value_be_guessed(scenario: Scenario) -> None:
     """A digest of the whole manifest would do to try words against, so a Secret's depends on the journal's key."""
     with Journal.open(scenario.journal, read_only=True) as journal:
-        rows = [row for rows in journal.applied().values() for row in rows.values()]
+        rows = [row for cluster in CLUSTERS for row in journal.applied(cluster).values()]
         secrets = {row.manifest_digest for row in rows if row.identity.kind == "Secret"}
     assert secrets
-    assert all(digest.startswith("hmac:") for digest in secrets)
+    assert all(digest.startswith("hmac:") for digest in secrets if digest), "a rebuilt journal knows no digest yet"
