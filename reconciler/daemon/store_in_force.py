@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.assemble import assemble
+from reconciler.stages.assemble_memo import AssembleMemo
 from reconciler.stages.last_good import good_files, with_last_good
-from reconciler.stages.parse import memo_key, parse_file
+from reconciler.stages.parse import parse_file
 from reconciler.stages.parsed_file import ParsedFile
 
 
@@ -21,7 +22,8 @@ class StoreInForce:
         `good_blobs`: path to the blob that was good last. `read_blob`: path and blob to the file, None when the store
         no longer has it (a plain directory never has).
         """
-        self._cache: dict[str, ParsedFile] = {}
+        self._parsed: dict[str, ParsedFile] = {}
+        self._assembled = AssembleMemo()
         self._good: dict[str, ParsedFile] = {}
         self._remembered = dict(good_blobs)
         self._read_blob = read_blob
@@ -30,23 +32,30 @@ class StoreInForce:
         """The fleet of the snapshot. Slow for many new files: call it off the event loop."""
         gc.disable()
         try:
-            files = self._files(snapshot)
+            fresh = self._parse_new(snapshot)
         finally:
             gc.freeze()
             gc.enable()
-        self._recall(files)
-        fleet = assemble(snapshot.revision, with_last_good(files, self._good), snapshot.problems)
-        present = {file.path for file in files}
-        self._good = {path: file for path, file in self._good.items() if path in present} | good_files(files)
+        files = [self._parsed[file.path] for file in snapshot.files]
+        self._recall(fresh)
+        in_force = with_last_good(files, self._good)
+        fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
+        self._good.update(good_files(fresh))
         return fleet
 
-    def _files(self, snapshot: Snapshot) -> list[ParsedFile]:
-        fresh: dict[str, ParsedFile] = {}
+    def _parse_new(self, snapshot: Snapshot) -> list[ParsedFile]:
+        """The files that are not as they were; those that are gone are forgotten."""
+        known, fresh = self._parsed, list[ParsedFile]()
         for file in snapshot.files:
-            key = memo_key(file)
-            fresh[key] = self._cache.get(key) or parse_file(file)
-        self._cache = fresh
-        return list(fresh.values())
+            parsed = known.get(file.path)
+            if parsed is None or parsed.blob != file.blob:
+                parsed = known[file.path] = parse_file(file)
+                fresh.append(parsed)
+        if len(known) > len(snapshot.files):
+            for path in known.keys() - {file.path for file in snapshot.files}:
+                del known[path]
+                self._good.pop(path, None)
+        return fresh
 
     def _recall(self, files: list[ParsedFile]) -> None:
         """After a start: what was good of the files that are broken now, as far as it can still be read."""

@@ -37,13 +37,14 @@ class Claims:
 class ClaimMemo:
     """What the last call found, so that the next one judges only what may have changed."""
 
-    __slots__ = ("claims", "counts", "index", "matches", "problems", "propagation", "reasons")
+    __slots__ = ("claims", "counts", "index", "matches", "problems", "propagation", "reasons", "unclaimed")
 
     def __init__(self) -> None:
         self.claims = Claims()
         self.matches: dict[Identity, Sequence[PropagationMatch]] = {}
         self.counts: Counter[tuple[PolicyRef, int]] = Counter()
         self.problems: dict[Identity, Problem] = {}
+        self.unclaimed: set[Identity] = set()
         self.propagation: tuple[PropagationPolicy, ...] = ()
         self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
         self.reasons = _Reasons()
@@ -79,8 +80,8 @@ def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity]
     before = memo.claims
     claims: dict[Identity, Claim | None] = {}
     frozen: dict[Identity, Reach | None] = {}
-    unclaimed: list[Identity] = []
-    judged = sorted(fleet.templates) if dirty is None else sorted(dirty)
+    judged = fleet.templates if dirty is None else dirty
+    is_same = True
     for identity in judged:
         template = fleet.templates.get(identity)
         matches = memo.index.matches(template) if template is not None else ()
@@ -88,36 +89,26 @@ def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity]
         reach = frozen_by(fleet, template) if fleet.frozen and template is not None else None
         if identity in before.claims:
             claims[identity] = None
+        is_unclaimed = template is not None and reach is None and not matches
+        if is_unclaimed is not (identity in memo.unclaimed):
+            (memo.unclaimed.add if is_unclaimed else memo.unclaimed.remove)(identity)
+            is_same = False
         if reach is not None or identity in before.frozen:
             frozen[identity] = reach
         if memo.problems:
             memo.problems.pop(identity, None)
-        if template is None or reach is not None:
-            continue
-        if matches:
+        if matches and reach is None:
             claims[identity] = _claim(identity, matches, memo.reasons)
-        else:
-            unclaimed.append(identity)
-            if is_never_distributed(template.gvk, identity):
-                memo.problems[identity] = _never_distributed(template)
+        elif is_unclaimed and template is not None and is_never_distributed(template.gvk, identity):
+            memo.problems[identity] = _never_distributed(template)
     memo.claims = Claims(
         claims=patched(before.claims, claims),
-        unclaimed=_unclaimed(before.unclaimed, unclaimed, frozenset(judged)) if before.unclaimed else tuple(unclaimed),
+        unclaimed=before.unclaimed if is_same else tuple(sorted(memo.unclaimed)),
         frozen=patched(before.frozen, frozen),
         problems=tuple(sorted(memo.problems.values())),
         selecting=_selecting(memo.counts),
     )
     return memo.claims
-
-
-def _unclaimed(
-    before: tuple[Identity, ...], unclaimed: list[Identity], judged: frozenset[Identity]
-) -> tuple[Identity, ...]:
-    """Those of the last call that were not judged again, and those that were found now, sorted."""
-    kept = [identity for identity in before if identity not in judged]
-    if len(kept) + len(unclaimed) == len(before) and set(unclaimed) <= judged.intersection(before):
-        return before
-    return tuple(sorted([*kept, *unclaimed]))
 
 
 def _selecting(counts: Mapping[tuple[PolicyRef, int], int]) -> dict[PolicyRef, frozenset[int]]:

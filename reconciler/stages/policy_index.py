@@ -15,7 +15,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.selector import LabelSelector, Operator
-from reconciler.stages.match import Score, policy_score
+from reconciler.stages.match import Score, selects
 from reconciler.stages.system_namespaces import is_never_distributed
 
 AnyPolicy = TypeVar("AnyPolicy", PropagationPolicy, OverridePolicy)
@@ -179,7 +179,7 @@ class TemplateIndex:
             template.identity
             for selector in policy.selectors
             for template in self._candidates(selector, policy.ref.namespace)
-            if policy_score(policy, template) is not Score.NONE
+            if selects(selector, template) is not Score.NONE
         )
 
     def _candidates(self, selector: ResourceSelector, own_namespace: str) -> Iterable[Template]:
