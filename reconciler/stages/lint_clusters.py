@@ -11,7 +11,6 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import ClusterAffinity, PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 
-
 _UNKNOWN_MAX = 20
 """So many unknown names of one list get a line of their own."""
 
