@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import compress
-from operator import is_not
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet, Template
@@ -20,6 +18,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.claim import ClaimMemo
 from reconciler.stages.companions import CompanionMemo
+from reconciler.stages.differences import changed_keys, changed_templates
 from reconciler.stages.graph_memo import LinkMemo
 from reconciler.stages.namespaces import NamespaceMemo
 from reconciler.stages.patched import patched
@@ -91,14 +90,14 @@ class DecideMemo:
         # Nothing is built upon a call that failed half-way.
         self._inputs, self._next = None, inputs
         old, new = before.fleet.templates, inputs.fleet.templates
-        templates = _changed_templates(old, new)
+        templates = changed_templates(old, new)
         policies = _changed_policies(before.fleet.propagation, inputs.fleet.propagation)
         edits = Edits(
             templates=templates,
             judged=templates | self._selected_by(policies, templates, old, new),
-            known=_changed(before.observations.previous, inputs.observations.previous)
-            | _changed(self._in_force, in_force),
-            copied=_changed(before.copies, inputs.copies),
+            known=changed_keys(before.observations.previous, inputs.observations.previous)
+            | changed_keys(self._in_force, in_force),
+            copied=changed_keys(before.copies, inputs.copies),
             has_definitions=any(identity.kind == "CustomResourceDefinition" for identity in templates),
         )
         self._in_force = in_force
@@ -159,34 +158,10 @@ def _alike(before: Inputs, after: Inputs) -> bool:
     )
 
 
-def _changed_templates(old: Mapping[Identity, Template], new: Mapping[Identity, Template]) -> set[Identity]:
-    """Templates that came, went or changed."""
-    if len(old) == len(new):
-        # Nearly always the same templates in the same order, most of them the same objects.
-        pairs = compress(zip(old.values(), new.values(), strict=True), map(is_not, old.values(), new.values()))
-        differing = list(pairs)
-        if all(one.identity == other.identity for one, other in differing):
-            return {one.identity for one, other in differing if one != other}
-    return _changed(old, new)
-
-
 def _changed_policies(
     before: tuple[PropagationPolicy, ...], after: tuple[PropagationPolicy, ...]
 ) -> list[PropagationPolicy]:
     """Both versions of every policy that came, went or changed."""
     old, new = {policy.ref: policy for policy in before}, {policy.ref: policy for policy in after}
-    changed = _changed(old, new)
+    changed = changed_keys(old, new)
     return [policies[ref] for policies in (old, new) for ref in sorted(changed) if ref in policies]
-
-
-_Key = TypeVar("_Key", bound=tuple[str, ...])
-
-
-def _changed(old: Mapping[_Key, Any], new: Mapping[_Key, Any]) -> set[_Key]:
-    """Keys that came, went or have another value."""
-    if old is new:
-        return set()
-    changed = {key for key, value in new.items() if (known := old.get(key)) is not value and known != value}
-    if len(old) != len(new) or changed:
-        changed |= old.keys() - new.keys()
-    return changed

@@ -106,6 +106,11 @@ class PolicyIndex(Generic[AnyPolicy]):
                 key = (selector.api_version, selector.kind, own or selector.namespace)
                 self._buckets.setdefault(key, _Bucket()).add(policy, index, selector)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no policy selects anything."""
+        return not self._buckets and not self._unselective
+
     def matches(self, template: Template) -> Sequence[Match[AnyPolicy]]:
         """Every selector that selects a template, in no particular order: a policy occurs once for each."""
         identity = template.identity

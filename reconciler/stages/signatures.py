@@ -6,39 +6,83 @@ identities whose signatures differ.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 
+from reconciler.model.binding import Binding
 from reconciler.model.policy import PropagationPolicy
-from reconciler.model.refs import Identity
+from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.decide import Decision
+from reconciler.stages.differences import changed_keys, changed_templates
 from reconciler.stages.override_select import OverrideIndex
+from reconciler.stages.policy_index import PolicyIndex
 from reconciler.stages.render import template_of
 
 
 def signatures(decision: Decision) -> dict[Identity, Hashable]:
     """The signature of every bound or frozen identity. What is in no decision has none."""
-    fleet = decision.fleet
-    yielded = decision.yielded
-    index = OverrideIndex(fleet.overrides, fleet.clusters)
-    digests = {policy.ref: policy.digest for policy in fleet.overrides}
+    return _signatures(decision, {*decision.bindings, *decision.frozen})
+
+
+def changed_identities(before: Decision | None, after: Decision) -> set[Identity]:
+    """Identities whose signatures differ between two decisions; all of them without an earlier one.
+
+    Quick where most of the two is the same objects, as when the later one was built on the earlier.
+    """
+    if before is None or before.fleet.clusters != after.fleet.clusters:
+        old = signatures(before) if before is not None else {}
+        return _differing(old, signatures(after))
+    suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
+    suspects |= changed_templates(before.fleet.templates, after.fleet.templates)
+    suspects |= changed_keys(before.holds, after.holds) | changed_keys(before.yielded, after.yielded)
+    suspects |= before.frozen ^ after.frozen
+    suspects |= _overridden_anew(before, after)
+    return _differing(_signatures(before, suspects), _signatures(after, suspects))
+
+
+def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
+    return {identity for identity in {*before, *after} if before.get(identity) != after.get(identity)}
+
+
+def _overridden_anew(before: Decision, after: Decision) -> set[Identity]:
+    """What override policies that came, went or changed select."""
+    old = {policy.ref: policy for policy in before.fleet.overrides}
+    new = {policy.ref: policy for policy in after.fleet.overrides}
+    index = PolicyIndex(policies[ref] for ref in changed_keys(old, new) for policies in (old, new) if ref in policies)
+    if index.is_empty:
+        return set()
+    found = ((identity, template_of(after.fleet, identity)) for identity in after.bindings)
+    return {identity for identity, template in found if template is not None and index.matches(template)}
+
+
+def _signatures(decision: Decision, identities: Iterable[Identity]) -> dict[Identity, Hashable]:
+    index = OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
+    digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
     found: dict[Identity, Hashable] = {}
-    for identity, binding in decision.bindings.items():
-        template = template_of(fleet, identity)
-        assert template is not None, f"{identity} is bound and has no template"
-        rules = tuple((rule.policy, rule.index, digests.get(rule.policy)) for rule in index.rules_of(template))
-        found[identity] = (
-            template.digest,
-            binding.targets,
-            binding.is_dependency,
-            _terms(decision.policies.get(identity)),
-            rules,
-            tuple(sorted(yielded.get(identity, ()))),
-            tuple(decision.hold(identity, cluster) for cluster in binding.clusters),
-            identity in decision.frozen,
-        )
-    for identity in decision.frozen:
-        found.setdefault(identity, "frozen")
+    for identity in identities:
+        binding = decision.bindings.get(identity)
+        if binding is not None:
+            found[identity] = _signature(decision, binding, index, digests)
+        elif identity in decision.frozen:
+            found[identity] = "frozen"
     return found
+
+
+def _signature(
+    decision: Decision, binding: Binding, index: OverrideIndex, digests: Mapping[PolicyRef, str]
+) -> Hashable:
+    identity = binding.identity
+    template = template_of(decision.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    return (
+        template.digest,
+        binding.targets,
+        binding.is_dependency,
+        _terms(decision.policies.get(identity)),
+        tuple((rule.policy, rule.index, digests.get(rule.policy)) for rule in index.rules_of(template)),
+        tuple(sorted(decision.yielded.get(identity, ()))),
+        tuple(decision.hold(identity, cluster) for cluster in binding.clusters),
+        identity in decision.frozen,
+    )
 
 
 def _terms(policy: PropagationPolicy | None) -> Hashable:

@@ -18,6 +18,7 @@ from reconciler.stages.decide import Decision, decide
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.parse import parse
 from reconciler.stages.parsed_file import ParsedFile
+from reconciler.stages.signatures import changed_identities, signatures
 
 NOW = "2026-11-21T10:00:00Z"
 CLUSTERS = ("m1", "m2", "m3")
@@ -70,6 +71,14 @@ deployments = st.builds(
     st.sampled_from(("c1", "c2", "absent")), st.sampled_from(("100m", "1", "2")), st.sampled_from(("x", "y")),
 )  # fmt: skip
 others = st.one_of(
+    st.builds(
+        lambda ns, lane, v: {
+            **policy("OverridePolicy", ns, "o", [selector("Deployment", lane)], {}),
+            "spec": {"resourceSelectors": [selector("Deployment", lane)], "overrideRules": [
+                {"overriders": {"labelsOverrider": [{"operator": "add", "value": {"v": v}}]}}]},
+        },
+        st.sampled_from(SPACES), st.sampled_from(("", "x")), st.sampled_from("12"),
+    ),
     st.builds(
         lambda ns, name, lane, v: plain("ConfigMap", ns, name, lane, data={"v": v}),
         st.sampled_from(SPACES), st.sampled_from(("c1", "c2")), st.sampled_from(("x", "y")), st.sampled_from("12"),
@@ -225,6 +234,7 @@ def test_a_memo_never_changes_a_decision(
     cache, memo = dict[str, ParsedFile](), DecideMemo()
     previous: dict[Identity, PreviousPlacement] = {}
     copies: dict[Identity, set[str]] = {}
+    last: Decision | None = None
     for number, (edited, kind, remembers, ticked) in enumerate(series):
         for path, data in edited:
             if data is None:
@@ -245,6 +255,10 @@ def test_a_memo_never_changes_a_decision(
         assert again == anew
         for one, other in ((again.bindings, anew.bindings), (again.policies, anew.policies), (again.needs, anew.needs)):
             assert list(one) == list(other)
+        old, new = signatures(last) if last else {}, signatures(again)
+        differing = {identity for identity in {*old, *new} if old.get(identity) != new.get(identity)}
+        assert changed_identities(last, again) == differing
+        last = again
         if remembers:
             copies = {identity: {*binding.clusters} for identity, binding in again.bindings.items()}
             previous = placements(again)
