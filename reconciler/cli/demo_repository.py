@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import shutil
+from importlib.metadata import files
 from pathlib import Path
 from typing import Final
 
 import pygit2
 from pygit2.enums import DiffStatsFormat
 
+from reconciler.errors import ConfigurationError
+
 MAIN: Final = "main"
 _BEGAN_S: Final = 1_767_225_600
 """The first commit's time. It is fixed, so that every demo has the same commit ids."""
-_PACKAGED: Final = Path(__file__).parent / "example_store"
 _CHECKED_OUT: Final = Path(__file__).parents[2] / "examples/fleet-repo"
+_INSTALLED: Final = "share/fleet-reconciler/fleet-repo/fleet.yaml"
 
 
 def example_store() -> Path:
-    """The example store: beside this file in a wheel, else that of the source tree."""
-    return _PACKAGED if _PACKAGED.is_dir() else _CHECKED_OUT
+    """The example store: that of the source tree, else the one that was installed with the package.
+
+    Raises:
+        ConfigurationError: neither is there.
+    """
+    if _CHECKED_OUT.is_dir():
+        return _CHECKED_OUT
+    for file in files("fleet-reconciler") or ():
+        if file.as_posix().endswith(_INSTALLED):
+            return Path(str(file.locate())).resolve().parent
+    raise ConfigurationError("the example store was not installed along; run the demo in a source tree")
 
 
 class DemoRepository:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 from reconciler.adapters.store_git import GitStore
@@ -43,3 +46,16 @@ def test_a_commit_names_its_author_and_subject(tmp_path: Path) -> None:
         repository.propose("topic", FILE, "a: b\n", "Say less", author="Mei")
     )
     assert (info.author, info.subject) == ("Mei", "Say less")
+
+
+def test_the_wheel_brings_the_example_store_along(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=root, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    wanted = {path.relative_to(example_store()).as_posix() for path in example_store().rglob("*") if path.is_file()}
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name.partition("share/fleet-reconciler/fleet-repo/")[2] for name in archive.namelist()}
+    assert names - {""} == wanted
