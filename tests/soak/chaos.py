@@ -1,0 +1,386 @@
+"""One seeded trial: a whole fleet of embedded clusters, a store that changes, hand edits, and everything going wrong.
+
+When the faults end, the clusters must come to equal the store as the trial's own simple model tells it, and on the
+way the invariants must have held: nothing wanted was deleted, nothing foreign touched, nothing kept was removed, and
+a move never went below the replicas that the store asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reconciler.adapters.clock import rfc3339
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.loop import ControlLoop, Parts
+from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.daemon.vitals import Vitals
+from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.sim import ClusterSpec, FaultKind, FleetInABox, Request
+from reconciler.sim.store import Event
+from tests.soak.crashes import config_map, policy, secret
+
+CLUSTERS = ("m1", "m2", "m3")
+SPEED = 20.0
+RESYNC_S = 20
+REST_TIMEOUT_S = 25.0
+FAULTS = (
+    FaultKind.THROTTLED, FaultKind.INTERNAL, FaultKind.UNAVAILABLE, FaultKind.RESET, FaultKind.LOST_RESPONSE,
+    FaultKind.TRUNCATED, FaultKind.PARTIAL_LIST, FaultKind.EMPTY_LIST, FaultKind.EXPIRED, FaultKind.HTML,
+    FaultKind.UNAUTHORIZED, FaultKind.FORBIDDEN,
+)  # fmt: skip
+KINDS = {"ConfigMap": "configmaps", "Secret": "secrets", "Deployment": "deployments"}
+
+
+class QuickClock:
+    """Time that passes twenty times as fast, so that pauses of seconds cost a test nothing."""
+
+    def now(self) -> str:
+        return rfc3339(time.time())
+
+    def monotonic_s(self) -> float:
+        return time.monotonic() * SPEED
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / SPEED)
+
+
+class MemorySource:
+    """A store in memory, which fails when told to."""
+
+    description = "memory"
+    note = ""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+        self._files: dict[str, str] = {}
+        self._read: str | None = None
+        self._number = 0
+
+    def put(self, files: dict[str, str]) -> None:
+        self._files = files
+        self._number += 1
+        self._changed.set()
+
+    async def changed(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def read(self) -> Snapshot | None:
+        revision = f"r{self._number}"
+        if revision == self._read:
+            return None
+        self._read = revision
+        files = (
+            StoreFile(path=path, blob=hashlib.sha256(text.encode()).hexdigest(), data=text.encode())
+            for path, text in sorted(self._files.items())
+        )
+        return Snapshot(revision=revision, files=tuple(files))
+
+    def forget(self) -> None:
+        """Be read from the start, as after a restart."""
+        self._read = None
+        self._changed.set()
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+class App:
+    """One template with a policy of its own, as the trial's model knows it."""
+
+    def __init__(self, kind: str, name: str, rng: random.Random) -> None:
+        self.kind, self.name = kind, name
+        self.keep = rng.random() < 0.3
+        # What was released is not ours: it becomes ours again only where the policy says so.
+        self.terms = {"conflictResolution": "Overwrite"} if self.keep else {}
+        self.clusters: frozenset[str] = frozenset()
+        self.value = 0
+        self.replicas = 0
+        self.is_present = False
+        self.change(rng)
+
+    def change(self, rng: random.Random) -> None:
+        """Another content, placement or presence."""
+        self.is_present = rng.random() < 0.8
+        self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 3)))
+        self.value = rng.randrange(1000)
+        self.replicas = rng.randint(1, 3)
+
+    def documents(self) -> list[dict[str, Any]]:
+        chosen = policy(self.name, self.kind, *sorted(self.clusters), keep=self.keep, **self.terms)
+        return [chosen, self.template()] if self.is_present else [chosen]
+
+    def template(self) -> dict[str, Any]:
+        if self.kind == "ConfigMap":
+            return config_map(self.name, value=str(self.value))
+        if self.kind == "Secret":
+            return secret(self.name, value=str(self.value))
+        labels = {"app": self.name}
+        container = {"name": "main", "image": f"nginx:{self.value}"}
+        return {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name, "namespace": "demo"},
+            "spec": {"replicas": self.replicas, "selector": {"matchLabels": labels},
+                     "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+        }  # fmt: skip
+
+    def is_wanted(self, cluster: str) -> bool:
+        return self.is_present and cluster in self.clusters
+
+    def is_shown(self, body: dict[str, Any]) -> bool:
+        """Whether a live object says what the template says."""
+        if self.kind == "Deployment":
+            spec = body["spec"]
+            return bool(
+                spec["replicas"] == self.replicas
+                and spec["template"]["spec"]["containers"][0]["image"] == f"nginx:{self.value}"
+            )
+        if self.kind == "Secret":
+            return "value" in body["data"] and body["data"]["value"] != ""
+        return bool(body["data"]["value"] == str(self.value))
+
+
+class Trial:
+    """One seed."""
+
+    def __init__(self, seed: int, folder: Path, *, faults: tuple[FaultKind, ...] = FAULTS) -> None:
+        self.rng = random.Random(seed)  # noqa: S311 - a trial repeats with its seed
+        self.box = FleetInABox([ClusterSpec(name=name) for name in CLUSTERS], folder, seed=seed, speed=SPEED)
+        self.folder = folder
+        self.faults = faults
+        self.source = MemorySource()
+        kinds = ["ConfigMap"] * 4 + ["Secret", "Deployment", "Deployment"]
+        self.apps = [App(kind, f"app-{number}", self.rng) for number, kind in enumerate(kinds)]
+        self.violations: list[str] = []
+        self.by_hand: set[tuple[str, str]] = set()
+        self.ever_unwanted: set[tuple[str, str]] = set()
+        self.changes = 0
+
+    async def run(self) -> int:
+        """Go through everything; how many faults struck.
+
+        Raises:
+            AssertionError: the fleet did not come to rest as it should, or an invariant was broken.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        async with self.box:
+            for name in CLUSTERS:
+                self.box[name].state.store.listeners.append(partial(self._note, name))
+                self._foreign(name)
+            foreign = {name: self._versions_of_foreign(name) for name in CLUSTERS}
+            self._publish(fresh=True)
+            restarts = self.rng.randint(1, 2)
+            for phase in range(restarts + 1):
+                async with self._daemon():
+                    if phase == 0:
+                        await self._rest("at the beginning")
+                    await self._trouble()
+                    if phase == restarts:
+                        self._clear()
+                        await self._rest("after the faults")
+                        await self._stays_at_rest()
+                        await self._last_commit()
+            assert {name: self._versions_of_foreign(name) for name in CLUSTERS} == foreign, "a foreign object was touched"
+            self._check_journal()
+        assert not self.violations, "\n".join(self.violations)
+        return sum(len(server.faults.struck) for server in self.box.servers.values())
+
+    # What happens
+
+    async def _trouble(self) -> None:
+        """Faults, commits and hand edits, for a second of real time."""
+        for _ in range(self.rng.randint(3, 6)):
+            name = self.rng.choice(CLUSTERS)
+            server = self.box.servers[name]
+            match self.rng.randrange(6):
+                case 0 | 1:
+                    self._commit()
+                case 2:
+                    rates = {kind: self.rng.choice((0.02, 0.1, 0.4)) for kind in self.rng.sample(self.faults, 3)}
+                    server.faults.rates = rates
+                    server.faults.latency_s = (0.0, self.rng.choice((0.0, 0.01, 0.05)))
+                case 3:
+                    self._edit_by_hand(name)
+                case 4:
+                    server.break_connections()
+                    self.box[name].state.store.compact()
+                case 5:
+                    await server.stop()
+                    await asyncio.sleep(self.rng.uniform(0.0, 0.2))
+                    await server.start()
+            await asyncio.sleep(self.rng.uniform(0.0, 0.3))
+
+    def _commit(self) -> None:
+        for app in self.rng.sample(self.apps, self.rng.randint(1, 3)):
+            app.change(self.rng)
+        if self.rng.random() < 0.15:
+            self._publish(broken=True)
+        self._publish()
+
+    async def _last_commit(self) -> None:
+        """A fleet that came to rest still follows."""
+        for app in self.apps:
+            app.change(self.rng)
+        self._publish()
+        await self._rest("after the last commit")
+
+    def _publish(self, *, fresh: bool = False, broken: bool = False) -> None:
+        spec = {"guards": {"maxDeletes": 100, "maxDeletePercent": 100}, "drift": {"resync": f"{RESYNC_S}s"}}
+        files = {
+            "fleet.yaml": _text({"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
+                                 "metadata": {"name": "chaos"}, "spec": spec}),
+            "clusters.yaml": _text(*(
+                {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}}
+                for name in CLUSTERS
+            )),
+        }  # fmt: skip
+        for app in self.apps:
+            files[f"{app.name}.yaml"] = _text(*app.documents())
+        if broken:
+            files[f"{self.rng.choice(self.apps).name}.yaml"] = "apiVersion: v1\nkind: ConfigMap\n  metadata: [\n"
+        unwanted = {(c, app.name) for app in self.apps for c in CLUSTERS if not app.is_wanted(c)}
+        self.ever_unwanted = unwanted if fresh else self.ever_unwanted | unwanted
+        self.source.put(files)
+
+    def _edit_by_hand(self, cluster: str) -> None:
+        held = [app for app in self.apps if app.kind == "ConfigMap" and self._live(cluster, app) is not None]
+        if not held:
+            return
+        app = self.rng.choice(held)
+        path = f"/api/v1/namespaces/demo/configmaps/{app.name}"
+        if self.rng.random() < 0.5:
+            self.by_hand.add((cluster, app.name))
+            self._ask(cluster, "DELETE", path)
+            self.by_hand.discard((cluster, app.name))
+        else:
+            patch = {"data": {"value": "by hand", "more": "by hand"}}
+            self._ask(cluster, "PATCH", path, patch, "application/merge-patch+json")
+
+    def _ask(self, cluster: str, method: str, path: str, body: Any = None, content_type: str = "") -> None:
+        request = Request(method=method, path=path, query={}, body=body, content_type=content_type,
+                          accept="application/json", user_agent="kubectl/v1.36")  # fmt: skip
+        answer = self.box[cluster].request(request)
+        assert answer.status < 300, answer
+        self.box[cluster].settle()
+
+    def _clear(self) -> None:
+        for server in self.box.servers.values():
+            server.faults.clear()
+
+    # The referee
+
+    def _note(self, cluster: str, event: Event) -> None:
+        name, kind = event.body["metadata"]["name"], event.body["kind"]
+        app = next((app for app in self.apps if (app.kind, app.name) == (kind, name)), None)
+        if event.type != "DELETED" or (cluster, name) in self.by_hand:
+            return
+        if app is None:
+            if kind in ("ConfigMap", "Secret", "Deployment"):
+                self.violations.append(f"{kind} {name} of somebody else was deleted in {cluster}")
+        elif (cluster, name) not in self.ever_unwanted:
+            self.violations.append(f"{kind} {name} was deleted in {cluster} though every commit wanted it")
+        elif app.keep and not app.is_present and app.is_wanted(cluster):
+            self.violations.append(f"{kind} {name} was deleted in {cluster} though it is kept")
+
+    def _live(self, cluster: str, app: App) -> dict[str, Any] | None:
+        return self.box[cluster].state.get(app.kind, "demo", app.name)
+
+    def _wrong(self) -> list[str]:
+        """How the clusters differ from the store."""
+        found = []
+        for cluster in CLUSTERS:
+            for app in self.apps:
+                live = self._live(cluster, app)
+                labels = (live or {}).get("metadata", {}).get("labels") or {}
+                is_ours = "fleet.reconciler/fleet" in labels
+                if app.is_wanted(cluster):
+                    if live is None or not is_ours or not app.is_shown(live):
+                        found.append(f"{cluster} {app.kind} {app.name} should say {app.value} and is {_short(live)}")
+                elif is_ours or (live is not None and not app.keep):
+                    found.append(f"{cluster} {app.kind} {app.name} should not be there as ours: {_short(live)}")
+        return found
+
+    def _ours(self) -> int:
+        return sum("fleet-reconciler/" in entry.user_agent for name in CLUSTERS for entry in self.box[name].audit)
+
+    async def _rest(self, when: str) -> None:
+        deadline = time.monotonic() + REST_TIMEOUT_S
+        while self._wrong():
+            assert not self._stopped.done(), f"{when}: the daemon ended: {self._stopped}"
+            assert time.monotonic() < deadline, "\n".join([f"{when}, {REST_TIMEOUT_S:g} s later:", *self._wrong()])
+            await asyncio.sleep(0.02)
+
+    async def _stays_at_rest(self) -> None:
+        """Once nothing is written for a while, nothing more is ever written."""
+        deadline = time.monotonic() + REST_TIMEOUT_S
+        before = -1
+        while (now := self._ours()) != before:
+            assert time.monotonic() < deadline, "writes go on for ever"
+            before = now
+            await asyncio.sleep(0.5)
+        # Longer than a resync at this speed.
+        await asyncio.sleep(RESYNC_S / SPEED * 1.2)
+        assert self._ours() == before, "a fleet at rest was written to"
+
+    def _foreign(self, cluster: str) -> None:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foreign", "namespace": "default"},
+                "data": {"a": "b"}}  # fmt: skip
+        self._ask(cluster, "POST", "/api/v1/namespaces/default/configmaps", body, "application/json")
+
+    def _versions_of_foreign(self, cluster: str) -> str:
+        return str(self.box[cluster].get("ConfigMap", "default", "foreign")["metadata"]["resourceVersion"])
+
+    def _check_journal(self) -> None:
+        with Journal.open(self.folder / "journal.db", read_only=True) as journal:
+            assert not journal.open_intents(), "an intent was left open"
+            assert journal.verify() == ()
+
+    @asynccontextmanager
+    async def _daemon(self) -> AsyncIterator[None]:
+        clock, stop = QuickClock(), asyncio.Event()
+        self.source.forget()
+        with Journal.open(self.folder / "journal.db") as journal:
+            agent = UserAgent("chaos")
+            async with Members.open({}, agent=agent, clock=clock) as members:
+                parts = Parts(
+                    source=self.source,
+                    store=StoreInForce(journal.good_blobs(), self.source.read_blob),
+                    journal=journal,
+                    members=members,
+                    configs_of=lambda fleet: load_members(
+                        self.box.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())]
+                    ),
+                    agent=agent,
+                    clock=clock,
+                    vitals=Vitals(),
+                )
+                self._stopped = asyncio.create_task(ControlLoop(parts).run(stop))
+                try:
+                    yield
+                finally:
+                    stop.set()
+                    await self._stopped
+
+
+def _text(*documents: dict[str, Any]) -> str:
+    return yaml.safe_dump_all(documents)
+
+
+def _short(live: dict[str, Any] | None) -> str:
+    if live is None:
+        return "not there"
+    return str({key: live.get(key) for key in ("data",)} | {"labels": live["metadata"].get("labels")})
