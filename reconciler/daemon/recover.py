@@ -27,11 +27,12 @@ _LEAVES = (Action.DELETE, Action.RELEASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """The object of an intent as it is now; `live` None: it is not there."""
+    """The object of an intent as it is now; `live` None: it is not there, or, unless `is_seen`, could not be seen."""
 
     intent_id: int
     intent: Intent
     live: LiveObject | None
+    is_seen: bool = True
 
 
 async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> bool:
@@ -63,10 +64,7 @@ async def _look(intent_id: int, member: MemberCluster, intent: Intent) -> _Found
     except ObjectNotFound:
         live = None
     except KindNotServed:
-        # Nothing of the kind exists, unless the API server that should serve it does not answer.
-        if intent.gvk.api_version in (await member.discover()).stale:
-            return None
-        live = None
+        return _Found(intent_id=intent_id, intent=intent, live=None, is_seen=False)
     except MemberClusterError:
         return None  # Later, when the cluster answers.
     return _Found(intent_id=intent_id, intent=intent, live=live)
@@ -81,7 +79,7 @@ def _owner(look: _Found, fleet: Fleet) -> Owner | None:
 
 def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
     is_ours = _owner(look, fleet) is not None
-    if look.intent.action in (_ARRIVES if is_ours else _LEAVES):
+    if look.is_seen and look.intent.action in (_ARRIVES if is_ours else _LEAVES):
         return IntentOutcome(look.intent_id, Outcome.DONE, "seen to be done after a restart")
     return IntentOutcome(look.intent_id, Outcome.SUPERSEDED, "seen not to be done after a restart; decided anew")
 
@@ -111,5 +109,5 @@ def _rows(
 
 def _removed(found: Iterable[_Found], fleet: Fleet) -> Iterable[tuple[str, Identity]]:
     for look in found:
-        if look.intent.action in _LEAVES and _owner(look, fleet) is None:
+        if look.is_seen and look.intent.action in _LEAVES and _owner(look, fleet) is None:
             yield look.intent.cluster, look.intent.identity

@@ -140,9 +140,8 @@ def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bo
     live = member.objects.get(row.identity)
     if live is not None:
         return ownership_of(live, fleet_names[0], fleet_names[1:]).standing is not Standing.OURS
-    # Under a version that is no longer served it could not be seen.
-    is_visible = row.gvk in member.served or not member.serves(row.identity[:2])
-    return row.identity in member.absent and is_visible
+    # What is not served now, perhaps for a moment only, cannot be seen either.
+    return row.identity in member.absent and row.gvk in member.served
 
 
 def _row(cluster: str, manifest: Manifest, live: LiveObject, world: World) -> AppliedRow | None:

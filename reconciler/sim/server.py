@@ -225,9 +225,9 @@ async def _truncated(raw: web.BaseRequest, answer: Answer) -> web.StreamResponse
 
 def _shortened(answer: Answer, *, is_empty: bool) -> Answer:
     body = answer.body
-    if not isinstance(body, dict) or "items" not in body:
-        return answer
-    metadata = {key: value for key, value in body["metadata"].items() if key == "resourceVersion"}
+    if not isinstance(body, dict) or "items" not in body or "resourceVersion" not in body["metadata"]:
+        return answer  # a discovery document, or one object
+    metadata = {"resourceVersion": body["metadata"]["resourceVersion"]}
     items = [] if is_empty else body["items"][: len(body["items"]) // 2]
     return Answer(status=answer.status, body={**body, "metadata": metadata, "items": items})
 
