@@ -12,6 +12,7 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.source_local import LocalSource
 from reconciler.adapters.source_watch import Watch, wait_for
 from reconciler.adapters.store_git import GitStore
+from reconciler.adapters.store_git_incremental import SnapshotReader
 from reconciler.adapters.store_location import StoreLocation
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
@@ -33,6 +34,7 @@ class RepositorySource(LocalSource):
         self._location = location
         self._repository = location.repository
         self._rev = rev
+        self._reader = SnapshotReader(location.subdir)
         self._watches = [
             Watch([folder], self.hint, clock, recursive=recursive)
             for folder, recursive in _reference_folders(self._repository)
@@ -54,7 +56,7 @@ class RepositorySource(LocalSource):
 
     def load(self, seen: str) -> Snapshot:
         """The files of the commit."""
-        return GitStore(self._repository).snapshot(seen, self._location.subdir)
+        return self._reader.read(GitStore(self._repository), seen)
 
     def settle_s(self, seen: str) -> float | None:
         """A commit id is never too young."""

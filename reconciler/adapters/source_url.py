@@ -25,6 +25,7 @@ from reconciler.adapters.git_fetch_url import GitUrl
 from reconciler.adapters.source_repository import stored_file
 from reconciler.adapters.source_watch import wait_for
 from reconciler.adapters.store_git import GitStore
+from reconciler.adapters.store_git_incremental import SnapshotReader
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 
@@ -57,6 +58,7 @@ class UrlSource:
         """Nothing is fetched yet."""
         key = hashlib.sha256((rev or "HEAD").encode()).hexdigest()[:16]
         self._url = url
+        self._reader = SnapshotReader(url.subdir)
         self._folder = state_folder / "git" / url.digest
         self._wanted = Wanted(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
@@ -146,7 +148,7 @@ class UrlSource:
             self._check(before, fetched.commit)
         if self._snapshot is not None and self._snapshot.revision == fetched.commit:
             return None
-        snapshot = GitStore(self._folder).snapshot(fetched.commit, self._url.subdir)
+        snapshot = self._reader.read(GitStore(self._folder), fetched.commit)
         pin(self._folder, self._pin, fetched.commit)
         return snapshot
 
@@ -163,7 +165,7 @@ class UrlSource:
         """What was in force when the clone was last used."""
         commit = in_force(self._folder, self._pin) if self._folder.is_dir() else None
         try:
-            return GitStore(self._folder).snapshot(commit, self._url.subdir) if commit else None
+            return self._reader.read(GitStore(self._folder), commit) if commit else None
         except StoreError:
             return None
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import pygit2
 from pygit2.enums import FileMode, SortMode
 
-from reconciler.adapters.store_walk import Entry, EntryKind, Unreadable, read_tree
+from reconciler.adapters.store_walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import Snapshot
 from reconciler.stages.yaml_limits import MAX_BYTES
@@ -75,9 +75,17 @@ class GitStore:
             RevisionNotFound: the commit has no such folder.
             StoreError: an object is missing or corrupt.
         """
-        tree = self._tree(commit, subdir)
-        files, problems = read_tree(_CommitTree(self._repository, tree), MAX_BYTES + 1)
+        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1)
         return Snapshot(revision=commit, files=files, problems=problems)
+
+    def tree(self, commit: str, subdir: str = "") -> StoreTree:
+        """The tree of a commit, below `subdir` when given, for those who read it themselves.
+
+        Raises:
+            RevisionNotFound: the commit has no such folder.
+            StoreError: an object is missing or corrupt.
+        """
+        return _CommitTree(self._repository, self._tree(commit, subdir))
 
     def read_blob(self, blob: str) -> bytes | None:
         """The content of a blob by its full id, such as the last good version of a file; None when it is gone."""

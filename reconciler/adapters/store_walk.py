@@ -236,12 +236,17 @@ def _read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
     except Unreadable as error:
         walk.report(path, "file-unreadable", str(error))
         return None
-    if data.startswith(_LFS_POINTER):
+    if is_lfs_pointer(data):
         walk.report(
             path, "lfs-pointer", "a Git LFS pointer stands in place of the content; store the file in Git itself"
         )
         return None
     return StoreFile(path=path, blob=blob, data=data)
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Whether Git LFS keeps the content elsewhere."""
+    return data.startswith(_LFS_POINTER)
 
 
 def _join(folder: str, name: str) -> str:
