@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, remark, style_for
 from reconciler.cli.reading import bulk_load, full_name, read_fleet
+from reconciler.cli.running import run
 
 if TYPE_CHECKING:
     from reconciler.daemon.act import Result
@@ -66,9 +66,7 @@ def command(
         if output == "text":
             remark(_line(result))
 
-    applied = asyncio.run(
-        apply_once(fleet, access_to(kubeconfig, journal, clusters, store=full_name(store)), agree, tell)
-    )
+    applied = run(apply_once(fleet, access_to(kubeconfig, journal, clusters, store=full_name(store)), agree, tell))
     plan = applied.round.plan
     if fleet.settings.observe_only:
         remark("spec.mode of the Fleet document is observe: nothing is written")

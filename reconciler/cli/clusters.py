@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer
 from reconciler.cli.reading import read_fleet
+from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
 
 
@@ -31,7 +31,7 @@ def command(
     fleet = read_fleet(store, rev, as_directory=as_directory)
     versions: dict[str, str] = {}
     if not offline:
-        versions = asyncio.run(_versions(fleet, kubeconfig))
+        versions = run(_versions(fleet, kubeconfig))
     rows = [
         {
             "name": cluster.name,

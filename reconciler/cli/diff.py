@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
+from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Plan
 from reconciler.stages.guard import is_held_by_guard
@@ -84,7 +84,7 @@ def command(
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
     from reconciler.daemon.session import plan_once
 
-    return asyncio.run(plan_once(fleet, access, at=at, server_side=server_side)).plan
+    return run(plan_once(fleet, access, at=at, server_side=server_side)).plan
 
 
 def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:

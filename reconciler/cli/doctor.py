@@ -14,6 +14,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark, style_for
 from reconciler.cli.reading import read_fleet
+from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def command(
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     access = access_to(kubeconfig, journal, clusters)
-    findings = asyncio.run(_examine(fleet, access))
+    findings = run(_examine(fleet, access))
     if output == "json":
         answer(json_text({"version": 1, "clusters": [_part(finding) for finding in findings]}))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
+from reconciler.cli.running import run
 
 
 @click.command()
@@ -56,7 +56,7 @@ def command(
         sys.exit(1)
     access = access_to(kubeconfig, journal)
     if live:
-        decision = asyncio.run(decide_once(fleet, access))
+        decision = run(decide_once(fleet, access))
     else:
         decision = decide(fleet, read_observations(observations), SystemClock().now())
     found = explain(decision, render_decision(decision), matches[0])

@@ -5,7 +5,6 @@ Source: "Dynamic distribution and descheduling", "Elastic scheduling with multi-
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.reading import read_fleet
+from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def command(
     if not fleet.clusters:
         raise ConfigurationError(f"{store}: the store has no Cluster document; name another with --store")
     query = Query(kind=kind, name=name or "", namespace="" if all_namespaces else namespace, selector=selector)
-    tables, failed = asyncio.run(
-        _ask(fleet, access_to(kubeconfig, None, clusters), query, whole=output in ("json", "yaml"))
-    )
+    tables, failed = run(_ask(fleet, access_to(kubeconfig, None, clusters), query, whole=output in ("json", "yaml")))
     for cluster, error in failed.items():
         remark(f"{cluster}: {getattr(error, 'message', None) or error}")
     if output in ("json", "yaml"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.reading import read_fleet
+from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(
     if cluster not in fleet.clusters:
         raise ConfigurationError(f"the store has no cluster {cluster}; it has {', '.join(sorted(fleet.clusters))}")
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    found = asyncio.run(_read(fleet, access_to(kubeconfig, None), cluster, wanted, (namespace, selector)))
+    found = run(_read(fleet, access_to(kubeconfig, None), cluster, wanted, (namespace, selector)))
     secrets = [live for live in found if live.identity[:2] == ("", "Secret")]
     if secrets and not include_secrets:
         raise ConfigurationError(

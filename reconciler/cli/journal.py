@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to, journal_path
 from reconciler.cli.printing import answer, document_text, remark
 from reconciler.cli.reading import full_name, read_fleet
+from reconciler.cli.running import run
 
 
 @click.group()
@@ -66,9 +66,7 @@ def rebuild(
     from reconciler.daemon.rebuild import rebuild_once
 
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
-    rebuilt = asyncio.run(
-        rebuild_once(fleet, access_to(kubeconfig, journal, store=full_name(store)), take_over=takeover)
-    )
+    rebuilt = run(rebuild_once(fleet, access_to(kubeconfig, journal, store=full_name(store)), take_over=takeover))
     if rebuilt.set_aside is not None:
         remark(f"the broken journal is kept as {rebuilt.set_aside}")
     for lost in rebuilt.lost:

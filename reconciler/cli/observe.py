@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.reading import read_fleet
+from reconciler.cli.running import run
 
 
 @click.command()
@@ -40,7 +40,7 @@ def command(
     from reconciler.stages.observations_dump import dump_observations
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
-    observations = asyncio.run(observe_once(fleet, access_to(kubeconfig, journal, clusters)))
+    observations = run(observe_once(fleet, access_to(kubeconfig, journal, clusters)))
     text = dump_yaml(dump_observations(observations))
     if output is None:
         answer(text)

@@ -44,6 +44,7 @@ from reconciler.stages.guard import is_held_by_guard
 from reconciler.stages.marks import FLEET_LABEL
 from reconciler.stages.schema import Schema
 from reconciler.stages.signatures import signatures
+from reconciler.stages.wants_capacity import wants_capacity
 
 log = logging.getLogger("reconciler")
 
@@ -270,7 +271,8 @@ class ControlLoop:
         """Bring observations and the decision up to date; the identities that have to be settled, None: all."""
         if agenda.everything:
             await self._reach_all(fleet, now)
-        elif agenda.capacity:
+        elif agenda.capacity or (agenda.store and self._decision is None and wants_capacity(fleet)):
+            # A commit is divided by the room that there is now, not by what was there before the last round.
             await self._observe(fleet, now)
         changed: set[Identity] = set()
         if self._decision is None:
@@ -420,7 +422,8 @@ class ControlLoop:
     async def _settle(self, planned: Round, looked: Looked, results: tuple[Result, ...]) -> None:
         """Record the round, and remember what the next one must look at again."""
         self._beat("recording")
-        remember(self._parts.journal, planned, looked, results)
+        source = self._parts.source.description
+        remember(self._parts.journal, planned, looked, results, source=source)
         had_history, self._known = self._known.has_history, remembered(self._parts.journal)
         self._believe(planned, looked.world, results)
         now_s = self._parts.clock.monotonic_s()
