@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import keyword
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NoReturn
 
 import click
@@ -111,6 +113,7 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> Any:
     """Run the command line; faults of the world become one line on stderr and exit code 1."""
+    sys.excepthook = report_crash
     try:
         return cli.main(args=argv, prog_name="reconciler", standalone_mode=True)
     except ReconcilerError as error:
@@ -129,6 +132,13 @@ def main(argv: list[str] | None = None) -> Any:
         if faults is None or rest is not None:
             raise
         _fail(*dict.fromkeys(map(str, _leaves(faults))))
+
+
+def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print where a fault of ours happened, without credentials that its message may quote."""
+    from reconciler.cli.printing import remark
+
+    remark("".join(traceback.format_exception(kind, error, trace)))
 
 
 def _leaves(group: BaseExceptionGroup[ReconcilerError]) -> Iterator[BaseException]:
