@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import MemberConfig, load_members
@@ -16,6 +17,7 @@ from reconciler.daemon.loop import ControlLoop, Parts
 from reconciler.daemon.service import Signals
 from reconciler.daemon.session import Access
 from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.daemon.suspensions import in_force
 from reconciler.daemon.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
@@ -49,7 +51,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     with Journal.open(service.access.journal) as journal:
         async with _opened(service, journal, vitals) as loop:
             orders = [
-                asyncio.create_task(_watch_orders(journal, loop)),
+                asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),
                 asyncio.create_task(_watch_reloads(signals, loop)),
             ]
             try:
@@ -101,12 +103,17 @@ def _parts(
     )
 
 
-async def _watch_orders(journal: Journal, loop: ControlLoop) -> None:
+async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions, and their end."""
-    known = journal.suspensions()
+
+    def orders() -> object:
+        # The number tells of what came and went between two looks; suspensions are all that others write.
+        return journal.data_version, in_force(journal.suspensions(), clock.now())
+
+    known = orders()
     while True:
-        await asyncio.sleep(_SUSPENSIONS_POLL_S)
-        found = journal.suspensions()
+        await clock.sleep(_SUSPENSIONS_POLL_S)
+        found = orders()
         if found != known:
             known = found
             loop.nudge()
