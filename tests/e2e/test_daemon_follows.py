@@ -1,0 +1,233 @@
+"""The daemon on real clusters: it follows commits, heals, waits out outages, and writes nothing when nothing is due.
+
+Source: design §1 and §6; "Events are nudges".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.adapters.journal import Journal
+from reconciler.model.ledger import SuspensionRecord
+from tests.conftest import ThreeClusters
+from tests.e2e.daemon_process import ACK, Daemon, GitRepository
+from tests.e2e.fleet_on_clusters import writes_to
+from tests.real_clusters import RealCluster, wait_until
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
+
+CLUSTERS = ("m1", "m2", "m3")
+
+
+class Scene:
+    """A fleet, a namespace and a daemon of their own on clusters that tests share."""
+
+    def __init__(self, folder: Path, clusters: ThreeClusters, **spec: Any) -> None:
+        self.fleet = f"d{uuid.uuid4().hex[:8]}"
+        self.namespace = f"ns-{self.fleet}"
+        self.clusters: dict[str, RealCluster] = {c.name: c for c in (clusters.m1, clusters.m2, clusters.m3)}
+        self.kubeconfig = clusters.kubeconfig
+        self.store = GitRepository(folder / "store", self.fleet, CLUSTERS, **spec)
+        self.journal = folder / "state/journal.db"
+        self.daemon = Daemon(self.store.folder, clusters.kubeconfig, self.journal)
+
+    def config_map(self, name: str, **data: str) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": self.namespace},
+                "data": data}  # fmt: skip
+
+    def policy(self, name: str, *clusters: str, keep: bool = False) -> dict[str, Any]:
+        selectors = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name}]
+        placement = {"clusterAffinity": {"clusterNames": list(clusters)}}
+        return {"apiVersion": ACK, "kind": "PropagationPolicy",
+                "metadata": {"name": name, "namespace": self.namespace},
+                "spec": {"resourceSelectors": selectors, "placement": placement,
+                         "preserveResourcesOnDeletion": keep}}  # fmt: skip
+
+    def put(self, name: str, *clusters: str, keep: bool = False, **data: str) -> None:
+        """A ConfigMap and its policy, each in a file."""
+        self.store.write(f"{name}.yaml", self.config_map(name, **data))
+        self.store.write(f"{name}-policy.yaml", self.policy(name, *clusters, keep=keep))
+
+    def data(self, cluster: str, name: str) -> dict[str, str] | None:
+        """The data of a live ConfigMap; None: it is not there."""
+        live = self.live(cluster, name)
+        return None if live is None else dict(live["data"])
+
+    def live(self, cluster: str, name: str) -> dict[str, Any] | None:
+        arguments = ("get", "configmap", name, "-n", self.namespace, "-o", "json", "--ignore-not-found")
+        text = self.clusters[cluster].kubectl(*arguments)
+        return yaml.safe_load(text) if text.strip() else None
+
+    def shows(self, cluster: str, name: str, data: dict[str, str] | None, timeout_s: float = 10) -> None:
+        """Return once the cluster holds that data, None: nothing."""
+        what = f"{name} in {cluster} to be {data}; the daemon said {self.daemon.text()[-1500:]}"
+        wait_until(lambda: self.data(cluster, name) == data, what, timeout_s)
+
+    def marks(self) -> dict[str, int]:
+        """Positions in the audit logs."""
+        return {name: cluster.mark() for name, cluster in self.clusters.items()}
+
+    def writes(self, since: dict[str, int]) -> list[str]:
+        """Writes of this fleet since then."""
+        found = []
+        for name, cluster in self.clusters.items():
+            events = cluster.writes(since[name], f"fleet={self.fleet};")
+            found += [f"{name} {event['verb']} {event['objectRef'].get('name')}" for event in events]
+        return found
+
+    def order(self, **fields: str) -> None:
+        """A person suspends something."""
+        with Journal.open_beside(self.journal) as book:
+            book.suspend(SuspensionRecord(**fields))
+
+
+@pytest.fixture
+def scene(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Scene]:
+    found = Scene(tmp_path, three_clusters)
+    with found.daemon:
+        yield found
+
+
+def started(scene: Scene) -> None:
+    """A ConfigMap in two clusters, and everything at rest."""
+    scene.put("app", "m1", "m2", a="1")
+    scene.store.commit()
+    scene.daemon.start()
+    scene.shows("m1", "app", {"a": "1"})
+    scene.shows("m2", "app", {"a": "1"})
+    wait_until(lambda: not scene.daemon.has_open_intents(), "no open intent")
+
+
+def test_a_commit_is_written_within_two_seconds(scene: Scene) -> None:
+    started(scene)
+    scene.put("app", "m1", "m2", "m3", a="2")
+    scene.store.commit()
+    began = time.monotonic()
+    scene.shows("m3", "app", {"a": "2"})
+    scene.shows("m1", "app", {"a": "2"})
+    assert time.monotonic() - began < 2
+
+
+def test_a_hand_edit_is_healed_within_five_seconds(scene: Scene) -> None:
+    started(scene)
+    patch = '{"data":{"a":"by hand"}}'
+    scene.clusters["m1"].kubectl("patch", "configmap", "app", "-n", scene.namespace, "-p", patch)
+    scene.shows("m1", "app", {"a": "1"}, timeout_s=5)
+
+
+def test_an_object_deleted_by_hand_is_created_again(scene: Scene) -> None:
+    started(scene)
+    scene.clusters["m1"].kubectl("delete", "configmap", "app", "-n", scene.namespace)
+    scene.shows("m1", "app", {"a": "1"}, timeout_s=5)
+
+
+def test_a_broken_file_freezes_its_reach_and_nothing_else(scene: Scene) -> None:
+    started(scene)
+    scene.put("other", "m1", b="1")
+    scene.store.write("gone.yaml", scene.config_map("gone", c="1"))
+    scene.store.write("gone-policy.yaml", scene.policy("gone", "m1"))
+    scene.store.commit()
+    scene.shows("m1", "gone", {"c": "1"})
+    scene.store.write_text("app.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [app\n")
+    scene.put("other", "m1", b="2")
+    scene.store.write("gone.yaml")
+    scene.store.commit()
+    scene.shows("m1", "other", {"b": "2"})
+    assert scene.data("m1", "app") == {"a": "1"}, "the last good content stays in force"
+    assert scene.data("m1", "gone") == {"c": "1"}, "nothing is deleted because it is absent from a broken store"
+    with Journal.open(scene.journal, read_only=True) as journal:
+        problems = (journal.state() or {}).get("problems")
+    assert "app.yaml:" in str(problems), "the report names file and line"
+    scene.put("app", "m1", "m2", a="3")
+    scene.store.commit()
+    scene.shows("m1", "app", {"a": "3"})
+    scene.shows("m1", "gone", None)
+
+
+def test_a_cluster_that_was_stopped_loses_nothing_and_catches_up(scene: Scene) -> None:
+    started(scene)
+    down = scene.clusters["m2"]
+    down.stop()
+    try:
+        scene.put("app", "m1", "m2", a="2")
+        scene.store.commit()
+        began = time.monotonic()
+        scene.shows("m1", "app", {"a": "2"})
+        assert time.monotonic() - began < 3, "the others go on"
+    finally:
+        down.start()
+    scene.shows("m2", "app", {"a": "2"}, timeout_s=75)
+    assert "deleted" not in scene.daemon.text()
+
+
+def test_a_quiet_fleet_writes_nothing(scene: Scene) -> None:
+    started(scene)
+    # What the round before wrote shows up as events; none of them is answered by a write.
+    since = scene.marks()
+    deadline = time.monotonic() + 30
+    wait_until(lambda: time.monotonic() > deadline, "half a minute", timeout_s=40)
+    assert scene.writes(since) == []
+
+
+def test_an_observed_fleet_is_never_written_to(tmp_path: Path, three_clusters: ThreeClusters) -> None:
+    scene = Scene(tmp_path, three_clusters, mode="observe")
+    since = scene.marks()
+    with scene.daemon:
+        scene.put("app", "m1", a="1")
+        scene.store.commit()
+        scene.daemon.start()
+        scene.daemon.follows()
+
+        def is_reported() -> bool:
+            with Journal.open(scene.journal, read_only=True) as journal:
+                summary: Any = (journal.state() or {}).get("summary")
+                return bool(summary and summary["create"])
+
+        wait_until(is_reported, "the plan to be reported", timeout_s=15)
+    assert scene.data("m1", "app") is None
+    assert scene.writes(since) == []
+    assert writes_to(scene.clusters["m1"], since["m1"]) == []
+
+
+def test_a_suspension_holds_writes_until_it_is_resumed(scene: Scene) -> None:
+    started(scene)
+    scene.order(scope="cluster m1", reason="maintenance")
+    scene.put("app", "m1", "m2", a="2")
+    scene.store.commit()
+    scene.shows("m2", "app", {"a": "2"})
+    assert scene.data("m1", "app") == {"a": "1"}
+    with Journal.open_beside(scene.journal) as book:
+        assert book.resume("cluster m1")
+    scene.shows("m1", "app", {"a": "2"})
+
+
+def test_many_deletions_wait_until_a_commit_confirms_them(scene: Scene) -> None:
+    names = [f"app-{number}" for number in range(6)]
+    for name in names:
+        scene.put(name, "m1", a="1")
+    scene.store.commit()
+    scene.daemon.start()
+    scene.shows("m1", names[-1], {"a": "1"})
+    for name in names:
+        scene.store.write(f"{name}.yaml")
+    scene.store.commit()
+
+    def digest() -> str:
+        with Journal.open(scene.journal, read_only=True) as journal:
+            return str((journal.state() or {}).get("heldDigest") or "")
+
+    wait_until(lambda: bool(digest()), "the deletions to be held")
+    assert scene.data("m1", names[0]) == {"a": "1"}
+    scene.store.write("fleet.yaml", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
+                                     "metadata": {"name": scene.fleet},
+                                     "spec": {"guards": {"confirm": digest()}}})  # fmt: skip
+    scene.store.commit()
+    for name in names:
+        scene.shows("m1", name, None)
