@@ -191,7 +191,8 @@ def _kept(attempt: _Attempt, situation: Situation) -> _Attempt:
         counts = webster(total, staying)
     else:
         counts = {**staying, **webster(total - sum(staying.values()), leaving)}
-    text = f"the previous placement stays: {listed(without_zeros(counts).items())}"
+    stays = without_zeros(counts)
+    text = f"the previous placement stays: {listed(stays.items())}" if stays else "nothing of it is placed"
     return replace(attempt, counts=without_zeros(counts), texts=(text,))
 
 

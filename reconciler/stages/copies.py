@@ -98,11 +98,11 @@ def _placed(
     names, item = sorted(selection.names), situation.item
     if item.demand.replicas is None:
         targets = tuple(TargetCluster(cluster=name) for name in names)
-        text = f"{item.gvk.kind} has no replicas: a copy on each of {len(names)} selected clusters"
+        text = f"{item.gvk.kind} has no replicas: a copy on {_each(len(names))}"
         rule = "copies"
     elif situation.division is Division.DUPLICATED:
         targets = targets_of(dict.fromkeys(names, situation.replicas))
-        text = f"Duplicated: all {situation.replicas} replicas on each of {len(names)} selected clusters"
+        text = f"Duplicated: all {situation.replicas} replicas on {_each(len(names))}"
         rule = str(Division.DUPLICATED)
     elif not situation.replicas:
         first_tier = min(member.tier for member in candidates.members)
@@ -151,6 +151,10 @@ def _scaled_to_zero(
         weighed = weights.of(situation.item.policy.placement.scheduling, names)
         names = [name for name in names if weighed[name]] or names
     return targets_of(dict.fromkeys(names, 0)), "0 replicas and nowhere yet: the object goes to the candidates"
+
+
+def _each(clusters: int) -> str:
+    return "the one selected cluster" if clusters == 1 else f"each of {clusters} selected clusters"
 
 
 def _kept(situation: Situation) -> tuple[TargetCluster, ...]:

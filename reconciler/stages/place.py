@@ -84,8 +84,7 @@ class _Round:
         for identity, found in placed.items():
             memo.problems.pop(identity, None)
             if found is not None and found.decision.shortfalls:
-                item = found.situation.item
-                memo.problems[identity] = tuple(_problem(item, shortfall) for shortfall in found.decision.shortfalls)
+                memo.problems[identity] = tuple(_problem(found, shortfall) for shortfall in found.decision.shortfalls)
         problems = tuple(problem for identity in sorted(memo.problems) for problem in memo.problems[identity])
         return PlacementResult(bindings=memo.bindings, problems=problems)
 
@@ -212,9 +211,12 @@ class _Round:
         if situation.is_whole:
             parts = components_of(situation)
             for target in decision.targets:
-                if target.cluster not in had:
-                    for part in parts:
-                        room.take(target.cluster, part.shape, part.replicas, namespace)
+                there = had.get(target.cluster)
+                # Which part grew is not known, so of each as many as were added at most.
+                added = None if there is None else max(0, (target.replicas or 0) - there)
+                for part in parts:
+                    pods = part.replicas if added is None else min(added, part.replicas)
+                    room.take(target.cluster, part.shape, pods, namespace)
         elif situation.replicas:
             shape = room.known(item.demand.shape)
             for target in decision.targets:
@@ -252,22 +254,24 @@ def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> 
     return {target.cluster: target.replicas or 0 for target in targets if target.cluster in clusters}
 
 
-def _problem(item: PlacementItem, shortfall: Shortfall) -> Problem:
+def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
+    item = placed.situation.item
     placement = item.policy.placement
+    fate = "what is there stays" if placed.decision.targets else "nothing of it is placed"
     return Problem(
         source=placement.source if placement.source.path else item.policy.source,
         path="spec.placement",
         code=shortfall.code,
-        message=f"{item.identity}: {shortfall.text}; {_ADVICE[shortfall.code]}",
+        message=f"{item.identity}: {shortfall.text}; {fate}; {_ADVICE[shortfall.code]}",
         severity=Severity.WARNING,
     )
 
 
 _ADVICE = {
-    "no-cluster-fits": "see `reconciler explain` for what each cluster lacks; an earlier placement stays as it is",
-    "not-enough-capacity": "an earlier placement stays; add capacity, or allow spec.placement.partial in the Fleet",
-    "capacity-unknown": "an earlier placement stays; give access to the cluster, or --observations of it",
-    "spread-constraint-unmet": "an earlier placement stays; relax spec.placement.spreadConstraints or add clusters",
+    "no-cluster-fits": "see `reconciler explain` for what each cluster lacks",
+    "not-enough-capacity": "add capacity, or allow spec.placement.partial in the Fleet",
+    "capacity-unknown": "give access to the cluster, or --observations of it",
+    "spread-constraint-unmet": "relax spec.placement.spreadConstraints or add clusters",
 }
 
 
