@@ -194,7 +194,9 @@ class Trial:
                         await self._rest("after the faults")
                         await self._stays_at_rest()
                         await self._last_commit()
-            assert {name: self._versions_of_foreign(name) for name in CLUSTERS} == foreign, "a foreign object was touched"
+            assert {name: self._versions_of_foreign(name) for name in CLUSTERS} == foreign, (
+                "a foreign object was touched"
+            )
             self._check_journal()
         assert not self.violations, "\n".join(self.violations)
         return sum(len(server.faults.struck) for server in self.box.servers.values())

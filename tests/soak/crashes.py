@@ -193,11 +193,11 @@ def normal(body: dict[str, Any]) -> Any:
 
 
 def ledger_of(path: Path) -> dict[str, list[str]]:
-    """What the journal says is applied, without uids and revisions."""
+    """What the journal says is applied, without uids, revisions, and the keyed digests of Secrets."""
     with Journal.open(path, read_only=True) as journal:
         return {
             cluster: [
-                f"{identity} {row.manifest_digest} {row.policy} {row.keep} {row.replicas} {row.dependency}"
+                f"{identity} {row.manifest_digest.split(':')[0]} {row.policy} {row.keep} {row.replicas} {row.dependency}"
                 for identity, row in rows.items()
             ]
             for cluster, rows in journal.ledger().items()

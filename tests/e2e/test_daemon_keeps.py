@@ -1,0 +1,279 @@
+"""What the daemon refuses and keeps: bad histories of the store, broken journals, strangers' clusters, fights, rest.
+
+On embedded clusters. Source: design §4 ("Fleet store", "Ownership marks", "Journal") and §6.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal_file import migrations
+from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
+from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.real_clusters import wait_until
+from tests.soak.crashes import CLUSTERS, config_map, policy
+
+FLEET = "keeps"
+
+
+class Box(NamedTuple):
+    """Embedded clusters and a store with one ConfigMap for m1 and m2."""
+
+    folder: Path
+    fleet: BackgroundFleet
+    store: GitRepository
+
+    def daemon(self, *args: str, store: str = "", journal: str = "state/journal.db") -> Daemon:
+        return Daemon(store or self.store.folder, self.fleet.kubeconfig, self.folder / journal, *args)
+
+    def put(self, value: str, *clusters: str, name: str = "app") -> None:
+        self.store.write(f"{name}.yaml", config_map(name, value=value))
+        self.store.write(f"{name}-policy.yaml", policy(name, "ConfigMap", *(clusters or ("m1", "m2"))))
+
+    def value(self, cluster: str, name: str = "app") -> str | None:
+        live: Any = self.fleet.call(lambda box: box[cluster].state.get("ConfigMap", "demo", name))
+        return None if live is None else str(live["data"].get("value"))
+
+    def shows(self, value: str | None, cluster: str = "m1", name: str = "app", timeout_s: float = 10) -> None:
+        wait_until(lambda: self.value(cluster, name) == value, f"{name} in {cluster} to be {value}", timeout_s)
+
+    def writes(self) -> int:
+        return self.fleet.call(
+            lambda box: sum("fleet-reconciler/" in entry.user_agent for name in box.names for entry in box[name].audit)
+        )
+
+    def edit(self, cluster: str, value: str) -> None:
+        """Somebody changes the ConfigMap by hand."""
+        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={},
+                          body={"data": {"value": value}}, content_type="application/merge-patch+json",
+                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+        self.fleet.call(lambda box: box[cluster].request(request))
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    with background_fleet([ClusterSpec(name=name) for name in CLUSTERS], tmp_path) as fleet:
+        found = Box(tmp_path, fleet, GitRepository(tmp_path / "store", FLEET, CLUSTERS))
+        found.put("1")
+        yield found
+
+
+def test_a_branch_that_was_rewritten_on_a_server_is_not_followed(box: Box) -> None:
+    first = box.store.commit()
+    box.put("2")
+    box.store.commit()
+    with box.daemon("--poll", "0.2", store=f"file://{box.store.folder}").start() as daemon:
+        box.shows("2")
+        box.put("3")
+        box.store.commit(parents=[first])
+        daemon.says("was rewritten")
+        assert box.value("m1") == "2"
+        box.store.commit(parents=[])
+        daemon.says("has another history")
+        assert box.value("m1") == "2"
+        assert daemon.is_running
+
+
+def test_a_branch_that_was_deleted_leaves_the_last_revision_in_force(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        box.store.repository.references.delete("refs/heads/main")
+        daemon.says("SourceFailed")
+        box.edit("m1", "by hand")
+        box.shows("1")
+        assert daemon.is_running
+
+
+def test_an_empty_store_deletes_nothing(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        for path in list(box.store.folder.rglob("*.yaml")):
+            path.unlink()
+        box.store.commit()
+        daemon.says("the last good revision stays in force")
+        box.edit("m1", "by hand")
+        box.shows("1")
+        assert box.value("m2") == "1"
+
+
+def test_a_second_daemon_on_the_same_journal_is_refused(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as first:
+        box.shows("1")
+        with box.daemon().start() as second:
+            assert second.wait() == 1
+        assert f"process {first.pid}" in first.text(), "who holds it is named"
+        assert first.is_running
+
+
+def test_a_daemon_with_another_journal_is_told_who_holds_the_fleet(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        with Journal.open(daemon.journal, read_only=True) as journal:
+            holder = journal.uuid
+        box.put("2")
+        daemon.kill()
+        box.store.commit()
+        with box.daemon(journal="other/journal.db").start() as second:
+            assert second.wait() == 1
+            assert holder in second.text()
+        assert box.value("m1") == "1"
+
+
+def test_a_fleet_that_was_taken_over_is_let_go(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        body = {"data": {"journal": "somebody-else"}}
+        request = Request(method="PATCH", path=f"/api/v1/namespaces/fleet-system/configmaps/fleet-{FLEET}", query={},
+                          body=body, content_type="application/merge-patch+json", accept="application/json",
+                          user_agent="kubectl/v1")  # fmt: skip
+        box.fleet.call(lambda fleet: [fleet[name].request(request) for name in ("m1", "m2")])
+        # It is taken for granted for ten seconds that the fleet is still ours.
+        deadline = time.monotonic() + 10
+        wait_until(lambda: time.monotonic() > deadline, "ten seconds", timeout_s=15)
+        box.put("2")
+        box.store.commit()
+        assert daemon.wait() == 1
+        assert "somebody-else" in daemon.text()
+    assert box.value("m1") == "1"
+
+
+def test_a_cluster_that_was_replaced_is_left_alone(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        daemon.stop()
+    box.fleet.call(lambda fleet: fleet.replace("m2"))
+    box.put("2")
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("2")
+        with Journal.open(daemon.journal, read_only=True) as journal:
+            wait_until(lambda: "another cluster answers" in str(journal.state()), "the report to say so")
+        assert box.value("m2") is None
+    written = box.fleet.call(lambda fleet: fleet["m2"].get("Namespace", "", "kube-system"))
+    assert written["metadata"]["name"] == "kube-system"
+    assert box.fleet.call(lambda fleet: fleet["m2"].state.get("Namespace", "", "demo")) is None
+
+
+def stopped_journal(box: Box) -> Path:
+    """The journal of a daemon that has run and stopped."""
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        assert daemon.stop() == 0
+        return daemon.journal
+
+
+def flip(path: Path, at: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0xFF]))
+
+
+@pytest.mark.parametrize(
+    "harm", ["truncated", "header", "page", "row"], ids=["cut short", "no header", "a broken page", "a changed row"]
+)
+def test_a_broken_journal_ends_the_start_with_a_way_out(box: Box, harm: str) -> None:
+    path = stopped_journal(box)
+    match harm:
+        case "truncated":
+            os.truncate(path, path.stat().st_size // 2)
+        case "header":
+            flip(path, 0)
+        case "page":
+            for offset in range(4096, path.stat().st_size, 4096):
+                flip(path, offset)
+        case "row":
+            with sqlite3.connect(path) as connection:
+                connection.execute("UPDATE applied SET uid = 'x'")
+            connection.close()
+    before = box.writes()
+    box.store.write("app.yaml")
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        assert daemon.wait() == 1
+        assert "journal rebuild" in daemon.text()
+        assert "Traceback" not in daemon.text()
+    assert box.writes() == before
+    assert box.value("m1") == "1"
+
+
+def test_a_journal_of_a_newer_version_is_refused(box: Box) -> None:
+    path = stopped_journal(box)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {len(migrations()) + 1}")
+    connection.close()
+    with box.daemon().start() as daemon:
+        assert daemon.wait() == 1
+        assert "upgrade" in daemon.text()
+
+
+def test_a_lost_journal_is_refused_by_the_clusters_and_deletes_nothing(box: Box) -> None:
+    path = stopped_journal(box)
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    box.store.write("app.yaml")
+    box.put("1", name="more")
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        assert daemon.wait() == 1
+        assert "is held by journal" in daemon.text()
+    assert box.value("m1") == "1"
+    assert box.value("m1", "more") is None
+
+
+@pytest.mark.timeout(90)
+def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        before = box.writes()
+        deadline = time.monotonic() + 8
+        while time.monotonic() < deadline:
+            box.edit("m1", "theirs")
+            time.sleep(0.05)
+        assert "FightDetected" in daemon.text()
+        assert 1 < box.writes() - before <= 6
+        # Another copy of the same object is not part of the fight.
+        box.edit("m2", "by hand")
+        box.shows("1", "m2")
+
+
+def used(pid: int) -> tuple[float, int]:
+    """CPU seconds and resident bytes of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
+    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.timeout(90)
+def test_an_idle_fleet_costs_next_to_nothing(box: Box) -> None:
+    seconds = 20
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        wait_until(lambda: not daemon.has_open_intents(), "no open intent")
+        settle = time.monotonic() + 3
+        wait_until(lambda: time.monotonic() > settle, "the start to be over")
+        before, cpu_s, rss = box.writes(), *used(daemon.pid)
+        deadline = time.monotonic() + seconds
+        wait_until(lambda: time.monotonic() > deadline, "a while", timeout_s=seconds + 10)
+        now_s, now_rss = used(daemon.pid)
+        assert box.writes() == before
+        assert (now_s - cpu_s) / seconds < 0.02, f"{now_s - cpu_s:.2f} s of CPU in {seconds} s"
+        assert now_rss - rss < 1024 * 1024, f"grew by {now_rss - rss} bytes"
