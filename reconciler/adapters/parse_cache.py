@@ -87,8 +87,15 @@ class ParseCache:
 
 def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:
     for key, file in parsed.items():
-        if key not in kept and is_cacheable(file):
-            yield key, _packed(file)
+        if key in kept or not is_cacheable(file):
+            continue
+        packed = _packed(file)
+        if not any(mark in packed for mark in _MARKS_OF_SECRETS):
+            yield key, packed
+
+
+_MARKS_OF_SECRETS = (b"PRIVATE KEY", b"last-applied-configuration", b"Secret")
+"""Texts beside which something secret may stand though the kind is another one; such a file is parsed each time."""
 
 
 def is_cacheable(file: ParsedFile) -> bool:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import gc
+import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
+
+if TYPE_CHECKING:
+    from reconciler.adapters.parse_cache import ParseCache
 
 
 @contextmanager
@@ -37,7 +43,32 @@ def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_
 
     install(with_plugins())
     with bulk_load():
-        return parse(open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files))
+        snapshot = open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files)
+        cache = _parse_cache(store)
+        if cache is None:
+            return parse(snapshot)
+        parsed = cache.load(snapshot.files)
+        known = len(parsed)
+        fleet = parse(snapshot, parsed)
+        if len(parsed) != known:
+            cache.save(parsed)
+        return fleet
+
+
+def _parse_cache(store: str) -> ParseCache | None:
+    """What was parsed of this store before: in the user's cache folder, to be deleted at will. None: there is none."""
+    from reconciler.adapters.parse_cache import ParseCache
+
+    home = os.environ.get("HOME")
+    base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
+    if not base:
+        return None
+    folder = Path(base) / "fleet-reconciler"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return ParseCache(folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db")
 
 
 def full_name(store: str) -> str:
