@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup test lint format lock clean
+.PHONY: help setup test soak lint format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -21,6 +21,9 @@ setup: $(READY) ## Make the virtual environment.
 
 test: $(READY) ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kubernetes clusters.
 	$(BIN)/pytest -m "not soak" $(TESTS)
+
+soak: $(READY) ## Kill the daemon at every fail point, and try thousands of seeds of faults (hours).
+	$(BIN)/pytest -m soak -s $(TESTS)
 
 lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/ruff format --check .
