@@ -116,7 +116,7 @@ async def raw_applies(config: MemberConfig, bodies: list[dict[str, Any]], namesp
 def ours(folder: Path, environment: Mapping[str, str], *args: str) -> None:
     """A command of ours as a whole process; it must succeed."""
     command = [sys.executable, "-m", "reconciler", *args[:1], str(folder / "store"), *args[1:]]
-    subprocess.run(command, env=dict(environment), check=True, capture_output=True)  # noqa: S603
+    subprocess.run(command, env=dict(environment), check=True, capture_output=True)
 
 
 def measure(cluster: RealCluster, work: Path) -> Figures:
@@ -165,7 +165,7 @@ def main() -> list[tuple[str, str, str, str]]:
         figures = measure(clusters.create("bench"), Path(folder))
     found = rows(figures)
     for row in found:
-        print(" | ".join(row))  # noqa: T201
+        print(" | ".join(row))
     return found
 
 
