@@ -75,12 +75,14 @@ class Daemon:
         self._arguments += ["--log-format", "json", *args]
         self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0
+        self.starts = 0
 
     def start(self, **environment: str) -> Self:
         """Start it; the environment goes on top of ours."""
         assert not self.is_running, "it runs already"
         self.journal.parent.mkdir(parents=True, exist_ok=True)
         self._said_before = len(self.text())
+        self.starts += 1
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "reconciler", *self._arguments],

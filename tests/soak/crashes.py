@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reconciler.adapters.journal import Journal
+from reconciler.model.ledger import AppliedRow
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
@@ -196,12 +197,14 @@ def ledger_of(path: Path) -> dict[str, list[str]]:
     """What the journal says is applied, without uids, revisions, and the keyed digests of Secrets."""
     with Journal.open(path, read_only=True) as journal:
         return {
-            cluster: [
-                f"{identity} {row.manifest_digest.split(':')[0]} {row.policy} {row.keep} {row.replicas} {row.dependency}"
-                for identity, row in rows.items()
-            ]
+            cluster: [f"{identity} {_row(row)}" for identity, row in rows.items()]
             for cluster, rows in journal.ledger().items()
         }
+
+
+def _row(row: AppliedRow) -> str:
+    digest = row.manifest_digest.split(":")[0]
+    return f"{digest} {row.policy} {row.keep} {row.replicas} {row.dependency}"
 
 
 @dataclass(slots=True, kw_only=True)
