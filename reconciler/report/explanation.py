@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding, Claim, Reason
@@ -40,6 +41,8 @@ def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Expl
     template, binding = fleet.templates[identity], decision.bindings.get(identity)
     policy = decision.policies.get(identity)
     reach = decision.claims.frozen.get(identity)
+    if binding is not None:
+        binding = _with_every_cluster(binding, fleet.clusters)
     clusters = binding.clusters if binding else ()
     about = str(identity)
     return Explanation(
@@ -63,6 +66,17 @@ def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Expl
     )
 
 
+def _with_every_cluster(binding: Binding, clusters: Iterable[str]) -> Binding:
+    """The binding with a reason for clusters that nobody considered: what only follows others is not placed itself."""
+    follows = "nothing that brings it along goes there" if binding.owners else "nothing in it goes there"
+    others = {
+        name: Reason(rule="not-brought", text=follows, cluster=name)
+        for name in clusters
+        if name not in binding.cluster_reasons
+    }
+    return replace(binding, cluster_reasons={**binding.cluster_reasons, **others}) if others else binding
+
+
 def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
     """For people. Every line says what it rests on."""
     lines = [style.bold(visible(f"{found.identity}")) + f"  {visible(str(found.source))}"]
@@ -71,7 +85,9 @@ def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
         lines += ["", style.bold("Clusters"), *_cluster_lines(found.binding, style)]
         lines += ["", style.bold("Placement"), *_placement_lines(found.binding, style)]
         lines += ["", style.bold("Overrides"), *_override_lines(found)]
-    lines += [f"  {style.yellow('held')}  {visible(f'{cluster}: {why}')}" for cluster, why in found.holds]
+    if found.holds:
+        lines += ["", style.bold("Held")]
+        lines += [f"  {style.yellow(visible(cluster))}: {visible(why)}" for cluster, why in found.holds]
     if found.problems:
         lines += ["", style.bold("Problems"), *problem_lines(found.problems, style)]
     return "\n".join(lines) + "\n"
@@ -83,7 +99,7 @@ def _policy_lines(found: Explanation, style: Style) -> list[str]:
     claim, binding = found.claim, found.binding
     lines = []
     if claim is not None:
-        reasons = "; ".join(reason.text for reason in claim.reasons)
+        reasons = "; ".join(str(reason).removeprefix(f"{claim.policy} ") for reason in claim.reasons)
         lines.append(visible(f"  {claim.policy}  {found.policy_source}") + style.dim(visible(f"  {reasons}")))
         lines += [style.dim(visible(f"  not {ref}: {why}")) for ref, why in claim.losers]
     elif binding is not None and binding.owners:
@@ -111,20 +127,30 @@ def _cluster_lines(binding: Binding, style: Style) -> list[str]:
 
 def _placement_lines(binding: Binding, style: Style) -> list[str]:
     lines = [
-        f"  {target.cluster}" + ("" if target.replicas is None else f": {target.replicas} replicas")
+        f"  {target.cluster}" + ("" if target.replicas is None else f": {_replicas(target.replicas)}")
         for target in binding.targets
     ]
     if binding.unplaced:
-        lines.append("  " + style.red(f"{binding.unplaced} replicas find no place"))
+        lines.append("  " + style.red(f"no place for {_replicas(binding.unplaced)}"))
     return (lines or ["  nowhere"]) + [style.dim(visible(f"  because: {reason}")) for reason in binding.reasons]
 
 
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"
+
+
 def _override_lines(found: Explanation) -> list[str]:
-    lines = [
-        visible(f"  {cluster}: {entry.path}  {entry.policy} rule {entry.rule} {entry.overrider}  ({entry.source})")
-        for cluster, trace in found.traces
-        for entry in trace
-    ]
+    """What overrides set, in the order of application; clusters with the same overrides share their lines."""
+    clusters: dict[tuple[FieldOverride, ...], list[str]] = {}
+    for cluster, trace in found.traces:
+        clusters.setdefault(trace, []).append(cluster)
+    lines = []
+    for trace, names in clusters.items():
+        for number, entry in enumerate(trace):
+            is_lost = any(later.path == entry.path for later in trace[number + 1 :])
+            where = f"{entry.policy} rule {entry.rule} {entry.overrider}  ({entry.source})"
+            lost = "  set again below" if is_lost else ""
+            lines.append(visible(f"  {', '.join(names)}: {entry.path}  {where}{lost}"))
     return lines or ["  none"]
 
 

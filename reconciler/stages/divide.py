@@ -138,10 +138,14 @@ def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: boo
         chosen = _shortest_prefix(in_use + [entry for entry in chosen if kept.get(entry[0], 0) <= 0], wanted)
     added = without_zeros(webster(wanted - missing, dict(chosen)))
     counts = without_zeros({name: kept.get(name, 0) + added.get(name, 0) for name in {*kept, *added}})
+    keeps = f"keeps {listed(without_zeros(kept).items())}; " if any(kept.values()) else ""
     weighed = "aggregated by free room" if aggregated else "dynamic weights by free room"
-    text = f"{weighed} {listed(chosen)}: {wanted} replicas -> {listed(added.items(), sign='+' if kept else '')}"
-    if missing:
-        text += f", {missing} find no room"
+    if not chosen:
+        text = f"{keeps}no free room for {wanted} {'more ' if keeps else ''}replicas"
+    else:
+        given = listed(added.items(), sign="+" if kept else "")
+        text = f"{keeps}{weighed} {listed(chosen)}: {wanted} {'more ' if keeps else ''}replicas -> {given}"
+        text += f", {missing} find no room" if missing else ""
     return Share(counts=counts, missing=missing, text=text)
 
 

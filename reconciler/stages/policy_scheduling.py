@@ -15,7 +15,7 @@ def read_scheduling(placement: Fields) -> ReplicaScheduling:
     """
     fields = placement.child("replicaScheduling")
     if fields is None:
-        return ReplicaScheduling()
+        return ReplicaScheduling(source=placement.source())
     preference = fields.child("weightPreference")
     weights = _static_weights(preference) if preference else ()
     dynamic = preference is not None and bool(preference.text("dynamicWeight"))
