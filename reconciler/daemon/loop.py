@@ -16,6 +16,7 @@ from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kube_watch import WatchEvent
 from reconciler.adapters.kubeconfig import MemberConfig
 from reconciler.adapters.source import Source
+from reconciler.adapters.source_watch import wait_for
 from reconciler.daemon.absent import Absent
 from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.agenda import Agenda
@@ -176,11 +177,7 @@ class ControlLoop:
                 self._timers()
                 continue
             self._agenda.wake.clear()
-            try:
-                async with asyncio.timeout(pause_s):
-                    await self._agenda.wake.wait()
-            except TimeoutError:
-                pass
+            await wait_for(self._agenda.wake, pause_s, self._parts.clock)
             self._beat("idle")
             if self._stop.is_set():
                 return
@@ -208,6 +205,8 @@ class ControlLoop:
 
     def _seen(self, cluster: str, event: WatchEvent) -> None:
         live = event.object
+        if self._fights.pause_left_s(cluster, live.identity, self._parts.clock.monotonic_s()) > 0:
+            return  # It is looked at again when the pause is over.
         if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._is_as_wanted(cluster, live)):
             return
         self._beliefs.doubt(cluster, live.identity)
