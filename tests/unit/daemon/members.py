@@ -1,0 +1,80 @@
+"""Embedded clusters with open clients, for tests of what is sent and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.look import Known, Looked, look
+from reconciler.engine import Round, plan_round
+from reconciler.model.fleet import Fleet
+from reconciler.sim import ClusterSpec, FleetInABox, Request
+from tests.soak.chaos import QuickClock
+from tests.unit.worlds import fleet_of
+
+FLEET = "test"
+
+
+class Open(NamedTuple):
+    """Clusters m1 and m2 with their clients, and a journal."""
+
+    box: FleetInABox
+    members: Members
+    journal: Journal
+
+    async def plan(self, fleet: Fleet, known: Known | None = None) -> tuple[Looked, Round]:
+        """A look at everything, and the round that follows from it."""
+        known = known or Known(ledger=self.journal.ledger(), has_history=True)
+        looked = await look(fleet, self.members, known, QuickClock())
+        return looked, plan_round(looked.world, looked.now, looked.decision)
+
+    async def act(self, planned: Round) -> tuple[Result, ...]:
+        acting = Acting(members=self.members, journal=self.journal, fleet=FLEET, revision="r1")
+        return await act(planned.plan, acting)
+
+    async def apply(self, fleet: Fleet) -> tuple[Result, ...]:
+        """Plan and act."""
+        _, planned = await self.plan(fleet)
+        return await self.act(planned)
+
+    def live(self, cluster: str, name: str = "app", kind: str = "ConfigMap") -> dict[str, Any] | None:
+        return self.box[cluster].state.get(kind, "demo", name)
+
+    def by_hand(self, cluster: str, method: str, body: Any = None, name: str = "app") -> None:
+        """Somebody else writes the ConfigMap."""
+        path = f"/api/v1/namespaces/demo/configmaps/{name}"
+        request = Request(method=method, path=path, query={}, body=body, accept="application/json",
+                          content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
+        if method == "POST":
+            request = replace(request, path=path.rsplit("/", 1)[0], content_type="application/json")
+        answer = self.box[cluster].request(request)
+        assert answer.status < 300, answer
+        self.box[cluster].settle()
+
+    def verbs(self, cluster: str) -> list[str]:
+        """Our writes there, accepted or not: `patch configmaps 201`."""
+        return [
+            f"{entry.verb} {entry.plural} {entry.code}"
+            for entry in self.box[cluster].audit
+            if "fleet-reconciler/" in entry.user_agent
+        ]
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Open]:
+    """Two clusters, their clients, an empty journal."""
+    folder.mkdir(parents=True, exist_ok=True)
+    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2")], folder) as box:
+        configs = load_members(box.kubeconfig, fleet_of(clusters=tuple(box.names)).clusters.values())
+        with Journal.open(folder / "journal.db") as journal:
+            async with Members.open(configs, agent=UserAgent(FLEET), clock=QuickClock()) as members:
+                yield Open(box, members, journal)
+                await asyncio.sleep(0)

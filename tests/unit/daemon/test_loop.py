@@ -1,0 +1,244 @@
+"""The control loop on embedded clusters, with time that passes quickly. Each test is a way in which something was lost.
+
+Source: design, "Events are nudges", promises 3, 5, 7 and 8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.loop import ControlLoop, Parts
+from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.daemon.vitals import Vitals
+from reconciler.errors import FleetHeld
+from reconciler.model.ledger import SuspensionRecord
+from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
+from tests.soak.chaos import MemorySource, QuickClock
+from tests.unit.worlds import config_map, deployment, policy
+
+BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [other\n"
+
+
+class Running:
+    """Clusters m1 and m2, a store in memory, and a loop that works."""
+
+    def __init__(self, box: FleetInABox, journal: Journal, vitals: Vitals) -> None:
+        self.box, self.journal, self.vitals = box, journal, vitals
+        self.source = MemorySource()
+        self.files: dict[str, str] = {}
+        self.settings: dict[str, Any] = {}
+        self.task: asyncio.Task[None] | None = None
+        self.loop: ControlLoop | None = None
+
+    def put(self, **texts: Any) -> None:
+        """Files of the store: documents, text, or None for a file that goes; then a commit."""
+        for name, given in texts.items():
+            if given is None:
+                self.files.pop(name, None)
+            else:
+                self.files[name] = given if isinstance(given, str) else yaml.safe_dump_all(given)
+        fleet = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "test"},
+                 "spec": self.settings}  # fmt: skip
+        members = [
+            {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}}
+            for name in self.box.names
+        ]
+        self.source.put({"fleet.yaml": yaml.safe_dump_all([fleet, *members]),
+                         **{f"{name}.yaml": text for name, text in self.files.items()}})  # fmt: skip
+
+    def app(self, value: str, *clusters: str, name: str = "app") -> None:
+        """A ConfigMap and its policy."""
+        chosen = policy("ConfigMap", *clusters, name=name, preserveResourcesOnDeletion=False)
+        chosen["spec"]["resourceSelectors"][0]["name"] = name
+        self.put(**{name: [config_map(name, value=value)], f"{name}-policy": [chosen]})
+
+    def value(self, cluster: str, name: str = "app") -> str | None:
+        live = self.box[cluster].state.get("ConfigMap", "demo", name)
+        return None if live is None else live["data"]["value"]
+
+    def by_hand(self, cluster: str, value: str) -> None:
+        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={},
+                          body={"data": {"value": value}}, content_type="application/merge-patch+json",
+                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+        assert self.box[cluster].request(request).status == 200
+
+    def writes(self) -> int:
+        return sum("fleet-reconciler/" in entry.user_agent for name in self.box.names for entry in self.box[name].audit)
+
+    async def until(self, fact: Callable[[], bool], timeout_s: float = 8) -> None:
+        """Return once it is so; long before a resync would make it so anyway."""
+        async with asyncio.timeout(timeout_s):
+            while not fact():
+                assert self.task is None or not self.task.done(), self.task
+                await asyncio.sleep(0.01)
+
+    async def quiet(self) -> None:
+        """Return once nothing has been written for a while."""
+        before = -1
+        while (now := self.writes()) != before:
+            before = now
+            await asyncio.sleep(0.3)
+
+
+@asynccontextmanager
+async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterator[Running]:
+    """The loop works until the block ends. `down`: a cluster that does not answer at first."""
+    clock, stop, agent, vitals = QuickClock(), asyncio.Event(), UserAgent("test"), Vitals()
+    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2")], folder, speed=20.0) as box:
+        with Journal.open(folder / "journal.db") as journal:
+            async with Members.open({}, agent=agent, clock=clock) as members:
+                scene = Running(box, journal, vitals)
+                scene.settings = settings
+                parts = Parts(
+                    source=scene.source,
+                    store=StoreInForce({}, scene.source.read_blob),
+                    journal=journal,
+                    members=members,
+                    configs_of=lambda fleet: load_members(box.kubeconfig, list(fleet.clusters.values())),
+                    agent=agent,
+                    clock=clock,
+                    vitals=vitals,
+                )
+                scene.app("1", "m1", "m2")
+                if down:
+                    await box.servers[down].stop()
+                scene.loop = ControlLoop(parts)
+                scene.task = asyncio.create_task(scene.loop.run(stop))
+                try:
+                    await scene.until(lambda: all(scene.value(name) == "1" for name in box.names if name != down))
+                    await scene.quiet()
+                    yield scene
+                finally:
+                    stop.set()
+                    await asyncio.gather(scene.task, return_exceptions=True)
+
+
+async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        faults = scene.box.servers["m2"].faults
+        faults.order(Fault(kind=FaultKind.INTERNAL), when=lambda r: "configmaps" in r.path and not is_write(r), times=4)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        await scene.until(lambda: scene.value("m2") == "2")
+
+
+async def test_a_write_that_failed_is_tried_again(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.INTERNAL), when=is_write, times=3)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+
+
+async def test_a_cluster_that_could_not_be_held_is_written_to_later(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        await asyncio.sleep(0.6)  # The holder is asked for again after a while.
+        faults = scene.box.servers["m1"].faults
+        faults.order(Fault(kind=FaultKind.FORBIDDEN), when=lambda r: "fleet-system" in r.path, times=2)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m2") == "2")
+        assert scene.value("m1") == "1"
+        await scene.until(lambda: scene.value("m1") == "2")
+
+
+async def test_what_a_broken_file_froze_follows_when_it_is_mended(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.app("1", "m1", name="other")
+        await scene.until(lambda: scene.value("m1", "other") == "1")
+        scene.put(app=None, other=BROKEN)
+        await scene.until(lambda: bool(scene.vitals.problems))
+        await scene.quiet()
+        assert scene.value("m1") == "1", "absent from an incomplete store is not absent"
+        scene.app("1", "m1", name="other")
+        await scene.until(lambda: scene.value("m1") is None)
+
+
+async def test_a_resumed_suspension_is_caught_up_with(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        assert scene.loop is not None
+        scene.journal.suspend(SuspensionRecord(scope="cluster m1"))
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m2") == "2")
+        assert scene.value("m1") == "1"
+        scene.journal.resume("cluster m1")
+        scene.loop.nudge()
+        await scene.until(lambda: scene.value("m1") == "2")
+
+
+async def test_deletions_that_waited_for_the_first_complete_round_are_made(tmp_path: Path) -> None:
+    async with running(tmp_path, down="m2") as scene:
+        scene.app("1", "m1", name="other")
+        await scene.until(lambda: scene.value("m1", "other") == "1")
+        scene.put(other=None)
+        await scene.until(lambda: scene.vitals.held.get("other") == 1)
+        assert scene.value("m1", "other") == "1"
+        await scene.box.servers["m2"].start()
+        await scene.until(lambda: scene.value("m1", "other") is None)
+
+
+async def test_a_fight_is_left_and_taken_up_again_after_its_pause(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        for number in range(6):
+            scene.by_hand("m1", f"theirs {number}")
+            await asyncio.sleep(0.15)
+        assert scene.value("m1") == "theirs 5"
+        # The pause is a minute, which passes in three seconds here; whoever writes last must not win for good.
+        await scene.until(lambda: scene.value("m1") == "1", timeout_s=6)
+
+
+async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        request = Request(method="PATCH", path="/api/v1/namespaces/fleet-system/configmaps/fleet-test", query={},
+                          body={"data": {"journal": "somebody-else"}}, content_type="application/merge-patch+json",
+                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m1"].request(request).status == 200
+        await asyncio.sleep(0.6)
+        scene.app("2", "m1", "m2")
+        assert scene.task is not None
+        with pytest.raises(FleetHeld, match="somebody-else"):
+            await asyncio.wait_for(scene.task, 8)
+        assert scene.value("m1") == scene.value("m2") == "1"
+
+
+async def test_a_store_that_names_another_fleet_never_takes_over(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.source.put(
+            {"fleet.yaml": "apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: other}\n"}
+        )
+        await scene.until(lambda: "belongs to" in scene.vitals.source_error)
+        scene.by_hand("m1", "theirs")
+        await scene.until(lambda: scene.value("m1") == "1")
+
+
+async def test_replicas_leave_a_cluster_only_when_they_are_ready_elsewhere(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+
+        def replicas(cluster: str) -> int:
+            live = scene.box[cluster].state.get("Deployment", "demo", "web")
+            return 0 if live is None else live["spec"]["replicas"]
+
+        total: list[int] = []
+        for name in scene.box.names:
+            scene.box[name].on_change.append(lambda: total.append(replicas("m1") + replicas("m2")))
+        scene.put(web=[deployment("web", 3)], rule=[policy("Deployment", "m1", name="web")])
+        await scene.until(lambda: replicas("m1") == 3)
+        total.clear()
+        scene.put(rule=[policy("Deployment", "m2", name="web")])
+        await scene.until(lambda: replicas("m1") == 0 and replicas("m2") == 3)
+        assert min(total) == 3
+
+
+async def test_a_quiet_fleet_is_not_written_to_over_many_resyncs(tmp_path: Path) -> None:
+    async with running(tmp_path, drift={"resync": "10s"}) as scene:
+        before, rounds = scene.writes(), scene.vitals.rounds
+        await scene.until(lambda: scene.vitals.rounds >= rounds + 3)
+        assert scene.writes() == before
