@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from itertools import compress
+from operator import is_not
 
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.assemble import assemble
@@ -22,7 +24,9 @@ class StoreInForce:
         `good_blobs`: path to the blob that was good last. `read_blob`: path and blob to the file, None when the store
         no longer has it (a plain directory never has).
         """
-        self._parsed: dict[str, ParsedFile] = {}
+        self._stored: tuple[StoreFile, ...] = ()
+        self._parsed: list[ParsedFile] = []
+        self._broken: set[str] = set()
         self._assembled = AssembleMemo()
         self._good: dict[str, ParsedFile] = {}
         self._remembered = dict(good_blobs)
@@ -32,30 +36,50 @@ class StoreInForce:
         """The fleet of the snapshot. Slow for many new files: call it off the event loop."""
         gc.disable()
         try:
-            fresh = self._parse_new(snapshot)
+            fresh = self._parse_new(snapshot.files)
         finally:
             gc.freeze()
             gc.enable()
-        files = [self._parsed[file.path] for file in snapshot.files]
         self._recall(fresh)
-        in_force = with_last_good(files, self._good)
+        in_force = with_last_good(self._parsed, self._good) if self._is_any_broken(fresh) else self._parsed
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
         self._good.update(good_files(fresh))
         return fleet
 
-    def _parse_new(self, snapshot: Snapshot) -> list[ParsedFile]:
-        """The files that are not as they were; those that are gone are forgotten."""
-        known, fresh = self._parsed, list[ParsedFile]()
-        for file in snapshot.files:
-            parsed = known.get(file.path)
-            if parsed is None or parsed.blob != file.blob:
-                parsed = known[file.path] = parse_file(file)
-                fresh.append(parsed)
-        if len(known) > len(snapshot.files):
-            for path in known.keys() - {file.path for file in snapshot.files}:
-                del known[path]
-                self._good.pop(path, None)
+    def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
+        """Parse the files that are not as they were; those that are gone are forgotten."""
+        if len(files) == len(self._stored):
+            differing = list(compress(range(len(files)), map(is_not, files, self._stored)))
+            if all(files[index].path == self._stored[index].path for index in differing):
+                return self._replace(files, differing)
+        known = {file.path: file for file in self._parsed}
+        parsed, fresh = [], []
+        for file in files:
+            found = known.get(file.path)
+            if found is None or found.blob != file.blob:
+                found = parse_file(file)
+                fresh.append(found)
+            parsed.append(found)
+        for path in known.keys() - {file.path for file in files}:
+            self._good.pop(path, None)
+            self._broken.discard(path)
+        self._parsed, self._stored = parsed, files
         return fresh
+
+    def _replace(self, files: tuple[StoreFile, ...], differing: list[int]) -> list[ParsedFile]:
+        """Parse the files at these places again, where their content is another one."""
+        parsed, fresh = self._parsed.copy(), []
+        for index in differing:
+            if files[index].blob != parsed[index].blob:
+                parsed[index] = parse_file(files[index])
+                fresh.append(parsed[index])
+        self._parsed, self._stored = parsed, files
+        return fresh
+
+    def _is_any_broken(self, fresh: list[ParsedFile]) -> bool:
+        for file in fresh:
+            (self._broken.add if file.frozen else self._broken.discard)(file.path)
+        return bool(self._broken)
 
     def _recall(self, files: list[ParsedFile]) -> None:
         """After a start: what was good of the files that are broken now, as far as it can still be read."""

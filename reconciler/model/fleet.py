@@ -10,7 +10,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.model.tree import JsonObject, dig
+from reconciler.model.tree import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,18 @@ class Template:
     @property
     def labels(self) -> Mapping[str, str]:
         """metadata.labels, empty when there are none."""
-        labels = dig(self.body, "metadata", "labels")
-        return labels if isinstance(labels, Mapping) else {}
+        return self._metadata_map("labels")
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
-        annotations = dig(self.body, "metadata", "annotations")
-        return annotations if isinstance(annotations, Mapping) else {}
+        return self._metadata_map("annotations")
+
+    def _metadata_map(self, field: str) -> Mapping[str, str]:
+        # By hand: every template is asked several times a round.
+        metadata = self.body.get("metadata")
+        found = metadata.get(field) if isinstance(metadata, (dict, Mapping)) else None
+        return found if isinstance(found, (dict, Mapping)) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

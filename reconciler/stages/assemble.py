@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Fleet, FleetSettings, Reach, Template
@@ -14,12 +14,10 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig, digest_of, with_value
-from reconciler.stages.assemble_memo import AssembleMemo
+from reconciler.stages.assemble_memo import AssembleMemo, is_chart_file
 from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.scopes import is_namespaced
 from reconciler.stages.template_rules import DEFAULT_NAMESPACE
-
-_CHART_FILES: Final = ("Chart.yaml", "Chart.yml")
 
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
 
@@ -48,13 +46,17 @@ def assemble(
     read, by a problem of the snapshot, of a file, or of two files together. With the `memo` of an earlier call, files
     that are the same objects as then are not looked at again; the fleet is the same.
     """
-    ordered, remarks = sorted(files, key=attrgetter("path")), tuple(problems)
-    charts = _charts(ordered)
-    fleet = memo.patched(revision, ordered, remarks, charts) if memo else None
+    found, remarks = list(files), tuple(problems)
+    fleet = memo.patched(revision, found, remarks) if memo is not None else None
     if fleet is None:
-        fleet = _assemble(revision, _collect(ordered, remarks, charts))
+        found.sort(key=attrgetter("path"))
+        charts = _charts(found)
+        fleet = _assemble(revision, _collect(found, remarks, charts))
+        has_charts = bool(charts)
+    else:
+        has_charts = False
     if memo is not None:
-        memo.keep(ordered, remarks, charts, fleet)
+        memo.keep(found, remarks, fleet, has_charts=has_charts)
     return fleet
 
 
@@ -82,8 +84,8 @@ def _assemble(revision: str, collected: _Collected) -> Fleet:
 
 def _charts(files: list[ParsedFile]) -> list[str]:
     """Folders of Helm charts."""
-    found = (file.path.rpartition("/") for file in files if file.path.endswith(_CHART_FILES))
-    return [folder for folder, _, name in found if name in _CHART_FILES]
+    found = (file.path.rpartition("/") for file in files if is_chart_file(file.path))
+    return [folder for folder, _, _ in found]
 
 
 def _collect(files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str]) -> _Collected:

@@ -25,31 +25,25 @@ _Pair = tuple[ParsedFile | None, ParsedFile | None]
 
 
 class AssembleMemo:
-    """What the last assembly took, in path order, and gave."""
+    """What the last assembly took and gave."""
 
     def __init__(self) -> None:
         """Start with nothing assembled."""
         self._files: Sequence[ParsedFile] = ()
         self._problems: tuple[Problem, ...] = ()
-        self._charts: list[str] = []
         self._fleet: Fleet | None = None
 
-    def keep(self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], charts: list[str], fleet: Fleet) -> None:
-        """Remember an assembly. `charts`: folders of Helm charts, whose files may be left out."""
-        self._files, self._problems, self._charts, self._fleet = files, problems, charts, fleet
+    def keep(
+        self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], fleet: Fleet, *, has_charts: bool
+    ) -> None:
+        """Remember an assembly; one that is incomplete or has charts, whose files are left out, is not built upon."""
+        is_ground = fleet.is_complete and not has_charts
+        self._files, self._problems, self._fleet = files, problems, fleet if is_ground else None
 
-    def patched(
-        self,
-        revision: str,
-        files: Sequence[ParsedFile],
-        problems: tuple[Problem, ...],
-        charts: list[str],
-    ) -> Fleet | None:
-        """The last fleet with the files that differ; None when all of them must be assembled."""
+    def patched(self, revision: str, files: Sequence[ParsedFile], problems: tuple[Problem, ...]) -> Fleet | None:
+        """The last fleet with the files that differ, in any order; None when all of them must be assembled."""
         fleet = self._fleet
-        if fleet is None or not fleet.is_complete or problems != self._problems:
-            return None
-        if charts or self._charts:
+        if fleet is None or problems != self._problems:
             return None
         pairs = _differing(self._files, files)
         if not all(_is_ordinary(file, fleet.custom_kinds) for pair in pairs for file in pair if file is not None):
@@ -73,8 +67,15 @@ def _differing(before: Sequence[ParsedFile], after: Sequence[ParsedFile]) -> lis
     return [(old_files.get(path), new_files.get(path)) for path in paths]
 
 
+def is_chart_file(path: str) -> bool:
+    """Whether it says that its folder is a Helm chart."""
+    return path.rpartition("/")[2] in ("Chart.yaml", "Chart.yml")
+
+
 def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) -> bool:
     """Whether nothing in the file concerns another one."""
+    if is_chart_file(file.path):
+        return False
     if file.clusters or file.settings or file.problems or file.frozen or file.skipped or file.has_template_syntax:
         return False
     return not any(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from reconciler.model.demand import PodShape
-from reconciler.model.observation import ClusterObservation
+from reconciler.model.observation import ClusterObservation, Node
 from reconciler.stages.estimate import admits, admits_object, fit, fit_of_quota, free_room
 
 
@@ -41,10 +42,6 @@ class ClusterRoom:
         """Start from what was observed; nothing in the observation is changed."""
         self._observation = observation
         self.is_open = observation.reachable and observation.nodes is not None
-        self._nodes = sorted(observation.nodes or (), key=lambda node: node.name)
-        free = [free_room(node) for node in self._nodes]
-        self._free = {name: [room.get(name, 0) for room in free] for name in sorted({n for room in free for n in room})}
-        self._missing = [0] * len(free)
         self._waiting = {name: amount for name, amount in observation.pending_requests.items() if amount > 0}
         self._taken: dict[str, dict[str, int]] = {}
         self._objects: dict[tuple[str, tuple[str, str]], int] = {}
@@ -52,6 +49,20 @@ class ClusterRoom:
         self._rooms: dict[int, _ShapeRoom] = {}
         self._admitted: dict[tuple[object, ...], list[int]] = {}
         self._queue: list[tuple[PodShape, int, str]] = []
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return sorted(self._observation.nodes or (), key=lambda node: node.name)
+
+    @cached_property
+    def _free(self) -> dict[str, list[int]]:
+        """Free amounts of each resource, over the nodes. Where nobody asks for room, none is reckoned."""
+        free = [free_room(node) for node in self._nodes]
+        return {name: [room.get(name, 0) for room in free] for name in sorted({n for room in free for n in room})}
+
+    @cached_property
+    def _missing(self) -> list[int]:
+        return [0] * len(self._nodes)
 
     @property
     def is_known(self) -> bool:

@@ -131,7 +131,7 @@ def decide(
         yielded=scale_targets(fleet, bound, memo=memo.scales, dirty=dirty),
         problems=tuple(sorted({*problems, *waiting})),
     )
-    memo.end()
+    memo.end(moved | dirty)
     return decision
 
 

@@ -18,7 +18,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.claim import ClaimMemo
 from reconciler.stages.companions import CompanionMemo
-from reconciler.stages.differences import changed_keys, changed_templates
+from reconciler.stages.differences import changed_keys
 from reconciler.stages.graph_memo import LinkMemo
 from reconciler.stages.namespaces import NamespaceMemo
 from reconciler.stages.patched import patched
@@ -61,9 +61,13 @@ class DecideMemo:
         """Start with nothing decided."""
         self._forget()
 
+        self.touched: Collection[Identity] | None = None
+        """What may differ between the last decision and the one before it; None: everything."""
+
     def _forget(self) -> None:
         self._inputs: Inputs | None = None
         self._next: Inputs | None = None
+        self._is_anew = True
         self._in_force: Mapping[Identity, tuple[Constraint, ...]] = {}
         self._essentials: Mapping[str, object] = {}
         self._index: TemplateIndex | None = None
@@ -85,12 +89,13 @@ class DecideMemo:
         in_force = constraints_in_force(inputs.observations.constraints, inputs.now)
         if before is None or not _alike(before, inputs):
             self._forget()
+            self._is_anew = True
             self._in_force, self._next = in_force, inputs
             return Edits(templates=inputs.fleet.templates.keys(), judged=inputs.fleet.templates.keys())
         # Nothing is built upon a call that failed half-way.
-        self._inputs, self._next = None, inputs
+        self._inputs, self._next, self._is_anew = None, inputs, False
         old, new = before.fleet.templates, inputs.fleet.templates
-        templates = changed_templates(old, new)
+        templates = changed_keys(old, new)
         policies = _changed_policies(before.fleet.propagation, inputs.fleet.propagation)
         edits = Edits(
             templates=templates,
@@ -141,8 +146,9 @@ class DecideMemo:
         self._governing = patched(self._governing, changes)
         return self._governing
 
-    def end(self) -> None:
-        """The decision is made: the next one may build on it."""
+    def end(self, touched: Collection[Identity]) -> None:
+        """The decision is made: the next one may build on it. `touched`: what was decided again."""
+        self.touched = None if self._is_anew else touched
         self._inputs = self._next
 
 

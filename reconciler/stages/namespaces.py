@@ -94,8 +94,9 @@ def _followed(
         return None
     first: dict[str, Identity] = {}
     for identity in sorted(inhabitants):
-        for target in bindings[identity].targets:
-            first.setdefault(target.cluster, identity)
+        for cluster, _ in bindings[identity].targets:
+            if cluster not in first:
+                first[cluster] = identity
     identity = namespace_identity(name)
     own = bindings.get(identity) or Binding(identity=identity, policy=None)
     there = set(own.clusters)

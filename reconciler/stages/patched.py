@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 Key = TypeVar("Key", bound=tuple[Any, ...])
 Value = TypeVar("Value")
 
+_MAX_INSERTED: Final = 64
+"""Above so many new keys, sorting all of them is quicker than finding the place of each."""
+
 
 def patched(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value]:
     """The mapping with the changes (None: the key goes), in the order of its keys; itself when nothing changes."""
-    if not changes:
+    differing = {key: value for key, value in changes.items() if before.get(key) != value}
+    if not differing:
+        # Copying a large mapping touches every object in it.
         return before
     after = dict(before)
-    for key, value in changes.items():
+    for key, value in differing.items():
         if value is None:
             after.pop(key, None)
         else:
             after[key] = value
-    is_sorted = len(after) <= len(before) and all(key in before for key, value in changes.items() if value is not None)
-    return after if is_sorted else dict(sorted(after.items(), key=_key))
+    added = [key for key, value in differing.items() if value is not None and key not in before]
+    return _in_order(after, added) if added else after
 
 
-def _key(item: tuple[Key, Value]) -> Key:
-    return item[0]
+def _in_order(mapping: dict[Key, Value], added: list[Key]) -> dict[Key, Value]:
+    """The mapping in the order of its keys; all but those `added` at its end are in it."""
+    if len(added) > _MAX_INSERTED:
+        return {key: mapping[key] for key in sorted(mapping)}
+    added.sort()
+    keys = list(mapping)[: -len(added)]
+    values = list(mapping.values())[: -len(added)]
+    for key in added:
+        place = bisect(keys, key)
+        keys.insert(place, key)
+        values.insert(place, mapping[key])
+    return dict(zip(keys, values, strict=True))

@@ -76,11 +76,11 @@ class _Round:
         if memo.by_room and (memo.takers is None or any(changed.values())):
             self._place_by_room()
             changed |= dict.fromkeys(memo.by_room, True)
-        memo.changed = changed.keys()
         placed = {identity: memo.placed.get(identity) for identity in changed}
-        memo.bindings = patched(
-            memo.bindings, {identity: self._binding(found) if found else None for identity, found in placed.items()}
-        )
+        before = memo.bindings
+        bindings = {identity: self._binding(found) if found else None for identity, found in placed.items()}
+        memo.changed = {identity for identity, binding in bindings.items() if before.get(identity) != binding}
+        memo.bindings = patched(before, bindings)
         for identity, found in placed.items():
             memo.problems.pop(identity, None)
             if found is not None and found.decision.shortfalls:

@@ -103,7 +103,7 @@ class PlaceMemo:
         self.bindings: Mapping[Identity, Binding] = {}
         self.problems: dict[Identity, tuple[Problem, ...]] = {}
         self.changed: Collection[Identity] = ()
-        """Those that the last call placed."""
+        """Those that the last call placed otherwise than the one before."""
 
     def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
         """Take the observations; where any room or the order changed, it is to be found anew who takes some."""

@@ -11,17 +11,19 @@ from reconciler.stages.decide import Decision
 
 
 def placement_changes(
-    decision: Decision, previous: Mapping[Identity, PreviousPlacement]
+    decision: Decision, previous: Mapping[Identity, PreviousPlacement], only: frozenset[Identity] | None = None
 ) -> tuple[PlacementChange, ...]:
-    """What moved between the previous placements and the decision, sorted; equal placements are left out."""
+    """What moved between the previous placements and the decision, sorted; equal placements are left out.
+
+    `only`: look at these alone.
+    """
     changes: list[PlacementChange] = []
-    for identity in sorted({*decision.bindings, *previous}):
+    for identity in sorted(_moved(decision, previous) if only is None else only):
         if identity in decision.frozen or (identity not in decision.bindings and not decision.fleet.is_complete):
             # A broken file may speak of it: where it is, it stays.
             continue
         binding, before = decision.bindings.get(identity), previous.get(identity)
-        was = before.targets if before else ()
-        is_now = binding.targets if binding else ()
+        was, is_now = before.targets if before else (), binding.targets if binding else ()
         if was == is_now:
             continue
         changes.append(
@@ -34,6 +36,14 @@ def placement_changes(
             )
         )
     return tuple(changes)
+
+
+def _moved(decision: Decision, previous: Mapping[Identity, PreviousPlacement]) -> set[Identity]:
+    """Whatever may have moved."""
+    bindings = decision.bindings
+    found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
+    moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
+    return moved | (previous.keys() - bindings.keys())
 
 
 def _gvk(decision: Decision, identity: Identity) -> GVK:

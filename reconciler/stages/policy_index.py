@@ -190,8 +190,14 @@ class TemplateIndex:
     def _candidates(self, selector: ResourceSelector, own_namespace: str) -> Iterable[Template]:
         namespace = own_namespace or selector.namespace
         if namespace:
-            return self._by_place.get((selector.api_version, selector.kind, namespace), {}).values()
-        return self._by_kind.get((selector.api_version, selector.kind), {}).values()
+            found = self._by_place.get((selector.api_version, selector.kind, namespace), {})
+        else:
+            found = self._by_kind.get((selector.api_version, selector.kind), {})
+        required = _required_label(selector.labels) if selector.labels is not None and not selector.name else None
+        if required is None:
+            return found.values()
+        key, value = required
+        return [template for template in found.values() if template.labels.get(key) == value]
 
     def _reached_by(self, namespace: str) -> Iterable[Template]:
         for key, templates in self._by_place.items():

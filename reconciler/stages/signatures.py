@@ -6,13 +6,13 @@ identities whose signatures differ.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 
 from reconciler.model.binding import Binding
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.decide import Decision
-from reconciler.stages.differences import changed_keys, changed_templates
+from reconciler.stages.differences import changed_keys
 from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.policy_index import PolicyIndex
 from reconciler.stages.render import template_of
@@ -23,16 +23,22 @@ def signatures(decision: Decision) -> dict[Identity, Hashable]:
     return _signatures(decision, {*decision.bindings, *decision.frozen})
 
 
-def changed_identities(before: Decision | None, after: Decision) -> set[Identity]:
+def changed_identities(
+    before: Decision | None, after: Decision, touched: Collection[Identity] | None = None
+) -> set[Identity]:
     """Identities whose signatures differ between two decisions; all of them without an earlier one.
 
-    Quick where most of the two is the same objects, as when the later one was built on the earlier.
+    `touched`: of a decision that was made from `before`, what `DecideMemo.touched` says; without it, both are searched,
+    which is quick where most of them is the same objects.
     """
     if before is None or before.fleet.clusters != after.fleet.clusters:
         old = signatures(before) if before is not None else {}
         return _differing(old, signatures(after))
-    suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
-    suspects |= changed_templates(before.fleet.templates, after.fleet.templates)
+    if touched is not None:
+        suspects = set(touched)
+    else:
+        suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
+        suspects |= changed_keys(before.fleet.templates, after.fleet.templates)
     suspects |= changed_keys(before.holds, after.holds) | changed_keys(before.yielded, after.yielded)
     suspects |= before.frozen ^ after.frozen
     suspects |= _overridden_anew(before, after)

@@ -258,6 +258,7 @@ def test_a_memo_never_changes_a_decision(
         old, new = signatures(last) if last else {}, signatures(again)
         differing = {identity for identity in {*old, *new} if old.get(identity) != new.get(identity)}
         assert changed_identities(last, again) == differing
+        assert changed_identities(last, again, memo.touched) == differing
         last = again
         if remembers:
             copies = {identity: {*binding.clusters} for identity, binding in again.bindings.items()}
