@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup test soak bench lint format lock clean
+.PHONY: help setup test soak bench profile lint format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -25,8 +25,11 @@ test: $(READY) ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kube
 soak: $(READY) ## Kill the daemon at every fail point, and try thousands of seeds of faults (hours).
 	$(BIN)/pytest -m soak -s $(TESTS)
 
-bench: $(READY) ## Compare with kubectl and a bare client on a real API server (KUBEBUILDER_ASSETS).
-	$(BIN)/python -m bench.api_server
+bench: $(READY) ## Measure all figures of docs/performance.md and write it anew; with KUBEBUILDER_ASSETS beside kubectl.
+	$(BIN)/python -m bench
+
+profile: $(READY) ## Show where the time of a cold plan goes.
+	$(BIN)/python -m bench.profile
 
 lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/ruff format --check .

@@ -1,0 +1,69 @@
+"""`make bench`: every figure in one run, printed and written to docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import report
+from bench.measure import LOOP_S, calibration_s, machine, yaml_mb_per_s
+
+PAIRS = 129_000
+WORKLOADS = 10_000
+DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
+
+
+def part(module: str, workloads: int) -> dict[str, float]:
+    """What a part measured, in a process of its own."""
+    command = [sys.executable, "-m", f"bench.{module}", str(workloads)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def help_s() -> float:
+    """CPU seconds of `reconciler --help`, the best of several."""
+    found = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "reconciler", "--help"], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    print("plan of 10,000 workloads ...", flush=True)
+    loops = [calibration_s()]
+    found = part("plan", WORKLOADS)
+    print("commit after commit ...", flush=True)
+    found |= part("incremental", WORKLOADS)
+    loops.append(calibration_s())
+    found["yaml_mb_per_s"] = yaml_mb_per_s()
+    found["help"] = help_s()
+    found["live_check"] = found["settle"] / found["settle_objects"] * PAIRS
+    small = part("plan", WORKLOADS // 10)
+    found["scaling_10k"] = found["cold"] / 10 / small["cold"]
+    if "--quick" not in sys.argv:
+        print("plan of 50,000 workloads ...", flush=True)
+        found["scaling_50k"] = part("plan", 5 * WORKLOADS)["cold"] / 5 / found["cold"]
+    loops.append(calibration_s())
+    factor = sum(loops) / len(loops) / LOOP_S
+    beside: list[report.Row] = []
+    if os.environ.get("KUBEBUILDER_ASSETS"):
+        print("beside kubectl on a real API server ...", flush=True)
+        from bench import api_server  # noqa: PLC0415
+
+        beside = api_server.main()
+    for row in (*report.rows(found, factor), *beside):
+        print(" | ".join(row))
+    DOCUMENT.write_text(report.document(machine(), found, beside, factor))
+
+
+if __name__ == "__main__":
+    main()

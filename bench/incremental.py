@@ -1,0 +1,142 @@
+"""One commit after another in a process that has the fleet: `python -m bench.incremental 10000` prints JSON."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from bench import corpus
+from bench.measure import percentile, timed
+from bench.members import members_of
+from bench.repository import commit_files
+from reconciler.adapters.store_git import GitStore
+from reconciler.adapters.store_git_incremental import SnapshotReader
+from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.engine import Decision, World, decide, plan_round, render_decision
+from reconciler.model.observation import Observations
+from reconciler.stages.decide_memo import DecideMemo
+from reconciler.stages.revisions import previous_of
+from reconciler.stages.signatures import changed_identities
+
+Result = TypeVar("Result")
+
+NOW = "2026-11-21T10:00:00Z"
+COMMITS = 40
+IN_STEP = 10
+"""Clusters whose objects are compared; bodies of all hundred would not fit beside the tests of others."""
+
+
+@dataclass(slots=True)
+class Loop:
+    """What the control loop does between a commit and its plan, and the CPU seconds of each step."""
+
+    store: GitStore
+    reader: SnapshotReader = field(default_factory=SnapshotReader)
+    in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, lambda path, blob: None))
+    memo: DecideMemo = field(default_factory=DecideMemo)
+    world: World | None = None
+    decision: Decision | None = None
+    observations: Observations = field(default_factory=corpus.observations)
+    steps: dict[str, list[float]] = field(default_factory=dict)
+
+    def follow(self, commit: str) -> int:
+        """Plan a commit; the number of changes."""
+        snapshot = self._step("read", lambda: self.reader.read(self.store, commit))
+        fleet = self._step("parse", lambda: self.in_force.parse(snapshot))
+        decision = self._step("decide", lambda: decide(fleet, self.observations, NOW, memo=self.memo))
+        changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.touched))
+        self.decision = decision
+        if self.world is None:
+            return 0
+        world = replace(self.world, fleet=fleet, only=frozenset(changed), observations=self.observations)
+        return len(self._step("settle", lambda: plan_round(world, NOW, decision)).plan.changes)
+
+    def _step(self, name: str, run: Callable[[], Result]) -> Result:
+        seconds, result = timed(run)
+        self.steps.setdefault(name, []).append(seconds)
+        return result
+
+    def totals(self) -> list[float]:
+        """CPU seconds of each commit, from its id to its plan."""
+        return [sum(parts) for parts in zip(*self.steps.values(), strict=True)]
+
+
+def main(workloads: int) -> dict[str, float]:
+    """CPU seconds of following a commit: one workload, a new file, one policy over many workloads, a lost cluster."""
+    gc.disable()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "store"
+        first = commit_files(root, corpus.store_files(workloads))
+        loop = Loop(GitStore(root))
+        loop.follow(first)
+        found = _settle_everything(loop)
+        gc.collect()
+        gc.freeze()
+        namespaces = workloads // corpus.PER_NAMESPACE
+        found |= _series(loop, root, "commit", COMMITS, lambda n: _workload(n % namespaces, n))
+        found |= _series(loop, root, "new_file", 10, lambda n: (f"apps/new-{n}.yaml", _new_file(n)))
+        found |= _series(loop, root, "policy", 6, lambda n: ("policies/wide-3.yaml", _policy(n)))
+        found["cluster_lost"], _ = timed(lambda: _lose_cluster(loop))
+    return found
+
+
+def _settle_everything(loop: Loop) -> dict[str, float]:
+    """Compare members that are in step; their number of objects, and the seconds."""
+    assert loop.decision is not None, "the first commit was decided"
+    decision, fleet = loop.decision, loop.decision.fleet
+    loop.observations = replace(loop.observations, previous=previous_of(decision.bindings))
+    loop.decision = decision = decide(fleet, loop.observations, NOW, memo=loop.memo)
+    manifests = render_decision(decision).manifests
+    names = sorted({manifest.cluster for manifest in manifests})[:IN_STEP]
+    members, rows = members_of((found for found in manifests if found.cluster in names), fleet.settings.name)
+    del manifests
+    gc.freeze()
+    world = World(fleet=fleet, members=members, ledger=rows, observations=loop.observations)
+    seconds, planned = timed(lambda: plan_round(world, NOW, decision))
+    assert not planned.plan.changes, [str(change.identity) for change in planned.plan.changes[:3]]
+    loop.world = world
+    return {"settle": seconds, "settle_objects": sum(len(member.objects) for member in members.values())}
+
+
+def _series(
+    loop: Loop, root: Path, name: str, rounds: int, edit: Callable[[int], tuple[str, bytes]]
+) -> dict[str, float]:
+    """The median and the 99th percentile of a series of commits; the first one warms up."""
+    loop.steps = {}
+    changes = [loop.follow(commit_files(root, [edit(number)])) for number in range(rounds + 1)]
+    totals = loop.totals()[1:]
+    found = {f"{name}_p50": percentile(totals, 0.5), f"{name}_p99": percentile(totals, 0.99)}
+    found[f"{name}_changes"] = sum(changes)
+    if name == "commit":
+        found |= {f"step_{step}": percentile(seconds[1:], 0.5) for step, seconds in loop.steps.items()}
+    return found
+
+
+def _workload(namespace: int, number: int) -> tuple[str, bytes]:
+    return corpus.file_path(namespace, number % 50), corpus.workload_file(namespace, number % 50, 2 + number)
+
+
+def _new_file(number: int) -> bytes:
+    return corpus.workload_file(0, 6).replace(b"name: web-006", f"name: new-{number}".encode())
+
+
+def _policy(number: int) -> bytes:
+    return corpus.wide_policy(3, 2 + number % 2).encode()
+
+
+def _lose_cluster(loop: Loop) -> Decision:
+    """One cluster does not answer any more: all placements are found again."""
+    assert loop.decision is not None, "the first commit was decided"
+    lost = replace(loop.observations.clusters["m003"], reachable=False)
+    seen = replace(loop.observations, clusters={**loop.observations.clusters, "m003": lost})
+    return decide(loop.decision.fleet, seen, NOW, memo=loop.memo)
+
+
+if __name__ == "__main__":
+    json.dump(main(int(sys.argv[1])), sys.stdout)

@@ -1,0 +1,39 @@
+"""`make profile`: where the time of a cold plan goes, by function."""
+
+from __future__ import annotations
+
+import cProfile
+import gc
+import pstats
+import sys
+
+from bench import corpus
+from reconciler.engine import decide, render_decision
+from reconciler.stages.parse import parse
+
+NOW = "2026-11-21T10:00:00Z"
+
+
+def main(workloads: int) -> None:
+    """Profile parse, decide and render, each by itself."""
+    gc.disable()
+    snapshot, observations = corpus.snapshot(workloads), corpus.observations()
+    profile = cProfile.Profile()
+    fleet = profile.runcall(parse, snapshot)
+    show("parse", profile)
+    profile = cProfile.Profile()
+    decision = profile.runcall(decide, fleet, observations, NOW)
+    show("decide", profile)
+    profile = cProfile.Profile()
+    profile.runcall(render_decision, decision)
+    show("render", profile)
+
+
+def show(name: str, profile: cProfile.Profile) -> None:
+    """The functions in which most of the time was spent."""
+    print(f"== {name}")
+    pstats.Stats(profile).strip_dirs().sort_stats("tottime").print_stats(25)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
