@@ -39,6 +39,19 @@ class Running:
         self.settings: dict[str, Any] = {}
         self.task: asyncio.Task[None] | None = None
         self.loop: ControlLoop | None = None
+        self._stop = asyncio.Event()
+
+    def start(self, parts: Parts) -> None:
+        """A loop that knows what the journal knows."""
+        self.parts, self._stop = parts, asyncio.Event()
+        self.loop = ControlLoop(parts)
+        self.task = asyncio.create_task(self.loop.run(self._stop))
+
+    async def stop(self) -> None:
+        """End the loop."""
+        self._stop.set()
+        if self.task is not None:
+            await asyncio.gather(self.task, return_exceptions=True)
 
     def put(self, **texts: Any) -> None:
         """Files of the store: documents, text, or None for a file that goes; then a commit."""
@@ -93,7 +106,7 @@ class Running:
 @asynccontextmanager
 async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterator[Running]:
     """The loop works until the block ends. `down`: a cluster that does not answer at first."""
-    clock, stop, agent, vitals = QuickClock(), asyncio.Event(), UserAgent("test"), Vitals()
+    clock, agent, vitals = QuickClock(), UserAgent("test"), Vitals()
     async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2")], folder, speed=20.0) as box:
         with Journal.open(folder / "journal.db") as journal:
             async with Members.open({}, agent=agent, clock=clock) as members:
@@ -112,15 +125,13 @@ async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterato
                 scene.app("1", "m1", "m2")
                 if down:
                     await box.servers[down].stop()
-                scene.loop = ControlLoop(parts)
-                scene.task = asyncio.create_task(scene.loop.run(stop))
+                scene.start(parts)
                 try:
                     await scene.until(lambda: all(scene.value(name) == "1" for name in box.names if name != down))
                     await scene.quiet()
                     yield scene
                 finally:
-                    stop.set()
-                    await asyncio.gather(scene.task, return_exceptions=True)
+                    await scene.stop()
 
 
 async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tmp_path: Path) -> None:
@@ -182,6 +193,20 @@ async def test_deletions_that_waited_for_the_first_complete_round_are_made(tmp_p
         await scene.until(lambda: scene.vitals.held.get("other") == 1)
         assert scene.value("m1", "other") == "1"
         await scene.box.servers["m2"].start()
+        await scene.until(lambda: scene.value("m1", "other") is None)
+
+
+async def test_a_rebuilt_journal_deletes_after_its_first_complete_round(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.app("1", "m1", name="other")
+        await scene.until(lambda: scene.value("m1", "other") == "1")
+        await scene.quiet()
+        await scene.stop()
+        rows = [row for found in scene.journal.ledger().values() for row in found.values()]
+        scene.journal.reset()
+        scene.journal.record_applied(rows)
+        scene.put(other=None)
+        scene.start(scene.parts)
         await scene.until(lambda: scene.value("m1", "other") is None)
 
 
