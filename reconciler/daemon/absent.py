@@ -10,6 +10,7 @@ import random
 from collections.abc import Mapping
 
 from reconciler.adapters.kube_client import MemberCluster
+from reconciler.daemon.gather import PROMPT_S
 from reconciler.errors import MemberClusterError
 
 _PAUSE_MIN_S = 1.0
@@ -48,8 +49,9 @@ class Absent:
 
         async def answers(name: str) -> bool:
             try:
-                uid = await members[name].identity()
-            except MemberClusterError:
+                async with asyncio.timeout(PROMPT_S):
+                    uid = await members[name].identity()
+            except (MemberClusterError, TimeoutError):
                 return False
             return uids.get(name, uid) == uid
 

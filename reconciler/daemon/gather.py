@@ -17,6 +17,8 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.marks import FLEET_LABEL
 
+PROMPT_S = 5.0
+"""So long all others wait for a cluster that does not answer."""
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 
@@ -52,10 +54,15 @@ async def gather(
     async def read(name: str, member: MemberCluster | str) -> Member:
         if isinstance(member, str):
             return NotRead(name=name, why=member)
+        wanted = interest.get(name, Interest())
         try:
-            return await _read(member, interest.get(name, Interest()), fleet_names)
+            # Lists of a large cluster may take their time; single objects may not.
+            async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
+                return await _read(member, wanted, fleet_names)
         except MemberClusterError as error:
             return NotRead(name=name, why=error.message)
+        except TimeoutError:
+            return NotRead(name=name, why=f"no answer within {PROMPT_S:g} s")
 
     found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
     return {member.name: member for member in found}

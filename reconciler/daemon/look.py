@@ -14,7 +14,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_members import Members
 from reconciler.adapters.observe import observe
-from reconciler.daemon.gather import Interest, gather
+from reconciler.daemon.gather import PROMPT_S, Interest, gather
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import interpreter_for
@@ -149,11 +149,14 @@ async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> 
 
     async def meet(name: str) -> None:
         try:
-            uid = await members[name].identity()
+            async with asyncio.timeout(PROMPT_S):
+                uid = await members[name].identity()
             if recorded.get(name, uid) != uid:
                 raise ClusterReplaced(name, "another cluster answers under this name (its kube-system uid differs)")
         except MemberClusterError as error:
             reachable[name] = error.message
+        except TimeoutError:
+            reachable[name] = f"no answer within {PROMPT_S:g} s"
         else:
             reachable[name], uids[name] = members[name], uid
 

@@ -431,6 +431,8 @@ class ControlLoop:
                 self._absent.was_read(name)
             elif name in self._parts.members:
                 self._absent.was_not_read(name, now_s)
+                # Until it answers, no other cluster waits for it.
+                self._reachable = {**self._reachable, name: member.why}
         if self._known.has_history and not had_history:
             self._agenda.mark_everything()
         unmade = tuple(self._unmade(planned, results))
