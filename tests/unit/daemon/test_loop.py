@@ -143,6 +143,17 @@ async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tm
         await scene.until(lambda: scene.value("m2") == "2")
 
 
+async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.box.servers["m2"].pause()
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2", timeout_s=8)
+        scene.app("3", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "3", timeout_s=2)
+        scene.box.servers["m2"].resume()
+        await scene.until(lambda: scene.value("m2") == "3", timeout_s=15)
+
+
 async def test_a_write_that_failed_is_tried_again(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.INTERNAL), when=is_write, times=3)
