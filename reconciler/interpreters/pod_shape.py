@@ -42,6 +42,21 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
 
     Containers run together with the sidecars; each init container runs beside the sidecars that started before it.
     """
+    running, peak = _init_containers(spec)
+    for _, container in mappings(spec.get("containers")):
+        for name, amount in _amounts(container).items():
+            running[name] = max(0, running.get(name, 0) + amount)
+    total = {name: amount for name, amount in running.items() if amount}
+    for name, amount in peak.items():
+        total[name] = max(amount, total.get(name, 0))
+    _set_pod_level(total, spec)
+    for name, amount in resources(mapping(spec.get("overhead"))).items():
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _init_containers(spec: Mapping[str, Any]) -> tuple[dict[str, int], Mapping[str, int]]:
+    """What the sidecars take together, and the most that was needed before the containers started."""
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
     for _, container in mappings(spec.get("initContainers")):
@@ -51,14 +66,7 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
             peak |= sidecars
         else:
             peak |= sidecars + amounts
-    running = sidecars.copy()
-    for _, container in mappings(spec.get("containers")):
-        running += Counter(_amounts(container))
-    total = dict(running | peak)
-    _set_pod_level(total, spec)
-    for name, amount in resources(mapping(spec.get("overhead"))).items():
-        total[name] = total.get(name, 0) + amount
-    return total
+    return dict(sidecars), peak
 
 
 def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
