@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli import demo_story
-from reconciler.cli.demo import command
+from reconciler.cli.main import cli
 
 
 @pytest.mark.parametrize(("is_kept", "code"), [(True, 0), (False, 1)])
@@ -21,7 +21,7 @@ def test_the_exit_code_says_whether_every_promise_held(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(demo_story.Story, "tell", tell)
-    result = CliRunner().invoke(command)
+    result = CliRunner().invoke(cli, ["demo"])
     assert result.exit_code == code
     if is_kept:
         assert "All 1 promises held." in result.output
