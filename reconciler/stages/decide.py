@@ -102,18 +102,19 @@ def decide(
     unplaced = memo.to_place(edits, request.observations)
     items = tuple(_items(fleet, policies, unplaced))
     placed = place(replace(request, items=items), memo.places, [i for i in unplaced if i not in policies])
-    moved = {*edits.judged, *edits.copied, *memo.places.changed}
+    # Dictionaries in place of sets keep what is sorted already in its order.
+    moved = dict.fromkeys((*edits.judged, *edits.copied, *memo.places.changed))
     left = _left_behind(placed.bindings, copies or {}, moved)
     held = memo.held = patched(memo.held, {identity: left.get(identity) for identity in moved})
     again = Again(memo=memo.links, edited=edits.templates, moved=moved)
     followed = dependencies(fleet, policies, placed.bindings, held, again=again)
-    dirty = {*edits.templates, *memo.links.changed}
+    dirty = dict.fromkeys((*edits.templates, *memo.links.changed))
     inhabited = namespaces(fleet, followed.bindings, memo.spaces, dirty)
     memo.company.judge(fleet, policies, edits.judged)
     stayed = _left_behind(placed.bindings, copies or {}, memo.company.wanted)
     # They live in the namespaces of their workloads, so Namespaces need not follow them.
     brought = companions(fleet, policies, followed.bindings, stayed, memo.company)
-    dirty.update(memo.spaces.changed, memo.company.changed)
+    dirty.update(dict.fromkeys((*memo.spaces.changed, *memo.company.changed)))
     bound = memo.join(followed.bindings, {**inhabited, **brought.bindings}, dirty)
     inherited = {**followed.policies, **brought.policies} if brought.policies else followed.policies
     problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems, *unknown_classes)

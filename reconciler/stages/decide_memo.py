@@ -128,7 +128,7 @@ class DecideMemo:
         """Whose placement must be found again. `observations`: with the kinds that definitions bring along."""
         found = essentials(observations.clusters)
         is_same, self._essentials = found == self._essentials, found
-        return {*edits.judged, *edits.known} if is_same else {*edits.judged, *self.policies}
+        return dict.fromkeys((*edits.judged, *(edits.known if is_same else self.policies)))
 
     def join(
         self, bindings: Mapping[Identity, Binding], inhabited: Mapping[Identity, Binding], dirty: Iterable[Identity]

@@ -133,6 +133,6 @@ class Again:
     edited: Collection[Identity]
     moved: Collection[Identity]
 
-    def owners(self, fleet: Fleet) -> set[Identity]:
+    def owners(self, fleet: Fleet) -> Collection[Identity]:
         """Whose links must be found anew."""
-        return {*self.memo.referring_to(self.edited, fleet), *self.edited, *self.moved}
+        return dict.fromkeys((*self.edited, *self.moved, *self.memo.referring_to(self.edited, fleet)))

@@ -1,0 +1,35 @@
+"""The generated fleet is the same everywhere and clean: what is measured on it means something."""
+
+from __future__ import annotations
+
+from bench import corpus
+from reconciler.engine import decide
+from reconciler.stages.parse import parse
+
+FLEET = parse(corpus.snapshot(300))
+
+
+def test_has_no_problem_and_every_document() -> None:
+    assert FLEET.problems == ()
+    assert len(FLEET.templates) == 3 * 300
+    assert len(FLEET.clusters) == corpus.CLUSTERS
+    assert len(FLEET.propagation) == 3 * len(corpus.LANES) + corpus.WIDE_POLICIES
+
+
+def test_binds_half_of_the_workloads_with_their_config_maps() -> None:
+    decision = decide(FLEET, corpus.observations(), "2026-11-21T10:00:00Z")
+    kinds = [identity.kind for identity in decision.bindings]
+    assert (kinds.count("Deployment"), kinds.count("Service"), kinds.count("ConfigMap")) == (150, 150, 150)
+    assert decision.problems == ()
+    assert all(binding.targets and not binding.unplaced for binding in decision.bindings.values())
+
+
+def test_is_the_same_text_every_time() -> None:
+    assert dict(corpus.store_files(100)) == dict(corpus.store_files(100))
+    assert corpus.workload_file(1, 2) != corpus.workload_file(1, 3)
+
+
+def test_another_version_changes_the_image_alone() -> None:
+    before, after = (corpus.workload_file(1, 2, version).splitlines() for version in (1, 2))
+    differing = [line for one, line in zip(before, after, strict=True) if one != line]
+    assert differing == [b"        image: registry.example/team-001/web-002:v1.4.2"]
