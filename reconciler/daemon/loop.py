@@ -423,7 +423,7 @@ class ControlLoop:
         self._beat("recording")
         source = self._parts.source.description
         remember(self._parts.journal, planned, looked, results, source=source)
-        had_history, self._known = self._known.has_history, remembered(self._parts.journal)
+        before, self._known = self._known, remembered(self._parts.journal)
         self._believe(planned, looked.world, results)
         now_s = self._parts.clock.monotonic_s()
         for name, member in looked.world.members.items():
@@ -433,8 +433,13 @@ class ControlLoop:
                 self._absent.was_not_read(name, now_s)
                 # Until it answers, no other cluster waits for it.
                 self._reachable = {**self._reachable, name: member.why}
-        if self._known.has_history and not had_history:
+        if self._known.has_history and not before.has_history:
             self._agenda.mark_everything()
+        left = _left(before, self._known, looked.world.only)
+        if left:
+            # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
+            self._decision = None
+            self._agenda.mark(*left)
         unmade = tuple(self._unmade(planned, results))
         concerned = self._concerned(planned, looked.world)
         for identity in concerned:
@@ -512,3 +517,12 @@ class ControlLoop:
     def _beat(self, phase: str) -> None:
         self._parts.vitals.phase = phase
         self._parts.vitals.heartbeat_s = self._parts.clock.monotonic_s()
+
+
+def _left(before: Known, after: Known, only: frozenset[Identity] | None) -> set[Identity]:
+    """What had a copy before that it has no longer, among `only` (None: all)."""
+    left: set[Identity] = set()
+    for cluster, rows in before.ledger.items():
+        now = after.ledger.get(cluster, {})
+        left.update(identity for identity in (rows if only is None else only & rows.keys()) if identity not in now)
+    return left
