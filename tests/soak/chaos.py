@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -316,6 +316,20 @@ class Trial:
                     found.append(f"{cluster} {app.kind} {app.name} should not be there as ours: {_short(live)}")
         return found
 
+    def _case(self) -> Iterator[str]:
+        """What a person needs to see of a trial that failed."""
+        yield from self._wrong()
+        with Journal.open(self.folder / "journal.db", read_only=True) as journal:
+            picture = journal.state() or {}
+            yield f"problems {picture.get('problems')}, held {picture.get('held')}, failed {picture.get('failed')}"
+            for cluster, rows in journal.ledger().items():
+                yield f"{cluster} journal: {', '.join(f'{identity.name} {row.uid}' for identity, row in rows.items())}"
+            events = (f"{e.time} {e.kind} {e.subject} {e.data.get('error', '')}" for e in journal.events(limit=40))
+            yield from events
+        for cluster in CLUSTERS:
+            struck = [fault for fault in self.box.servers[cluster].faults.struck if fault[1] != "GET"]
+            yield f"{cluster}: writes that faults struck {struck}"
+
     def _ours(self) -> int:
         return sum("fleet-reconciler/" in entry.user_agent for name in CLUSTERS for entry in self.box[name].audit)
 
@@ -323,7 +337,7 @@ class Trial:
         deadline = time.monotonic() + REST_TIMEOUT_S
         while self._wrong():
             assert not self._stopped.done(), f"{when}: the daemon ended: {self._stopped}"
-            assert time.monotonic() < deadline, "\n".join([f"{when}, {REST_TIMEOUT_S:g} s later:", *self._wrong()])
+            assert time.monotonic() < deadline, "\n".join([f"{when}, {REST_TIMEOUT_S:g} s later:", *self._case()])
             await asyncio.sleep(0.02)
 
     async def _stays_at_rest(self) -> None:

@@ -273,6 +273,21 @@ async def test_replicas_leave_a_cluster_only_when_they_are_ready_elsewhere(tmp_p
         assert min(total) == 3
 
 
+async def test_a_dependency_leaves_after_its_owner_without_another_commit(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        owner = deployment("web", 1)
+        owner["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+        terms: dict[str, Any] = {"propagateDeps": True, "preserveResourcesOnDeletion": False}
+        scene.put(
+            web=[owner, config_map("settings", value="1")], rule=[policy("Deployment", "m1", name="web", **terms)]
+        )
+        await scene.until(lambda: scene.value("m1", "settings") == "1")
+        scene.put(rule=[policy("Deployment", "m2", name="web", **terms)])
+        await scene.until(lambda: scene.value("m2", "settings") == "1")
+        await scene.until(lambda: scene.box["m1"].state.get("Deployment", "demo", "web") is None)
+        await scene.until(lambda: scene.value("m1", "settings") is None)
+
+
 async def test_a_quiet_fleet_is_not_written_to_over_many_resyncs(tmp_path: Path) -> None:
     async with running(tmp_path, drift={"resync": "10s"}) as scene:
         before, rounds = scene.writes(), scene.vitals.rounds
