@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -21,6 +22,8 @@ FLEET_LABEL: Final = "fleet.reconciler/fleet"
 
 OWNER_ANNOTATION: Final = "fleet.reconciler/owner"
 """Annotation with `Owner` as compact JSON with sorted keys."""
+
+_FLAVORS: Final = frozenset(Flavor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +59,12 @@ def mark(body: JsonObject, fleet: str, owner: Owner) -> dict[str, Any]:
 def read_owner(body: JsonObject) -> Owner | None:
     """The terms that the object's annotation states; None when it has none or it does not read as ours."""
     text = dig(body, "metadata", "annotations", OWNER_ANNOTATION)
-    if not isinstance(text, str):
-        return None
+    return _read_terms(text) if isinstance(text, str) else None
+
+
+# Thousands of objects carry the same terms, and each is asked several times a round.
+@lru_cache(maxsize=8192)
+def _read_terms(text: str) -> Owner | None:
     try:
         read = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -98,7 +105,7 @@ def _read(terms: Mapping[str, Json]) -> Owner | None:
     replicas, dependency = terms.get("replicas"), terms.get("dependency", False)
     if not isinstance(keep, bool) or not isinstance(dependency, bool):
         return None
-    if not isinstance(flavor, str) or flavor not in set(Flavor):
+    if not isinstance(flavor, str) or flavor not in _FLAVORS:
         return None
     if replicas is not None and (isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0):
         return None

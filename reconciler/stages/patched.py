@@ -16,7 +16,8 @@ _MAX_INSERTED: Final = 64
 def patched(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value]:
     """The mapping with the changes (None: the key goes), in the order of its keys; itself when nothing changes."""
     if not before:
-        return {key: changes[key] for key in sorted(key for key, value in changes.items() if value is not None)}
+        said = {key: value for key, value in changes.items() if value is not None}
+        return {key: said[key] for key in sorted(said)}
     differing = {key: value for key, value in changes.items() if before.get(key) != value}
     if not differing:
         # Copying a large mapping touches every object in it.

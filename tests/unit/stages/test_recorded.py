@@ -57,7 +57,9 @@ def test_the_annotation_of_kubectl_apply_is_hidden_in_every_kind() -> None:
     assert annotations[LAST_APPLIED].startswith("hmac:")
 
 
-values = st.one_of(st.text(), st.binary().map(lambda raw: base64.b64encode(raw).decode()), st.integers(), st.none())
+values = st.one_of(
+    st.text(), st.binary().map(lambda raw: base64.b64encode(raw).decode()), st.integers(-(2**63), 2**63 - 1), st.none()
+)
 
 
 @given(st.dictionaries(st.text(max_size=5), values), st.dictionaries(st.text(max_size=5), st.text()))
