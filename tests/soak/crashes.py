@@ -220,6 +220,7 @@ class Record:
 @contextmanager
 def stage(folder: Path) -> Iterator[tuple[BackgroundFleet, GitRepository, Daemon]]:
     """Three embedded clusters, an empty store, and a daemon that has not been started."""
+    folder.mkdir(parents=True, exist_ok=True)
     with background_fleet([ClusterSpec(name=name) for name in CLUSTERS], folder, speed=5.0) as fleet:
         store = GitRepository(folder / "store", FLEET_NAME, CLUSTERS, guards=_NO_GUARDS)
         with Daemon(store.folder, fleet.kubeconfig, folder / "state/journal.db") as daemon:
