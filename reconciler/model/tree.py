@@ -29,13 +29,15 @@ def dig(tree: Json, *steps: Step) -> Json:
     2
     """
     for step in steps:
-        if isinstance(step, str):
-            # A dict first: the check against the abstract class alone costs more than the rest of this loop.
-            if not isinstance(tree, (dict, Mapping)):
+        # By class first: instance checks, those against abstract classes above all, cost more than the rest.
+        if tree.__class__ is dict:
+            tree = tree.get(step)
+        elif isinstance(step, str):
+            if not isinstance(tree, Mapping):
                 return None
             tree = tree.get(step)
         else:
-            if not isinstance(tree, Sequence) or isinstance(tree, str) or not -len(tree) <= step < len(tree):
+            if not isinstance(tree, (list, Sequence)) or isinstance(tree, str) or not -len(tree) <= step < len(tree):
                 return None
             tree = tree[step]
     return tree

@@ -8,9 +8,8 @@ is no tag is an error instead of being ignored, and a result that is no image re
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.model.override import ImageComponent, OverrideOperator
 
@@ -25,11 +24,10 @@ _MAX_TEXT: Final = 1024
 """Longer texts are refused before a pattern sees them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageReference:
+class ImageReference(NamedTuple):
     """The parts of a reference; empty where it has none. No default registry or tag is invented."""
 
-    registry: str = ""
+    registry: str
     repository: str
     tag: str = ""
     digest: str = ""
@@ -63,19 +61,18 @@ def parse_image(text: str) -> ImageReference | None:
         return None
     first, slash, repository = name.partition("/")
     if slash and (first == "localhost" or "." in first or ":" in first):
-        return ImageReference(registry=first, repository=repository, tag=tag, digest=digest)
-    return ImageReference(repository=name, tag=tag, digest=digest)
+        return ImageReference(first, repository, tag, digest)
+    return ImageReference("", name, tag, digest)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFault:
+class ImageFault(NamedTuple):
     """Why an image cannot be overridden. The message quotes the image."""
 
     message: str
 
 
 # A workload has the same image wherever its replicas differ.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def override_image(image: str, component: ImageComponent, operator: OverrideOperator, value: str) -> str | ImageFault:
     """The image with one component changed, as text.
 
@@ -90,14 +87,15 @@ def override_image(image: str, component: ImageComponent, operator: OverrideOper
         if isinstance(changed, ImageFault):
             return changed
     elif component is ImageComponent.REGISTRY:
-        changed = replace(reference, registry=_changed(reference.registry, operator, value))
+        changed = reference._replace(registry=_changed(reference.registry, operator, value))
     else:
-        changed = replace(reference, repository=_changed(reference.repository, operator, value))
+        changed = reference._replace(repository=_changed(reference.repository, operator, value))
     if not changed.repository:
         return ImageFault(f"{image!r} would be left without a repository")
-    if parse_image(str(changed)) is None:
-        return ImageFault(f"{image!r} would become {str(changed)!r}, which is no image reference")
-    return str(changed)
+    text = str(changed)
+    if parse_image(text) is None:
+        return ImageFault(f"{image!r} would become {text!r}, which is no image reference")
+    return text
 
 
 def _changed(current: str, operator: OverrideOperator, value: str) -> str:
@@ -113,11 +111,11 @@ def _changed(current: str, operator: OverrideOperator, value: str) -> str:
 def _with_tag(reference: ImageReference, operator: OverrideOperator, value: str) -> ImageReference | ImageFault:
     """A new tag drops the digest, which would still name the old content; removing the tag keeps it."""
     if operator is OverrideOperator.REMOVE:
-        return replace(reference, tag="") if reference.tag else replace(reference, digest="")
+        return reference._replace(tag="") if reference.tag else reference._replace(digest="")
     current = reference.tag or reference.digest
     text = current + value if operator is OverrideOperator.ADD else value
     if _TAG.fullmatch(text):
-        return replace(reference, tag=text, digest="")
+        return reference._replace(tag=text, digest="")
     if _DIGEST.fullmatch(text):
-        return replace(reference, tag="", digest=text)
+        return reference._replace(tag="", digest=text)
     return ImageFault(f"{text!r} is neither a tag nor a digest")

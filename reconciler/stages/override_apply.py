@@ -7,12 +7,12 @@ the ones before have done; the first that fails stops the object on that cluster
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.model.document import dotted
-from reconciler.model.override import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider, Overriders
+from reconciler.model.override import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import JsonObject, Step
@@ -24,19 +24,8 @@ from reconciler.stages.override_maps import edit_map
 from reconciler.stages.override_plaintext import edit_plaintext
 from reconciler.stages.override_select import SelectedRule
 
-_ORDER: Final = (
-    ("imageOverrider", "image"),
-    ("commandOverrider", "command"),
-    ("argsOverrider", "args"),
-    ("labelsOverrider", "labels"),
-    ("annotationsOverrider", "annotations"),
-    ("fieldOverrider", "field"),
-)
-"""Overriders as policies name them, and as the model and the changed field are called, in the order of application."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldOverride:
+class FieldOverride(NamedTuple):
     """Which overrider set a field: `path` as people write it, `overrider` as `plaintext[1]`."""
 
     path: str
@@ -46,8 +35,7 @@ class FieldOverride:
     source: Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overridden:
+class Overridden(NamedTuple):
     """A body after its rules. `body` None: one failed, and the error among `problems` says which.
 
     `rules` name those that changed something; `trace` is in the order of application, so of two entries with one path
@@ -96,17 +84,16 @@ class _Applied(NamedTuple):
 
 def _run(rule: SelectedRule, body: JsonObject, interpreter: Interpreter) -> Iterator[_Applied]:
     """The overriders of a rule in order; it ends after the first that fails."""
-    overriders: Overriders = rule.rule.overriders
-    for name, field in _ORDER:
-        for number, overrider in enumerate(getattr(overriders, field)):
-            edit = _edit(body, field, overrider, interpreter)
-            yield _Applied(f"{name}[{number}]", overrider.source, edit)
-            if isinstance(edit, EditFault):
-                return
-            body = edit.body
-    if overriders.plaintext:
-        for number, edit in edit_plaintext(body, rule.plaintext, overriders.plaintext):
-            yield _Applied(f"plaintext[{number}]", overriders.plaintext[number].source, edit)
+    for name, field, overrider in rule.steps:
+        edit = _edit(body, field, overrider, interpreter)
+        yield _Applied(name, overrider.source, edit)
+        if isinstance(edit, EditFault):
+            return
+        body = edit.body
+    operations = rule.rule.overriders.plaintext
+    if operations:
+        for number, edit in edit_plaintext(body, rule.plaintext, operations):
+            yield _Applied(f"plaintext[{number}]", operations[number].source, edit)
 
 
 def _edit(
@@ -140,10 +127,8 @@ def _problem(
 
 
 def _trace(rule: SelectedRule, applied: _Applied, steps: tuple[Step, ...]) -> FieldOverride:
-    return FieldOverride(
-        path=dotted(steps),
-        policy=rule.policy,
-        rule=rule.index,
-        overrider=applied.overrider,
-        source=applied.source,
-    )
+    return FieldOverride(_written(steps), rule.policy, rule.index, applied.overrider, applied.source)
+
+
+# Thousands of objects are changed at the same few places.
+_written = lru_cache(maxsize=1024)(dotted)

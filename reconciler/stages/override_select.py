@@ -9,14 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Template
-from reconciler.model.override import OverridePolicy, OverrideRule
+from reconciler.model.override import (
+    CommandOverrider,
+    FieldOverrider,
+    ImageOverrider,
+    MapOverrider,
+    OverridePolicy,
+    Overriders,
+    OverrideRule,
+)
 from reconciler.model.refs import PolicyRef
 from reconciler.stages.match import matching_clusters
 from reconciler.stages.patch import CompiledPatch, compile_patch
 from reconciler.stages.policy_index import Match, PolicyIndex, best_matches
+
+_ORDER: Final = (
+    ("imageOverrider", "image"),
+    ("commandOverrider", "command"),
+    ("argsOverrider", "args"),
+    ("labelsOverrider", "labels"),
+    ("annotationsOverrider", "annotations"),
+    ("fieldOverrider", "field"),
+)
+"""Overriders as policies name them, and as the model and the changed field are called, in the order of application."""
+
+
+class Step(NamedTuple):
+    """One overrider of a rule: its name in the rule (`imageOverrider[0]`), the field of the model that holds it."""
+
+    name: str
+    field: str
+    overrider: ImageOverrider | CommandOverrider | MapOverrider | FieldOverrider
+
+
+def steps_of(overriders: Overriders) -> tuple[Step, ...]:
+    """The overriders in the order of application; plaintext, which comes after all of them, is not among them."""
+    return tuple(
+        Step(f"{name}[{number}]", field, overrider)
+        for name, field in _ORDER
+        for number, overrider in enumerate(getattr(overriders, field))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +64,7 @@ class SelectedRule:
     index: int
     rule: OverrideRule
     clusters: frozenset[str] | None
+    steps: tuple[Step, ...]
     plaintext: CompiledPatch
 
     @property
@@ -43,7 +80,7 @@ class SelectedRule:
 class OverrideIndex:
     """Override policies, found by kind and compiled once. What it remembers never changes its answers."""
 
-    __slots__ = ("_by_cluster", "_clusters", "_joined", "_policies", "_rules", "_total")
+    __slots__ = ("_by_cluster", "_clusters", "_joined", "_policies", "_rules", "_same", "_total")
 
     def __init__(self, overrides: Iterable[OverridePolicy], clusters: Mapping[str, Cluster]) -> None:
         self._policies = PolicyIndex(overrides)
@@ -51,6 +88,7 @@ class OverrideIndex:
         self._rules: dict[int, tuple[SelectedRule, ...]] = {}
         self._joined: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
         self._by_cluster: dict[tuple[int, str], tuple[SelectedRule, ...]] = {}
+        self._same: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
         self._total = 0
 
     def rules_of(self, template: Template) -> tuple[SelectedRule, ...]:
@@ -69,13 +107,14 @@ class OverrideIndex:
         return joined
 
     def rules_on(self, rules: tuple[SelectedRule, ...], cluster: str) -> tuple[SelectedRule, ...]:
-        """Those of `rules`, as `rules_of` gave them, that apply on a cluster."""
+        """Those of `rules`, as `rules_of` gave them, that apply on a cluster. Equal answers are one tuple."""
         if not rules:
             return ()
         key = (id(rules), cluster)
         found = self._by_cluster.get(key)
         if found is None:
-            found = self._by_cluster[key] = tuple([rule for rule in rules if rule.is_for(cluster)])
+            found = tuple([rule for rule in rules if rule.is_for(cluster)])
+            found = self._by_cluster[key] = self._same.setdefault(tuple([rule.number for rule in found]), found)
         return found
 
     def _compiled(self, policy: OverridePolicy) -> tuple[SelectedRule, ...]:
@@ -93,6 +132,7 @@ class OverrideIndex:
             index=index,
             rule=rule,
             clusters=None if rule.target is None else frozenset(matching_clusters(rule.target, self._clusters)),
+            steps=steps_of(rule.overriders),
             plaintext=compile_patch(rule.overriders.plaintext),
         )
 

@@ -8,8 +8,10 @@ Source: Karmada: replicas first, then overrides, then pruning; design: "Ownershi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, NamedTuple
 
 from reconciler.interpreters.job import COMPLETIONS
@@ -19,8 +21,8 @@ from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Division, PropagationPolicy
-from reconciler.model.problem import Problem
-from reconciler.model.refs import Identity, PolicyRef
+from reconciler.model.problem import Problem, Source
+from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.tree import JsonObject, dig, digest_of, with_value, without
 from reconciler.stages.job_completions import completions
 from reconciler.stages.marks import Owner, mark, strip_marks
@@ -48,8 +50,7 @@ class RenderInputs:
     lookup: Lookup = interpreter_for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class Rendered(NamedTuple):
     """A manifest, or None with the problems that prevent it. `trace`: which override set which field."""
 
     manifest: Manifest | None
@@ -67,12 +68,12 @@ class Rendering:
 
 
 class _Outcome(NamedTuple):
-    """What clusters with the same replicas, share, rules and terms have in common."""
+    """What clusters with the same replicas, share, rules and terms have in common.
 
-    body: JsonObject | None
-    """Marked; None when a rule failed."""
-    digest: str
-    policy: PolicyRef | None
+    `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed.
+    """
+
+    shared: tuple[GVK, Identity, JsonObject, str, Source, PolicyRef | None, tuple[str, ...]] | None
     overridden: Overridden
 
 
@@ -86,7 +87,8 @@ class _Subject:
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
     yielded: frozenset[str]
-    outcomes: dict[tuple[int | None, int | None, tuple[int, ...], bool], _Outcome] = field(default_factory=dict)
+    outcomes: dict[tuple[int | None, int | None, int, bool], _Outcome] = field(default_factory=dict)
+    """By replicas, share, the id of the rules on the cluster, and whether a Namespace only follows."""
 
 
 class RenderCache:
@@ -113,19 +115,17 @@ def render(
     subject = cache.subjects.get(identity)
     if subject is None:
         subject = cache.subjects[identity] = _subject(inputs, identity)
-    outcome = _outcome(inputs, subject, cluster, replicas)
-    found = outcome.overridden.problems
-    return Rendered(
-        manifest=_manifest(subject, outcome, cluster),
-        problems=found and tuple(replace(problem, cluster=cluster) for problem in found),
-        trace=outcome.overridden.trace if outcome.body is not None else (),
-    )
+    shared, overridden = _outcome(inputs, subject, cluster, replicas)
+    problems = overridden.problems and tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
+    if shared is None:
+        return Rendered(None, problems)
+    return Rendered(Manifest(cluster, *shared, cluster in subject.yielded), problems, overridden.trace)
 
 
 def render_all(inputs: RenderInputs, cache: RenderCache | None = None) -> Rendering:
     """Every bound template on every cluster of its binding."""
     subjects = (cache or RenderCache()).subjects
-    by_cluster: dict[str, list[Manifest]] = {}
+    by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
     traces: dict[tuple[str, Identity], tuple[FieldOverride, ...]] = {}
     for identity in sorted(inputs.bindings):
@@ -133,35 +133,15 @@ def render_all(inputs: RenderInputs, cache: RenderCache | None = None) -> Render
         if subject is None:
             subject = subjects[identity] = _subject(inputs, identity)
         for cluster, replicas in inputs.bindings[identity].targets:
-            outcome = _outcome(inputs, subject, cluster, replicas)
-            overridden = outcome.overridden
+            shared, overridden = _outcome(inputs, subject, cluster, replicas)
             if overridden.problems:
                 problems += (replace(problem, cluster=cluster) for problem in overridden.problems)
-            manifest = _manifest(subject, outcome, cluster)
-            if manifest is not None:
-                by_cluster.setdefault(cluster, []).append(manifest)
+            if shared is not None:
+                by_cluster[cluster].append(Manifest(cluster, *shared, cluster in subject.yielded))
                 if overridden.trace:
                     traces[cluster, identity] = overridden.trace
-    manifests = tuple(manifest for cluster in sorted(by_cluster) for manifest in by_cluster[cluster])
+    manifests = tuple(chain.from_iterable(by_cluster[cluster] for cluster in sorted(by_cluster)))
     return Rendering(manifests=manifests, problems=tuple(sorted(problems)), traces=traces)
-
-
-def _manifest(subject: _Subject, outcome: _Outcome, cluster: str) -> Manifest | None:
-    if outcome.body is None:
-        return None
-    template = subject.template
-    # By position: a hundred thousand of them are made in a row.
-    return Manifest(
-        cluster,
-        template.gvk,
-        template.identity,
-        outcome.body,
-        outcome.digest,
-        template.source,
-        outcome.policy,
-        outcome.overridden.rules,
-        cluster in subject.yielded,
-    )
 
 
 def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None) -> Owner:
@@ -208,21 +188,22 @@ def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
 
 
 def _outcome(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int | None) -> _Outcome:
-    identity = subject.template.identity
-    share = subject.completions.get(cluster)
-    rules = inputs.overrides.rules_on(subject.rules, cluster)
+    template = subject.template
+    identity = template.identity
+    share = subject.completions.get(cluster) if subject.completions else None
+    rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and _only_follows(inputs.bindings.get(identity), cluster)
-    key = (replicas, share, tuple([rule.number for rule in rules]), follows)
+    key = (replicas, share, id(rules), follows)
     known = subject.outcomes.get(key)
     if known is not None:
         return known
     overridden = _overridden(inputs, subject, replicas, share, rules)
-    owner = owner_of(inputs, identity, cluster, replicas)
-    body, digest = overridden.body, ""
-    if body is not None:
-        body = mark(body, inputs.fleet.settings.name, owner)
-        digest = digest_of(body)
-    outcome = subject.outcomes[key] = _Outcome(body, digest, owner.policy, overridden)
+    shared = None
+    if overridden.body is not None:
+        owner = owner_of(inputs, identity, cluster, replicas)
+        body = mark(overridden.body, inputs.fleet.settings.name, owner)
+        shared = (template.gvk, identity, body, digest_of(body), template.source, owner.policy, overridden.rules)
+    outcome = subject.outcomes[key] = _Outcome(shared, overridden)
     return outcome
 
 
@@ -245,7 +226,7 @@ def _overridden(
     overridden = apply_rules(body, identity, rules, interpreter)
     if overridden.body is None or overridden.body is body:
         return overridden
-    return replace(overridden, body=strip_marks(interpreter.sanitize(overridden.body)))
+    return overridden._replace(body=strip_marks(interpreter.sanitize(overridden.body)))
 
 
 def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
