@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reconciler.daemon.act import Result
+from reconciler.engine import Round, World
+from reconciler.model.member import NotRead, Read
 from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 
 
@@ -29,6 +33,23 @@ class Beliefs:
     def forget(self, cluster: str) -> None:
         """Nothing is believed of a cluster any more."""
         self._versions.pop(cluster, None)
+
+    def take_in(self, planned: Round, world: World, results: Iterable[Result]) -> None:
+        """What was read and needs no change is as wanted; so is what was just written, in the version acknowledged."""
+        due = {(change.cluster, change.identity) for change in planned.plan.changes}
+        for name, member in world.members.items():
+            if isinstance(member, NotRead):
+                self.forget(name)
+            elif isinstance(member, Read):
+                for identity, live in member.objects.items():
+                    if (name, identity) not in due:
+                        self.confirm(name, identity, live.uid, live.resource_version)
+        for result in results:
+            change = result.change
+            if result.error or change.action in (Action.DELETE, Action.RELEASE):
+                self.doubt(change.cluster, change.identity)
+            else:
+                self.confirm(change.cluster, change.identity, result.uid, result.resource_version)
 
     def holds(self, cluster: str, live: LiveObject) -> bool:
         """Whether the object is in the version that is believed to be as wanted."""

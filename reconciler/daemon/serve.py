@@ -13,7 +13,8 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.source import Source, open_source
-from reconciler.daemon.loop import ControlLoop, Parts
+from reconciler.daemon.loop import ControlLoop
+from reconciler.daemon.parts import Parts
 from reconciler.daemon.service import Signals
 from reconciler.daemon.session import Access
 from reconciler.daemon.store_in_force import StoreInForce

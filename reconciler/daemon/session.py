@@ -15,11 +15,10 @@ from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.hold import hold, refuse_other_journal
 from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.remember import remember
-from reconciler.daemon.suspensions import in_force, suspend
+from reconciler.daemon.suspensions import in_force, restrained
 from reconciler.engine import Decision, Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.observation import Observations
 
 
@@ -53,7 +52,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     async with open_members(fleet, access) as members:
         looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
     planned = plan_round(looked.world, at or looked.now, looked.decision if at is None else None)
-    return _restrained(planned, known.suspensions, at or looked.now)
+    return restrained(planned, in_force(known.suspensions, at or looked.now))
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Decision:
@@ -110,21 +109,13 @@ async def apply_once(
                 await refuse_other_journal(members.values(), fleet.settings.name, journal)
             looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
-            planned = _restrained(planned, known.suspensions, looked.now)
+            planned = restrained(planned, in_force(known.suspensions, looked.now))
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, looked)
             results = await _act(planned, members, journal, fleet, tell)
             remember(journal, planned, looked, results, source=access.store)
     return Applied(round=planned, results=results)
-
-
-def _restrained(planned: Round, suspensions: tuple[SuspensionRecord, ...], now: str) -> Round:
-    """The round as far as a person's orders allow it: suspensions, and a fleet that is only observed."""
-    plan = suspend(planned.plan, in_force(suspensions, now))
-    if planned.decision.fleet.settings.observe_only:
-        plan = replace(plan, waves=())
-    return replace(planned, plan=plan)
 
 
 async def _act(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Change, Plan
 from reconciler.stages.order import waves_without
@@ -18,6 +19,14 @@ FLEET = "fleet"
 def in_force(suspensions: Iterable[SuspensionRecord], now: str) -> tuple[SuspensionRecord, ...]:
     """Those that have not expired. `now`: RFC 3339 UTC, as `until` is written."""
     return tuple(found for found in suspensions if not found.until or found.until > now)
+
+
+def restrained(planned: Round, suspensions: Iterable[SuspensionRecord]) -> Round:
+    """The round as far as a person's orders allow it: suspensions that are in force, a fleet that is only observed."""
+    plan = suspend(planned.plan, suspensions)
+    if planned.decision.fleet.settings.observe_only:
+        plan = replace(plan, waves=())
+    return replace(planned, plan=plan)
 
 
 def suspend(plan: Plan, suspensions: Iterable[SuspensionRecord]) -> Plan:

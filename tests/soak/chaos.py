@@ -23,7 +23,8 @@ from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
-from reconciler.daemon.loop import ControlLoop, Parts
+from reconciler.daemon.loop import ControlLoop
+from reconciler.daemon.parts import Parts
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
 from reconciler.model.fleet import Snapshot, StoreFile

@@ -1,0 +1,86 @@
+"""Whether an event of a watch concerns us: echoes of our own writes and what is as wanted mark nothing.
+
+Source: design, "Events are nudges": a round always reads state; an event only says what may be stale.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from reconciler.adapters.kube_watch import WatchEvent
+from reconciler.daemon.agenda import Agenda
+from reconciler.daemon.beliefs import Beliefs
+from reconciler.daemon.fights import Fights
+from reconciler.daemon.parts import Parts
+from reconciler.daemon.situation import Situation
+from reconciler.daemon.unfinished import Unfinished
+from reconciler.engine import World, is_in_step
+from reconciler.errors import MemberClusterError
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK
+
+log = logging.getLogger("reconciler")
+
+
+class EventJudge:
+    """Marks on the agenda what the next round must look at."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        situation: Situation,
+        agenda: Callable[[], Agenda],
+        beliefs: Beliefs,
+        fights: Fights,
+        unfinished: Unfinished,
+    ) -> None:
+        """Share what the rounds know. `agenda`: the one of the next round."""
+        self._parts = parts
+        self._situation = situation
+        self._agenda = agenda
+        self._beliefs = beliefs
+        self._fights = fights
+        self._unfinished = unfinished
+
+    def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
+        """A complete list of a kind: what contradicts our beliefs is looked at."""
+        if isinstance(self._situation.reachable.get(cluster), str):
+            self._agenda().mark_everything()
+            return
+        self._agenda().mark(*self._beliefs.doubtful(cluster, gvk.group_kind, objects))
+
+    def seen(self, cluster: str, event: WatchEvent) -> None:
+        """An object came, changed or went."""
+        live = event.object
+        if self._fights.pause_left_s(cluster, live.identity, self._parts.clock.monotonic_s()) > 0:
+            return  # It is looked at again when the pause is over.
+        if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._is_as_wanted(cluster, live)):
+            return
+        self._beliefs.doubt(cluster, live.identity)
+        self._agenda().mark(live.identity)
+
+    def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
+        """Whether an event shows nothing that concerns us: a status that moved on, a field that is not ours.
+
+        Health matters while something waits for it; then a round has to look.
+        """
+        now, identity = self._situation, live.identity
+        manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
+        if manifest is None or now.decision is None or self._unfinished.waits(identity):
+            return False
+        world = World(fleet=now.decision.fleet, ledger=now.known.ledger, record_key=now.known.record_key)
+        if not is_in_step(world, now.decision, manifest, live):
+            return False
+        self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
+        return True
+
+    def trouble(self, cluster: str, error: MemberClusterError) -> None:
+        """A watch broke; said once, until the cluster answers again."""
+        vital = self._parts.vitals.clusters.get(cluster)
+        if vital is not None and vital.is_up:
+            vital.is_up, vital.why = False, error.message
+            log.warning("cluster does not answer", extra={"event": "ClusterUnreachable", "cluster": cluster,
+                                                          "error": error.message})  # fmt: skip
+            self._beliefs.forget(cluster)
+            self._agenda().mark_everything()

@@ -1,0 +1,94 @@
+"""Keep observations and the decision up to date: who answers, what there is room for, where everything goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.daemon.agenda import Agenda
+from reconciler.daemon.look import observe_members, reach, remembered
+from reconciler.daemon.observation_news import is_news
+from reconciler.daemon.parts import Parts
+from reconciler.daemon.recover import recover
+from reconciler.daemon.situation import Situation
+from reconciler.engine import Decision, copies_in, decide
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
+from reconciler.stages.signatures import signatures
+from reconciler.stages.wants_capacity import wants_capacity
+
+_CAPACITY_S = 15.0
+"""How often nodes and pods are read again while free capacity decides anything."""
+
+
+class Lookout:
+    """The first half of a round, and the times at which it is due by itself."""
+
+    def __init__(self, parts: Parts, situation: Situation) -> None:
+        """Everything is due at once."""
+        self._parts = parts
+        self._situation = situation
+        self._signatures: Mapping[Identity, object] = {}
+        self._next_resync_s = 0.0
+        self._next_capacity_s = 0.0
+
+    def next_s(self) -> float:
+        """When it is due next."""
+        return min(self._next_resync_s, self._next_capacity_s)
+
+    def mark(self, agenda: Agenda, now_s: float) -> None:
+        """Put on the agenda what is due."""
+        if now_s >= self._next_resync_s:
+            agenda.mark_everything()
+        if now_s >= self._next_capacity_s:
+            agenda.capacity = True
+
+    async def look(self, fleet: Fleet, agenda: Agenda, now: str) -> frozenset[Identity] | None:
+        """What is decided otherwise than before; None: everything has to be settled."""
+        situation = self._situation
+        if agenda.everything:
+            await self._reach_all(fleet, now)
+        elif agenda.capacity or (agenda.store and situation.decision is None and wants_capacity(fleet)):
+            # A commit is divided by the room that there is now, not by what was there before the last round.
+            await self._observe(fleet, now)
+        changed: set[Identity] = set()
+        if situation.decision is None:
+            situation.decision = await self._decide(fleet, now)
+            before, after = self._signatures, await asyncio.to_thread(signatures, situation.decision)
+            changed = {found for found in after.keys() | before.keys() if after.get(found) != before.get(found)}
+            self._signatures = after
+        return None if agenda.everything else frozenset(changed)
+
+    async def _reach_all(self, fleet: Fleet, now: str) -> None:
+        parts, situation = self._parts, self._situation
+        parts.beat("reaching the clusters")
+        known = situation.known.cluster_uids
+        situation.reachable, uids = await reach(fleet, parts.members, known)
+        for name, uid in sorted(uids.items()):
+            if name not in known:
+                parts.journal.record_cluster(name, uid)
+        situation.known = replace(situation.known, cluster_uids={**uids, **known})
+        if await recover(parts.journal, situation.reachable, fleet):
+            situation.known = remembered(parts.journal)
+        self._next_resync_s = parts.clock.monotonic_s() + fleet.settings.resync_s
+        await self._observe(fleet, now)
+
+    async def _observe(self, fleet: Fleet, now: str) -> None:
+        """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""
+        situation = self._situation
+        seen = await observe_members(fleet, situation.reachable, situation.known, now)
+        if is_news(seen, situation.observations):
+            situation.decision = None
+        situation.observations = seen
+        has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
+        pause_s = _CAPACITY_S if has_capacity else float("inf")
+        self._next_capacity_s = self._parts.clock.monotonic_s() + pause_s
+
+    async def _decide(self, fleet: Fleet, now: str) -> Decision:
+        self._parts.beat("deciding")
+        situation = self._situation
+        known = situation.known.observations
+        situation.observations = replace(situation.observations, previous=known.previous, constraints=known.constraints)
+        copies = copies_in(situation.known.ledger)
+        return await asyncio.to_thread(decide, fleet, situation.observations, now, copies=copies)

@@ -1,0 +1,38 @@
+"""What the control loop and its steps work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import MemberConfig
+from reconciler.adapters.source import Source
+from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.daemon.vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+
+ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
+"""How the members of a fleet are reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """All of it is open."""
+
+    source: Source
+    store: StoreInForce
+    journal: Journal
+    members: Members
+    configs_of: ConfigsOf
+    agent: UserAgent
+    clock: Clock
+    vitals: Vitals
+
+    def beat(self, phase: str) -> None:
+        """A sign of progress, and what is being done now."""
+        self.vitals.phase = phase
+        self.vitals.heartbeat_s = self.clock.monotonic_s()

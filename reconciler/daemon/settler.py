@@ -1,0 +1,121 @@
+"""The last part of a round: record it, and remember what the next one must look at again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from reconciler.daemon.absent import Absent
+from reconciler.daemon.act import Result
+from reconciler.daemon.agenda import Agenda
+from reconciler.daemon.beliefs import Beliefs
+from reconciler.daemon.fights import Fights
+from reconciler.daemon.look import Known, Looked, remembered
+from reconciler.daemon.merged import merged
+from reconciler.daemon.parts import Parts
+from reconciler.daemon.picture_vitals import show
+from reconciler.daemon.remember import record_picture, remember
+from reconciler.daemon.situation import Situation
+from reconciler.daemon.unfinished import Unfinished
+from reconciler.daemon.writer import unmade
+from reconciler.engine import Round, World
+from reconciler.model.member import Read
+from reconciler.model.plan import Cause, Change
+from reconciler.model.refs import Identity
+
+log = logging.getLogger("reconciler")
+
+
+class Settler:
+    """Brings the situation up to date with what a round saw and did."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        situation: Situation,
+        beliefs: Beliefs,
+        fights: Fights,
+        unfinished: Unfinished,
+        absent: Absent,
+    ) -> None:
+        """Share what the rounds know."""
+        self._parts = parts
+        self._situation = situation
+        self._beliefs = beliefs
+        self._fights = fights
+        self._unfinished = unfinished
+        self._absent = absent
+
+    def settle(self, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda) -> None:
+        """Take in a round. `agenda`: of the next one."""
+        parts, situation, world = self._parts, self._situation, looked.world
+        parts.beat("recording")
+        remember(parts.journal, planned, looked, results, source=parts.source.description)
+        before, situation.known = situation.known, remembered(parts.journal)
+        self._beliefs.take_in(planned, world, results)
+        now_s = parts.clock.monotonic_s()
+        self._note_absent(world, now_s)
+        if situation.known.has_history and not before.has_history:
+            agenda.mark_everything()
+        left = _left(before, situation.known, world.only)
+        if left:
+            # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
+            situation.decision = None
+            agenda.mark(*left)
+        every = (*results, *unmade(planned, results))
+        self._unfinished.settle(self._concerned(planned, world), planned.plan.changes, every)
+        for result in every:
+            self._after(result, now_s)
+        self._show(planned, looked, results)
+
+    def _show(self, planned: Round, looked: Looked, results: tuple[Result, ...]) -> None:
+        parts, situation = self._parts, self._situation
+        situation.picture = merged(situation.picture, planned, results, looked.world.only)
+        source, fault = parts.source.description, parts.vitals.source_error
+        record_picture(parts.journal, situation.picture, looked, results, source=source, source_error=fault)
+        show(parts.vitals, situation.picture, looked)
+
+    def _note_absent(self, world: World, now_s: float) -> None:
+        missing: dict[str, str] = {}
+        for name, member in world.members.items():
+            if isinstance(member, Read):
+                self._absent.was_read(name)
+            elif name in self._parts.members:
+                self._absent.was_not_read(name, now_s)
+                missing[name] = member.why
+        if missing:
+            # Until it answers, no other cluster waits for it.
+            self._situation.reachable = {**self._situation.reachable, **missing}
+
+    def _concerned(self, planned: Round, world: World) -> Iterable[Identity]:
+        if world.only is not None:
+            return world.only
+        return {*planned.decision.bindings, *self._unfinished.all}
+
+    def _after(self, result: Result, now_s: float) -> None:
+        change = result.change
+        if result.error:
+            self._unfinished.retry(change.identity, now_s)
+        elif change.cause is Cause.DRIFT:
+            self._parts.vitals.drifts[change.cluster] += 1
+            if self._fights.healed(change.cluster, change.identity, now_s):
+                _tell_of_fight(change)
+        pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
+        if pause_s > 0:
+            self._unfinished.put_off(change.identity, now_s, pause_s)
+
+
+def _tell_of_fight(change: Change) -> None:
+    managers = sorted({found.owner.manager for found in change.fields if found.owner is not None})
+    log.warning("somebody keeps undoing our changes; backing off",
+                extra={"event": "FightDetected", "cluster": change.cluster,
+                       "obj": str(change.identity), "managers": managers})  # fmt: skip
+
+
+def _left(before: Known, after: Known, only: frozenset[Identity] | None) -> set[Identity]:
+    """What had a copy before that it has no longer, among `only` (None: all)."""
+    left: set[Identity] = set()
+    for cluster, rows in before.ledger.items():
+        now = after.ledger.get(cluster, {})
+        left.update(identity for identity in (rows if only is None else only & rows.keys()) if identity not in now)
+    return left

@@ -1,0 +1,30 @@
+"""What the control loop goes by: each step of a round brings its part of it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.daemon.look import Known, Reachable
+from reconciler.engine import Decision, Round
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
+from reconciler.model.refs import GVK
+from reconciler.stages.schema import Schema
+
+
+@dataclass(slots=True)
+class Situation:
+    """Values of the last round.
+
+    `fleet`: the store in force, None before the first reading. `decision`: None when it is void. `picture`: the last
+    round over everything, with what later rounds changed of it.
+    """
+
+    fleet: Fleet | None = None
+    decision: Decision | None = None
+    observations: Observations = field(default_factory=Observations)
+    known: Known = field(default_factory=Known)
+    reachable: Reachable = field(default_factory=dict)
+    schemas: Mapping[GVK, Schema] = field(default_factory=dict)
+    picture: Round | None = None

@@ -1,0 +1,92 @@
+"""Carry out what a round planned, as far as orders, fights and other journals allow it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.fights import Fights
+from reconciler.daemon.hold import hold
+from reconciler.daemon.parts import Parts
+from reconciler.daemon.suspensions import in_force, restrained
+from reconciler.engine import Round
+from reconciler.model.fleet import Fleet
+from reconciler.model.plan import Cause, Plan
+
+log = logging.getLogger("reconciler")
+
+_HOLD_S = 10.0
+"""So long it is taken for granted that the fleet is still held."""
+
+
+class Writer:
+    """The one that writes to members."""
+
+    def __init__(self, parts: Parts, fights: Fights) -> None:
+        """No cluster is held yet."""
+        self._parts = parts
+        self._fights = fights
+        self._held_s: dict[str, float] = {}
+
+    def restrained(self, planned: Round, now: str) -> Round:
+        """The plan as far as suspensions, `observe` and fights allow it."""
+        suspensions = in_force(self._parts.journal.suspensions(), now)
+        self._parts.vitals.suspended = tuple(found.scope for found in suspensions)
+        plan = restrained(planned, suspensions).plan
+        now_s = self._parts.clock.monotonic_s()
+        fought = {
+            index
+            for index, change in enumerate(plan.changes)
+            if self._fights.pause_left_s(change.cluster, change.identity, now_s) > 0 and change.cause is Cause.DRIFT
+        }
+        waves = tuple(tuple(index for index in wave if index not in fought) for wave in plan.waves)
+        return replace(planned, plan=replace(plan, waves=tuple(wave for wave in waves if wave)))
+
+    async def write(self, plan: Plan, fleet: Fleet) -> tuple[Result, ...]:
+        """The results of what was begun.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+            JournalError: nothing is sent that could not be journaled first.
+        """
+        if not plan.waves:
+            return ()
+        parts = self._parts
+        parts.beat(f"making {sum(map(len, plan.waves))} changes")
+        clusters = {plan.changes[index].cluster for wave in plan.waves for index in wave}
+        now_s = parts.clock.monotonic_s()
+        due = sorted(name for name in clusters if now_s - self._held_s.get(name, -_HOLD_S) >= _HOLD_S)
+        failed = await hold([parts.members[cluster] for cluster in due], fleet.settings.name, parts.journal)
+        self._held_s |= {name: now_s for name in due if name not in failed}
+        waves = tuple(tuple(i for i in wave if plan.changes[i].cluster not in failed) for wave in plan.waves)
+        acting = Acting(
+            members=parts.members,
+            journal=parts.journal,
+            fleet=fleet.settings.name,
+            revision=fleet.revision,
+            tell=self._told,
+        )
+        return await act(replace(plan, waves=tuple(wave for wave in waves if wave)), acting)
+
+    def _told(self, result: Result) -> None:
+        change, vitals = result.change, self._parts.vitals
+        self._parts.beat("making changes")
+        vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
+        extra = {"event": "ApplyFailed" if result.error else "Applied", "cluster": change.cluster,
+                 "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause)}  # fmt: skip
+        if result.error:
+            log.warning("change failed", extra={**extra, "error": result.error})
+        else:
+            log.info("change made", extra=extra)
+
+
+def unmade(planned: Round, results: Iterable[Result]) -> Iterable[Result]:
+    """Changes that were due and that nobody began: their cluster could not be held, or a fight is on."""
+    if planned.decision.fleet.settings.observe_only:
+        return
+    begun = {(result.change.cluster, result.change.identity) for result in results}
+    for change in planned.plan.changes:
+        if change.held is None and (change.cluster, change.identity) not in begun:
+            yield Result(change=change, error="not begun")
