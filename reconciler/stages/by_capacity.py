@@ -6,6 +6,7 @@ Source: Karmada: steady scheduling, "Unschedulable" keeps what is there; design:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,11 +15,14 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division
 from reconciler.stages.affinity_groups import Group
 from reconciler.stages.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.capacity import RoomOf
 from reconciler.stages.divide import listed, webster, without_zeros
 from reconciler.stages.placing import Decision, Shortfall, Situation, targets_of
-from reconciler.stages.spread_constraints import Ranked, keeps_to_maximum, spread_applies
+from reconciler.stages.spread_constraints import keeps_to_maximum, ranked_by_room, spread_applies
 from reconciler.stages.spread_selection import select
-from reconciler.stages.tiers import RoomOf, Rule, Standing, fill_tiers
+from reconciler.stages.tiers import Rule, fill_tiers
+
+_NO_CAP = sys.maxsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,7 @@ def _attempt(
     attempt = _Attempt(group=group, candidates=candidates, counts={}, missing=replicas)
     if not members:
         return replace(attempt, failure=Shortfall(code="no-cluster-fits", text="no cluster is a candidate"))
-    there = {member.name: had[member.name] for member in members if had.get(member.name)}
+    there = {member.name: had[member.name] for member in members if had.get(member.name)} if had else {}
     goes_back = situation.item.policy.fail_back and len(group.tiers) > 1
     if not goes_back and _stays(replicas, there, situation, clusters):
         text = f"{replicas} replicas stay where they are: {listed(there.items())}"
@@ -105,17 +109,17 @@ def _attempt(
     placement = situation.item.policy.placement
     texts: tuple[str, ...] = ()
     if spread_applies(placement) or situation.division is Division.AGGREGATED:
-        selection = select(placement, _ranked(replicas, members, had, clusters, room_of), replicas)
+        selection = select(placement, ranked_by_room(replicas, members, had, clusters, room_of), replicas)
         texts = (selection.text,) if selection.text else ()
         if selection.failure and not (selection.lacks_room and situation.partial):
             code = "not-enough-capacity" if selection.lacks_room else "spread-constraint-unmet"
             return replace(attempt, failure=Shortfall(code=code, text=selection.failure))
         by_name = {member.name: member for member in members}
         members = [by_name[name] for name in selection.names]
-    standings = [_standing(member, situation) for member in members]
+    members = _with_what_they_keep(members, situation)
     policy = situation.item.policy
     rule = Rule(situation.division is Division.AGGREGATED, situation.fresh, policy.ecs_provision)
-    outcome = fill_tiers(replicas, standings, [tier.label for tier in group.tiers], room_of, rule)
+    outcome = fill_tiers(replicas, members, [tier.label for tier in group.tiers], room_of, rule)
     if outcome.unknown:
         text = f"the free capacity of {', '.join(outcome.unknown)} is not known"
         return replace(attempt, failure=Shortfall(code="capacity-unknown", text=text))
@@ -136,27 +140,16 @@ def _stays(replicas: int, there: Mapping[str, int], situation: Situation, cluste
     )
 
 
-def _standing(member: Candidate, situation: Situation) -> Standing:
-    cap = situation.caps.get(member.name)
-    had = situation.had.get(member.name, 0)
-    return Standing(member.name, member.tier, had if cap is None else min(had, cap), cap, member.takes_more)
-
-
-def _ranked(
-    replicas: int,
-    members: Sequence[Candidate],
-    had: Mapping[str, int],
-    clusters: Mapping[str, Cluster],
-    room_of: RoomOf,
-) -> list[Ranked]:
-    # Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
-    ranked = []
-    for member in members:
-        free = room_of(member.name) if member.takes_more else 0
-        available = (replicas if free is None else free) + had.get(member.name, 0)
-        score = 100 if member.name in had else 0
-        ranked.append(Ranked(member.name, member.tier, score, available, clusters[member.name].region))
-    return ranked
+def _with_what_they_keep(members: Sequence[Candidate], situation: Situation) -> Sequence[Candidate]:
+    had, caps = situation.had, situation.caps
+    if not had and not caps:
+        return members
+    return [
+        member._replace(keeps=min(had.get(member.name, 0), caps.get(member.name, _NO_CAP)), cap=caps.get(member.name))
+        if member.name in had or member.name in caps
+        else member
+        for member in members
+    ]
 
 
 def _give_back(attempt: _Attempt, situation: Situation) -> _Attempt:

@@ -26,12 +26,15 @@ NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
 class Candidate(NamedTuple):
     """A cluster that may hold the resource. `tier` is the index of its tier in the group, 0 without tiers.
 
-    `takes_more` False: what is there stays, nothing new goes there.
+    `takes_more` False: what is there stays, nothing new goes there. `keeps`: what it keeps of the previous placement,
+    `cap`: the most that it may hold (None: no cap); both are set where replicas are divided by room.
     """
 
     name: str
     tier: int
     takes_more: bool
+    keeps: int = 0
+    cap: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

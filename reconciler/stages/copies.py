@@ -14,12 +14,12 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division, ReplicaScheduling
 from reconciler.stages.affinity_groups import Group
 from reconciler.stages.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.capacity import RoomOf
 from reconciler.stages.divide import divide_statically
 from reconciler.stages.match import matches_cluster
 from reconciler.stages.placing import Decision, Shortfall, Situation, targets_of
-from reconciler.stages.spread_constraints import Ranked, Selection, spread_applies
+from reconciler.stages.spread_constraints import Selection, ranked_by_room, spread_applies
 from reconciler.stages.spread_selection import select
-from reconciler.stages.tiers import RoomOf
 
 
 class StaticWeights:
@@ -82,14 +82,14 @@ def _selection(
     placement = situation.item.policy.placement
     if not spread_applies(placement):
         return Selection(names=tuple(member.name for member in members))
-    # Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
-    wanted, ranked = situation.replicas, []
-    for member in members:
-        free = (room_of(member.name) if member.takes_more else 0) if wanted else 0
-        available = (wanted if free is None else free) + situation.had.get(member.name, 0)
-        score = 100 if member.name in situation.had else 0
-        ranked.append(Ranked(member.name, member.tier, score, available, clusters[member.name].region))
+    wanted = situation.replicas
+    ranked = ranked_by_room(wanted, members, situation.had, clusters, room_of if wanted else _no_room)
     return select(placement, ranked, wanted)
+
+
+def _no_room(clusters: Sequence[str]) -> Sequence[int | None]:
+    """What is asked for 0 replicas: no room matters."""
+    return [0] * len(clusters)
 
 
 def _placed(

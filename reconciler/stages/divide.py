@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 _EXACT = 96
 """Bits with which a floored quotient orders exactly: fractions over odd numbers below 2**47 differ by over 2**-94."""
@@ -26,10 +27,20 @@ def webster(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
     >>> webster(14, {"m1": 3, "m2": 2, "m3": 1})
     {'m1': 7, 'm2': 5, 'm3': 2}
     """
-    given = dict.fromkeys(sorted(votes), 0)
-    parties = [(name, votes[name]) for name in given if votes[name] > 0]
+    return dict.fromkeys(sorted(votes), 0) | _seats_won(seats, votes.items())
+
+
+def _seats_won(seats: int, votes: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The seats of those who may win some, in no particular order."""
+    parties = [entry for entry in votes if entry[1] > 0]
     if not parties or seats <= 0:
-        return given
+        return {}
+    if len(parties) > seats:
+        # Nobody wins a first seat before all who have more votes, or as many and a smaller name.
+        parties.sort()
+        parties.sort(key=itemgetter(1), reverse=True)
+        del parties[seats:]
+    given = dict.fromkeys([name for name, _ in parties], 0)
     left = seats - _hand_out_certain_seats(seats, parties, given)
     queue = [(-((vote << _EXACT) // (2 * given[name] + 1)), given[name], name, vote) for name, vote in parties]
     heapq.heapify(queue)
@@ -71,7 +82,7 @@ def listed(counts: Iterable[tuple[str, int]], *, sign: str = "", limit: int = 12
     entries = list(counts)
     shown = ", ".join(f"{name} {sign}{count}" for name, count in entries[:limit])
     rest = entries[limit:]
-    return f"{shown} and {len(rest)} more with {sum(count for _, count in rest)}" if rest else shown or "nothing"
+    return f"{shown} and {len(rest)} more with {sum([count for _, count in rest])}" if rest else shown or "nothing"
 
 
 def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
@@ -130,13 +141,13 @@ def _shrink(replicas: int, kept: Mapping[str, int], *, aggregated: bool) -> Shar
 
 def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: bool) -> Share:
     wanted = replicas - sum(kept.values())
-    total = sum(free for _, free in room)
+    total = sum([free for _, free in room])
     missing = max(0, wanted - total)
     chosen = [(name, free) for name, free in room if free > 0]
     if aggregated:
         in_use = [entry for entry in chosen if kept.get(entry[0], 0) > 0]
         chosen = _shortest_prefix(in_use + [entry for entry in chosen if kept.get(entry[0], 0) <= 0], wanted)
-    added = without_zeros(webster(wanted - missing, dict(chosen)))
+    added = without_zeros(_seats_won(wanted - missing, chosen))
     counts = without_zeros({name: kept.get(name, 0) + added.get(name, 0) for name in {*kept, *added}})
     keeps = f"keeps {listed(without_zeros(kept).items())}; " if any(kept.values()) else ""
     weighed = "aggregated by free room" if aggregated else "dynamic weights by free room"

@@ -198,7 +198,7 @@ class _Round:
         """Take the room of replicas that were assigned before and do not show in the cluster yet."""
         item = situation.item
         for cluster, missing in on_its_way(situation, self._observed):
-            self._room.take(cluster, item.demand.shape, missing, item.identity.namespace)
+            self._room.take(cluster, self._room.known(item.demand.shape), missing, item.identity.namespace)
 
     def _take(self, situation: Situation, decision: Decision) -> None:
         """Take the room of what is new on each cluster. What shrinks frees its room only when its pods are gone."""
@@ -216,7 +216,7 @@ class _Round:
                 added = None if there is None else max(0, (target.replicas or 0) - there)
                 for part in parts:
                     pods = part.replicas if added is None else min(added, part.replicas)
-                    room.take(target.cluster, part.shape, pods, namespace)
+                    room.take(target.cluster, room.known(part.shape), pods, namespace)
         elif situation.replicas:
             shape = room.known(item.demand.shape)
             for target in decision.targets:

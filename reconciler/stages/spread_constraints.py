@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division, Placement, SpreadConstraint
+from reconciler.stages.candidates import Candidate
+from reconciler.stages.capacity import RoomOf
 
 
 class Ranked(NamedTuple):
@@ -35,6 +38,27 @@ class Selection:
     text: str = ""
     failure: str = ""
     lacks_room: bool = False
+
+
+def ranked_by_room(
+    replicas: int,
+    members: Sequence[Candidate],
+    had: Mapping[str, int],
+    clusters: Mapping[str, Cluster],
+    room_of: RoomOf,
+) -> list[Ranked]:
+    """Candidates with the replicas that each could hold.
+
+    Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
+    """
+    growing = [member.name for member in members if member.takes_more]
+    free = dict(zip(growing, room_of(growing), strict=True))
+    ranked = []
+    for member in members:
+        name, found = member.name, free.get(member.name, 0)
+        available = (replicas if found is None else found) + had.get(name, 0)
+        ranked.append(Ranked(name, member.tier, 100 if name in had else 0, available, clusters[name].region))
+    return ranked
 
 
 def in_order(candidates: Sequence[Ranked]) -> list[Ranked]:

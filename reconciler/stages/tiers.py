@@ -6,29 +6,14 @@ Source: the page "Elastic scheduling with multi-cluster priorities"; Karmada: ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
+from reconciler.stages.candidates import Candidate
+from reconciler.stages.capacity import RoomOf
 from reconciler.stages.divide import Share, divide_by_capacity, listed, webster, without_zeros
-
-
-class Standing(NamedTuple):
-    """A selected cluster: what it keeps of the previous placement and the most that it may hold (None: no cap).
-
-    `takes_more` False: nothing new goes there. The order of standings is the order of preference.
-    """
-
-    name: str
-    tier: int
-    keeps: int
-    cap: int | None
-    takes_more: bool
-
-    @property
-    def may_grow(self) -> bool:
-        """Whether anything new may go there at all."""
-        return self.takes_more and (self.cap is None or self.cap > self.keeps)
 
 
 class Rule(NamedTuple):
@@ -49,64 +34,62 @@ class TierOutcome:
     texts: tuple[str, ...] = ()
 
 
-RoomOf = Callable[[str], int | None]
-"""Replicas that a cluster could take in addition; None when that is not known."""
-
-
 def fill_tiers(
-    replicas: int, standings: Sequence[Standing], labels: Sequence[str], room_of: RoomOf, rule: Rule
+    replicas: int, members: Sequence[Candidate], labels: Sequence[str], room_of: RoomOf, rule: Rule
 ) -> TierOutcome:
     """Hands out the replicas tier by tier.
 
     Each tier gets as many of the remaining replicas as it holds and has room for, divided by the rule of the policy
-    with the previous placement of that tier. `labels` names the tiers by index. With `provisions` the last tier takes
-    all that remains, whatever its room.
+    with the previous placement of that tier. The order of `members` is the order of preference. `labels` names the
+    tiers by index. With `provisions` the last tier takes all that remains, whatever its room.
     """
     counts: dict[str, int] = {}
     texts: list[str] = []
     left = replicas
     last = len(labels) - 1
     for index in range(len(labels)):
-        tier = [standing for standing in standings if standing.tier == index]
+        tier = members if not last else [member for member in members if member.tier == index]
         if not left:
-            texts += [f"{labels[index]}: empties, nothing is left for it"] if any(s.keeps for s in tier) else []
+            texts += [f"{labels[index]}: empties, nothing is left for it"] if any(m.keeps for m in tier) else []
             continue
         if not tier:
             continue
         provides = rule.provisions and index == last
         room = _room(left, tier, room_of, rule)
-        unknown = tuple(sorted(name for name, free in room if free is None))
+        unknown = [name for name, free in room if free is None]
         if unknown and not provides:
-            return TierOutcome(counts=counts, missing=left, unknown=unknown, texts=tuple(texts))
-        share = _share(left, tier, [(name, free or 0) for name, free in room], rule, provides=provides)
+            return TierOutcome(counts=counts, missing=left, unknown=tuple(sorted(unknown)), texts=tuple(texts))
+        known = [(name, free or 0) for name, free in room]
+        known.sort(key=itemgetter(1), reverse=True)
+        share = _share(left, tier, known, rule, provides=provides)
         counts.update(share.counts)
         left = share.missing
         texts.append(f"{labels[index]}: {share.text}" if len(labels) > 1 else share.text)
     return TierOutcome(counts=counts, missing=left, texts=tuple(texts))
 
 
-def _room(replicas: int, tier: Sequence[Standing], room_of: RoomOf, rule: Rule) -> list[tuple[str, int | None]]:
-    """Room per cluster, the greatest first; nothing is asked when what is there suffices."""
-    if not rule.fresh and replicas <= sum(standing.keeps for standing in tier):
+def _room(replicas: int, tier: Sequence[Candidate], room_of: RoomOf, rule: Rule) -> list[tuple[str, int | None]]:
+    """Room per cluster; nothing is asked when what is there suffices."""
+    if not rule.fresh and replicas <= sum([member.keeps for member in tier]):
         return []
-    room = [(standing.name, _room_at(standing, room_of)) for standing in tier]
-    return sorted(room, key=lambda entry: -(entry[1] or 0))
-
-
-def _room_at(standing: Standing, room_of: RoomOf) -> int | None:
-    if not standing.may_grow:
-        return 0
-    free = room_of(standing.name)
-    return free if free is None or standing.cap is None else min(free, standing.cap - standing.keeps)
+    growing = [m.name for m in tier if m.takes_more and (m.cap is None or m.cap > m.keeps)]
+    known = dict(zip(growing, room_of(growing), strict=True))
+    left = {m.name: m.cap - m.keeps for m in tier if m.cap is not None}
+    if len(growing) == len(tier) and not left:
+        return list(known.items())
+    room = [(m.name, known.get(m.name, 0)) for m in tier]
+    return [(name, free if free is None else min(free, left.get(name, free))) for name, free in room]
 
 
 def _share(
-    replicas: int, tier: Sequence[Standing], room: list[tuple[str, int]], rule: Rule, *, provides: bool
+    replicas: int, tier: Sequence[Candidate], room: list[tuple[str, int]], rule: Rule, *, provides: bool
 ) -> Share:
-    kept = {standing.name: standing.keeps for standing in tier if standing.keeps}
+    kept = {member.name: member.keeps for member in tier if member.keeps}
     share = divide_by_capacity(replicas, kept, lambda: room, aggregated=rule.aggregated, fresh=rule.fresh)
-    growing = [standing.name for standing in tier if standing.takes_more and standing.cap is None]
-    if not provides or not share.missing or not growing:
+    if not provides or not share.missing:
+        return share
+    growing = [member.name for member in tier if member.takes_more and member.cap is None]
+    if not growing:
         return share
     # Nodes come where pods wait: Aggregated lets them all wait in one cluster, in use already if there is one.
     names = [next((name for name in growing if share.counts.get(name)), growing[0])] if rule.aggregated else growing
