@@ -7,7 +7,9 @@ pure functions of frozen values: the same input gives the same output, byte for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
@@ -19,15 +21,17 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
 from reconciler.stages.compare import Stance, compare, conflict_resolution
 from reconciler.stages.decide import Decision, decide
+from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
 from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
-from reconciler.stages.render import RenderCache, Rendering, render, render_all
-from reconciler.stages.revisions import managed_in, previous_of, revision_changes
+from reconciler.stages.render import RenderCache, Rendering, render, render_all, survey
+from reconciler.stages.revisions import previous_of, revision_changes
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Scene, settle
+from reconciler.stages.signatures import changed_identities
 
 __all__ = [
     "Decision",
@@ -43,8 +47,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class World(Struct, frozen=True, kw_only=True):
     """Everything a round rests on.
 
     `ledger`: what the journal recorded per cluster. `has_history`: one complete round has been recorded, before
@@ -64,8 +67,7 @@ class World:
     """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Round(Struct, frozen=True, kw_only=True):
     """One pass: the decisions, the manifests that are in force, and the plan that leads there."""
 
     decision: Decision
@@ -109,21 +111,26 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
 
     Dynamic placements rest on the observations; the previous placement of head is the result of base.
     """
-    before = decide(base, observations, now)
-    placed = replace(observations, previous={**observations.previous, **previous_of(before.bindings)})
-    after = decide(head, placed, now)
-    base_side, head_side = (before, render_decision(before)), (after, render_decision(after))
-    changes = revision_changes(base_side, head_side, schemas_of(after))
-    changes, held = guard(
-        tuple(sorted(changes, key=_canonical_order)), head.settings.guards, managed_in(base_side[1]), now
-    )
+    memo = DecideMemo()
+    before = decide(base, observations, now, memo=memo)
+    placed = previous_of(before.bindings)
+    after = decide(head, replace(observations, previous={**observations.previous, **placed}), now, memo=memo)
+    # What the two decide alike is rendered alike.
+    only = None if memo.touched is None else changed_identities(before, after, memo.touched)
+    sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
+    was, is_now = (render_all(side, cache, only) for side, cache in zip(sides, caches, strict=True))
+    changes = revision_changes((before, was), (after, is_now), schemas_of(after), only)
+    # Guards ask for the size of the clusters only where something is to be deleted.
+    managed = survey(sides[0], caches[0]).managed if any(change.guarded for change in changes) else {}
+    ordered = tuple(sorted(changes, key=_canonical_order))
+    changes, held = guard(ordered, head.settings.guards, managed, now)
     return Plan(
         base=base.revision,
         head=head.revision,
         changes=changes,
         waves=waves(changes, after.needs),
-        placements=placement_changes(after, previous_of(before.bindings)),
-        problems=tuple(sorted({*after.problems, *head_side[1].problems})),
+        placements=placement_changes(after, placed),
+        problems=tuple(sorted({*after.problems, *survey(sides[1], caches[1]).problems})),
         is_complete=base.is_complete and head.is_complete,
         held_digest=held,
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 
 import click
+from msgspec.structs import fields
 from reference_codes import FURTHER_CODES
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
@@ -95,7 +95,7 @@ def problem_codes() -> str:
 
 def command_line() -> str:
     """Every command and every option."""
-    root = click.Context(cli, info_name="reconciler", max_content_width=100)
+    root = click.Context(cli, info_name="reconciler", **{**cli.context_settings, "max_content_width": 100})
     also = {command: alias for alias, command in ALIASES.items()}
     parts = [
         "# Command line",

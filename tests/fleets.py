@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile, Template
 from reconciler.model.problem import Severity, Source

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Final
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerSettings:
+class BreakerSettings(Struct, frozen=True, kw_only=True):
     """After `failures_max` failures in a row nothing is sent for `pause_s`, doubling up to `pause_max_s`."""
 
     failures_max: int = 3
@@ -15,10 +16,13 @@ class BreakerSettings:
     pause_max_s: float = 60
 
 
+DEFAULTS: Final = BreakerSettings()
+
+
 class Breaker:
     """Counts failures in a row of one cluster. Any answer, also a refusal, is a success: the cluster is there."""
 
-    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = BreakerSettings()) -> None:
+    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
         """Start closed."""
         self._monotonic_s = monotonic_s
         self._settings = settings

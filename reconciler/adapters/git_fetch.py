@@ -8,9 +8,10 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.adapters.git_fetch_credentials import access_from
 from reconciler.adapters.git_fetch_url import GitUrl
@@ -29,8 +30,7 @@ class Fetched(NamedTuple):
     reference: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """What to fetch. `rev` None: the server's default branch. `into`: the reference of the clone that is written."""
 
     url: GitUrl

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from reconciler.adapters import journal_applied, journal_suspensions, journal_trail
 from reconciler.adapters.journal_file import JournalFile, Row, Table
 from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
+from reconciler.adapters.journal_mirror import Ledger, Mirror, Placements
 from reconciler.adapters.journal_rows import (
     BINDING,
     CLUSTER,
@@ -50,6 +51,7 @@ class Journal:
         self._file = file
         self._lock = lock
         self._events_max = events_max
+        self._mirror = Mirror()
 
     @classmethod
     def open(
@@ -114,9 +116,15 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
         """One commit for everything inside, or none; for a reader, one consistent view."""
-        return self._file.transaction(durable=durable)
+        try:
+            with self._file.transaction(durable=durable):
+                yield
+        except BaseException:
+            self._mirror.forget()
+            raise
 
     # What the journal is
 
@@ -164,43 +172,59 @@ class Journal:
         with self.transaction(durable=True):
             for table, rows in salvaged.items():
                 self._file.put(table, rows)
+        self._mirror.forget()
 
     # Objects that were applied
 
     def record_applied(self, rows: Iterable[AppliedRow]) -> None:
         """Remember what the API servers acknowledged; one commit."""
         with self.transaction():
-            journal_applied.record(self._file, rows, self.hash_key)
+            self._mirror.applied(journal_applied.record(self._file, rows, self.hash_key))
 
     def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
         """Forget objects of a cluster: deleted or released."""
+        gone = tuple(identities)
         with self.transaction():
-            journal_applied.remove(self._file, cluster, identities)
+            journal_applied.remove(self._file, cluster, gone)
+            self._mirror.removed((cluster, identity) for identity in gone)
 
     def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
         """What was last applied in one cluster, by identity."""
         return journal_applied.read(self._file, cluster).get(cluster, {})
 
-    def ledger(self) -> dict[str, dict[Identity, AppliedRow]]:
-        """What was last applied, by cluster and identity, sorted. Equal manifests are one shared tree."""
-        return journal_applied.read(self._file, None)
+    def ledger(self) -> Ledger:
+        """What was last applied, by cluster and identity, sorted. Equal manifests are one shared tree.
+
+        A writer reads it once; clusters of which no row was written since are the same mapping again.
+        """
+        if self._file.read_only:
+            return journal_applied.read(self._file, None)
+        return self._mirror.ledger(lambda: journal_applied.read(self._file, None))
 
     # Decisions that outlive a round
 
-    def record_bindings(self, revision: str, placements: Mapping[Identity, PreviousPlacement]) -> None:
+    def record_bindings(self, revision: str, placements: Placements) -> None:
         """Replace all placements; equal ones are not written again."""
+        gone: dict[Identity, PreviousPlacement | None] = dict.fromkeys(self.previous_placements().keys() - placements)
+        self.patch_bindings(revision, {**gone, **placements})
+
+    def patch_bindings(self, revision: str, changes: Mapping[Identity, PreviousPlacement | None]) -> None:
+        """Replace these placements (None: the placement goes); equal ones are not written again."""
         known = self.previous_placements()
-        gone = sorted(known.keys() - placements.keys())
-        changed = [
-            placements[identity] for identity in sorted(placements) if placements[identity] != known.get(identity)
-        ]
+        differing = {identity: changes[identity] for identity in sorted(changes)
+                     if changes[identity] != known.get(identity)}  # fmt: skip
         with self.transaction():
             sql = "DELETE FROM binding WHERE api_group = ? AND kind = ? AND namespace = ? AND name = ?"
-            self._file.execute_many(sql, gone)
-            self._file.put(BINDING, [binding_columns(placement, revision) for placement in changed])
+            self._file.execute_many(sql, [identity for identity, placement in differing.items() if placement is None])
+            written = [placement for placement in differing.values() if placement is not None]
+            self._file.put(BINDING, [binding_columns(placement, revision) for placement in written])
+            self._mirror.placed(differing)
 
-    def previous_placements(self) -> dict[Identity, PreviousPlacement]:
-        """The placements of the last round that recorded any."""
+    def previous_placements(self) -> Placements:
+        """The placements of the last round that recorded any, sorted."""
+        return self._read_placements() if self._file.read_only else self._mirror.placements(self._read_placements)
+
+    def _read_placements(self) -> dict[Identity, PreviousPlacement]:
         found = (binding_value(row) for row in self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name"))
         return {placement.identity: placement for placement in found}
 
@@ -222,8 +246,14 @@ class Journal:
         return dict(self._file.rows(TIMER, "ORDER BY name"))
 
     def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
-        """Replace the last good blob of every path of the store."""
-        self._replace_all(GOOD_BLOB, sorted(blobs.items()))
+        """Replace the last good blob of every path of the store; equal ones are not written again."""
+        known = self._mirror.good_blobs(self.good_blobs)
+        gone = [(path,) for path in sorted(known.keys() - blobs.keys())]
+        changed = [(path, blob) for path, blob in blobs.items() if known.get(path) != blob]
+        with self.transaction():
+            self._file.execute_many("DELETE FROM good_blob WHERE path = ?", gone)
+            self._file.put(GOOD_BLOB, changed)
+            self._mirror.blobs_recorded(blobs)
 
     def good_blobs(self) -> dict[str, str]:
         """Path to the id of the last blob that was parsed without an error."""
@@ -276,9 +306,9 @@ class Journal:
         """Close intents; what they did is recorded in the same commit."""
         with self.transaction():
             journal_trail.finish(self._file, outcomes)
-            journal_applied.record(self._file, applied, self.hash_key)
+            self.record_applied(applied)
             for cluster, identity in removed:
-                journal_applied.remove(self._file, cluster, (identity,))
+                self.remove_applied(cluster, (identity,))
 
     def open_intents(self) -> dict[int, Intent]:
         """Intents without an outcome, by id: after a crash, what must be looked at first."""
@@ -319,11 +349,12 @@ class Journal:
     def record_state(self, document: JsonObject) -> None:
         """Replace the picture of the last round (`report.state_document`), for commands that only read."""
         with self.transaction():
-            journal_trail.record_state(self._file, document)
+            journal_trail.record_state(self._file, document, self._mirror.picture)
+            self._mirror.picture = document
 
-    def state(self) -> dict[str, Json] | None:
+    def state(self) -> JsonObject | None:
         """The picture of the last round; None before the first one."""
-        return journal_trail.state(self._file)
+        return self._mirror.picture or journal_trail.state(self._file)
 
     # Care
 
@@ -352,6 +383,7 @@ class Journal:
         with self.transaction(durable=True):
             for name in _REBUILT:
                 self._file.execute(f"DELETE FROM {name}")  # noqa: S608 - constants
+        self._mirror.forget()
 
 
 _REBUILT = ("applied", "manifest", "binding", "placement_constraint", "timer", "good_blob", "intent", "round", "state")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from reconciler.adapters.journal_file import REBUILD, JournalFile, Row
 from reconciler.adapters.journal_rows import APPLIED, applied_columns, applied_row, pack_manifest, unpack_manifest
 from reconciler.errors import JournalCorrupt
@@ -15,24 +17,33 @@ from reconciler.stages.recorded import recorded_form
 _UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
 
 
-def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> None:
-    """Write rows and the manifests that they share. Secret values become hashes here at the latest."""
+def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[AppliedRow]:
+    """Write rows and the manifests that they share; the rows as they can be read again.
+
+    Secret values become hashes here at the latest.
+    """
     packed: dict[str, bytes] = {}
-    digests: dict[int, str] = {}
+    forms: dict[int, tuple[str, JsonObject]] = {}
     kept: list[JsonObject] = []
 
-    def digest_for(body: JsonObject | None) -> str | None:
-        if body is None:
-            return None
-        if id(body) not in digests:
+    def form_of(body: JsonObject) -> tuple[str, JsonObject]:
+        if id(body) not in forms:
             kept.append(body)  # an id is only unique while its object lives
-            digests[id(body)], data = pack_manifest(recorded_form(body, key))
-            packed[digests[id(body)]] = data
-        return digests[id(body)]
+            form = recorded_form(body, key)
+            digest, data = pack_manifest(form)
+            packed[digest] = data
+            forms[id(body)] = digest, form
+        return forms[id(body)]
 
-    columns = [applied_columns(row, digest_for(row.recorded)) for row in rows]
+    columns: list[Row] = []
+    recorded: list[AppliedRow] = []
+    for row in rows:
+        digest, form = form_of(row.recorded) if row.recorded is not None else (None, None)
+        columns.append(applied_columns(row, digest))
+        recorded.append(row if form is row.recorded else replace(row, recorded=form))
     file.execute_many("INSERT OR IGNORE INTO manifest (digest, body) VALUES (?, ?)", packed.items())
     file.put(APPLIED, columns)
+    return recorded
 
 
 def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> None:

@@ -12,13 +12,13 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import orjson
+from msgspec import Struct
 
 from reconciler.adapters.fail_points import reach
 from reconciler.errors import JournalCorrupt, JournalError, JournalTooNew
@@ -36,8 +36,7 @@ _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 REBUILD = "`reconciler journal rebuild` keeps the file aside and builds a new one from the members' marks"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table whose rows end with a checksum over `columns`, the first `keys` of which name a row."""
 
     name: str

@@ -133,21 +133,38 @@ def _last(file: JournalFile, table: Table) -> int:
     return int(found[0][0] or 0)
 
 
-def record_state(file: JournalFile, document: JsonObject) -> None:
-    """Replace the picture of the last round."""
-    file.put(STATE, [(_PICTURE, json_text(document))])
+def record_state(file: JournalFile, document: JsonObject, before: JsonObject | None) -> None:
+    """Replace the picture of the last round. `before`: what is recorded now, None: that is not known.
+
+    Each list of the document is a row, so that a long one that did not change is not written again.
+    """
+    rows, known = _state_parts(document), _state_parts(before or {})
+    if before is None:
+        file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
+    file.execute_many(f"DELETE FROM {STATE.name} WHERE name = ?", ((name,) for name in known.keys() - rows.keys()))  # noqa: S608 - constants
+    changed = (name for name, part in rows.items() if name not in known or known[name] != part)
+    file.put(STATE, [(name, json_text(rows[name])) for name in sorted(changed)])
 
 
 def state(file: JournalFile) -> dict[str, Json] | None:
     """The picture of the last round; None before the first one."""
     if not file.has_table(STATE):
         return None
-    found = file.rows(STATE, "WHERE name = ?", (_PICTURE,))
-    picture: dict[str, Json] | None = orjson.loads(found[0][1]) if found else None
-    return picture
+    rows: dict[str, str] = dict(file.rows(STATE))
+    if _PICTURE not in rows:
+        return None
+    document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
+    return document | {name.removeprefix(_LIST): orjson.loads(text) for name, text in rows.items()}
 
 
 _PICTURE = "picture"
+_LIST = "picture."
+
+
+def _state_parts(document: JsonObject) -> dict[str, Json]:
+    """Row name to value: a row for every list, and one for the rest."""
+    lists: dict[str, Json] = {f"{_LIST}{key}": value for key, value in document.items() if isinstance(value, list)}
+    return lists | {_PICTURE: {key: value for key, value in document.items() if not isinstance(value, list)}}
 
 
 def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:

@@ -6,9 +6,10 @@ Every method raises exceptions from `errors.py` only, and none returns an empty 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from reconciler.adapters import kube_requests as requests
 from reconciler.adapters.fail_points import reach

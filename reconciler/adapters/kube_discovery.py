@@ -7,15 +7,15 @@ proxies that do not have it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from reconciler.adapters.kube_requests import Resource
 from reconciler.model.refs import GVK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedKind:
+class ServedKind(Struct, frozen=True, kw_only=True):
     """One resource type. `is_preferred`: its version is the one that the API server prefers for the group."""
 
     gvk: GVK
@@ -40,8 +40,7 @@ class ServedKind:
         return frozenset({self.plural, self.singular, self.gvk.kind.lower(), *self.short_names}) - {""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
+class Discovery(Struct, frozen=True, kw_only=True):
     """Every resource type of an API server.
 
     `stale` holds the group versions that an extension API server should serve and does not answer for: their kinds

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler.adapters import kube_requests as requests
 from reconciler.adapters.kube_answers import json_object

@@ -6,16 +6,16 @@ Source: Kubernetes, "Kubernetes API Concepts, Receiving resources as Tables".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from reconciler.adapters.kube_answers import bad, json_object
 from reconciler.errors import BadAnswer
 from reconciler.model.tree import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """A column; those of priority above 0 are shown with `-o wide` only."""
 
     name: str
@@ -24,8 +24,7 @@ class Column:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """The cells of an object in the order of the columns, and its metadata."""
 
     cells: tuple[Any, ...]
@@ -42,8 +41,7 @@ class Row:
         return str(self.metadata.get("namespace", ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Struct, frozen=True, kw_only=True):
     """A printed list."""
 
     columns: tuple[Column, ...] = ()

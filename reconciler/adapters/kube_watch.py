@@ -6,7 +6,8 @@ Source: Kubernetes, "Kubernetes API Concepts, Efficient detection of changes".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.kube_answers import as_live_object, bad, json_object
 from reconciler.adapters.kube_errors import watch_failure
@@ -19,16 +20,14 @@ LINE_MAX_BYTES = 16 * 1024 * 1024
 """Above what etcd stores in one object by default (1.5 MB), with room for API servers that allow more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True, kw_only=True):
     """`type` is ADDED, MODIFIED or DELETED."""
 
     type: str
     object: LiveObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bookmark:
+class Bookmark(Struct, frozen=True, kw_only=True):
     """Nothing changed up to this resourceVersion: from here a watch may go on."""
 
     resource_version: str

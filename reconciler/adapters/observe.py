@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_pods import NodeObject, Pod

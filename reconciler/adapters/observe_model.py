@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from reconciler.adapters.kube_pods import Condition, Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
 from reconciler.interpreters.base import Interpreter
@@ -132,8 +132,7 @@ def quota(live: LiveObject) -> Quota:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Struct, frozen=True, kw_only=True):
     """Pods of one owner that the scheduler found no node for."""
 
     namespace: str
@@ -143,8 +142,7 @@ class Waiting:
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unscheduled:
+class Unscheduled(Struct, frozen=True, kw_only=True):
     """All unschedulable pods by the uid of their controller (a bare pod: its own), with the ReplicaSets' revisions."""
 
     by_owner: Mapping[str, tuple[Waiting, ...]] = field(default_factory=dict)

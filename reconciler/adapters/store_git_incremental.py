@@ -7,8 +7,10 @@ it inside functions, as it brings pygit2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.adapters.store_git import GitStore
 from reconciler.adapters.store_ignore import IGNORE_FILE, is_hidden_folder, is_leftover
@@ -97,8 +99,7 @@ def _read(tree: StoreTree, path: str, entry: Entry) -> StoreFile | None:
     return None if is_lfs_pointer(data) else StoreFile(path=path, blob=blob, data=data)
 
 
-@dataclass(slots=True)
-class _Witness:
+class _Witness(Struct):
     """A tree that notes whether there is more in it than files and folders."""
 
     tree: StoreTree

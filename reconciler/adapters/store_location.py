@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.adapters.store_directory import read_directory
 from reconciler.errors import ConfigurationError, StoreError
@@ -24,8 +25,7 @@ class StoreKind(StrEnum):
     BARE_REPOSITORY = "bare repository"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreLocation:
+class StoreLocation(Struct, frozen=True, kw_only=True):
     """A store that is there. `repository` is the folder that Git opens; `subdir` the store's path inside of it."""
 
     kind: StoreKind

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from reconciler.adapters.store_ignore import (
     IGNORE_FILE,
@@ -74,8 +75,7 @@ class StoreTree(Protocol):
         """The text of a link."""
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """What was found so far. Keys of `real` are real paths; links come last, when all of it is known."""
 
     tree: StoreTree

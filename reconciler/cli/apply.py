@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.engine import Round
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

@@ -14,7 +14,7 @@ from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

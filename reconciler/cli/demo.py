@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.cli.demo_world import DemoWorld
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.option("--keep", is_flag=True, help="Leave everything running at the end, until ctrl-C; keep the folder.")
 def command(*, keep: bool) -> None:
     """Show what this does: three embedded clusters on loopback, the daemon, and a store that changes.

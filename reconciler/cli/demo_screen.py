@@ -9,8 +9,9 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from reconciler.cli.demo_sight import Key, Sight, image, is_ours, is_settled, ready_replicas, spec_replicas
 from reconciler.cli.printing import answer, style_for
@@ -27,8 +28,7 @@ class CommandFailed(ReconcilerError):
     """A command of the story ended with another exit code than it should have."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Screen:
+class Screen(Struct, kw_only=True):
     """Where the story is told. `environment` is what its commands get; `broken` the promises that did not hold."""
 
     style: Style = field(default_factory=style_for)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.cli.demo_world import DemoWorld
@@ -24,8 +25,7 @@ Key = tuple[str, str]
 """(namespace, name)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """Objects by cluster, kind and key. A cluster that does not answer has none and is in `silent`."""
 
     objects: Mapping[str, Mapping[GVK, Mapping[Key, JsonObject]]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.cli.demo_screen import Screen
 from reconciler.cli.demo_sight import CONFIG_MAP, DEPLOYMENT, Key, Sight, is_ours, look, watch
@@ -21,8 +22,7 @@ _RETURN_DEADLINE_S: Final = 40.0
 _BEIJING: Final = "registry.cn-beijing.example.com"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(Struct, frozen=True, kw_only=True):
     """A sentence, whether it holds in a sight, and what to show when it does not."""
 
     text: str

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.adapters.breaker import BreakerSettings
 from reconciler.adapters.clock import SystemClock
@@ -39,8 +40,7 @@ CLUSTERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoWorld:
+class DemoWorld(Struct, frozen=True, kw_only=True):
     """What runs, and where. `members` is the onlooker's access to the clusters, apart from the daemon's."""
 
     folder: Path

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.daemon.session import Access
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 VERBS = ("list", "patch", "delete")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """What was found out about one cluster. `denied`: verb and kind that are not allowed."""
 
     cluster: str
@@ -36,7 +35,7 @@ class Finding:
     denied: tuple[str, ...] = ()
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

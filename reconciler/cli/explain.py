@@ -14,7 +14,7 @@ from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 from reconciler.cli.running import run
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @click.argument("resource", metavar="KIND/NAME")
 @options.store_argument
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when the name alone is not enough.")

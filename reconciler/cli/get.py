@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconciler.model.fleet import Fleet
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @click.argument("kind")
 @click.argument("name", required=False)
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")

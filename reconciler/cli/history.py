@@ -11,7 +11,7 @@ from reconciler.cli.access import journal_path
 from reconciler.cli.printing import answer, document_text, remark
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @click.argument("resource", required=False, metavar="KIND/NAME")
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
 @options.option("--store", default=None, help="The Git repository that names the authors. Default: as last applied.")

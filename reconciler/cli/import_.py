@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.model.observation import LiveObject
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @click.argument("kinds", metavar="KIND[,KIND…]")
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-l", "--selector", default="", help="Label selector.")

@@ -11,7 +11,7 @@ from reconciler.cli import options
 from reconciler.cli.printing import answer, remark
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False))
 @options.option("--name", required=True, help="Name of the fleet; a label value. It marks everything that is applied.")
 @options.option("--context", "contexts", multiple=True, help="Kubeconfig context to add as a cluster (repeatable).")

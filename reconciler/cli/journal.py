@@ -14,12 +14,12 @@ from reconciler.cli.reading import full_name, read_fleet
 from reconciler.cli.running import run
 
 
-@click.group()
+@click.group(context_settings=options.SETTINGS)
 def command() -> None:
     """Verify, rebuild or export the journal."""
 
 
-@command.command()
+@command.command(context_settings=options.SETTINGS)
 @options.journal
 @options.output("text", "json", "yaml", default="text")
 def verify(*, journal: Path | None, output: str) -> None:
@@ -42,7 +42,7 @@ def verify(*, journal: Path | None, output: str) -> None:
     sys.exit(1 if findings else 0)
 
 
-@command.command()
+@command.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory
@@ -83,7 +83,7 @@ def rebuild(
     sys.exit(1 if rebuilt.failed or rebuilt.held_by else 0)
 
 
-@command.command()
+@command.command(context_settings=options.SETTINGS)
 @options.journal
 @options.output("json", "yaml", default="json")
 def export(*, journal: Path | None, output: str) -> None:

@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from reconciler import __version__
+from reconciler.cli import options
 from reconciler.cli.options import defaults_for, option_keys
 from reconciler.errors import ReconcilerError
 
@@ -78,7 +79,7 @@ class LazyGroup(click.Group):
 
 def all_commands() -> dict[str, click.Command]:
     """Every command, imported."""
-    context = click.Context(cli)
+    context = click.Context(cli, **cli.context_settings)
     return {name: command for name in COMMANDS if (command := cli.get_command(context, name)) is not None}
 
 
@@ -92,7 +93,7 @@ def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> N
     ctx.obj, ctx.default_map = read_config(Path(value), known), {}
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=LazyGroup, context_settings=options.SETTINGS)
 @click.version_option(__version__, prog_name="reconciler")
 @click.option(
     "--config",

@@ -14,7 +14,7 @@ from reconciler.cli.reading import read_fleet
 from reconciler.cli.running import run
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+"""Of every command: click remembers the help option of the first context, so that inheriting it is not enough."""
 
 
 def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:

@@ -12,7 +12,7 @@ from reconciler.cli.printing import answer, has_errors, show_problems
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

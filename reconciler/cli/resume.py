@@ -11,7 +11,7 @@ from reconciler.cli.access import journal_path
 from reconciler.cli.printing import remark
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.suspension_scope
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
 @options.option("--all", "is_all", is_flag=True, help="End every suspension.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.daemon.serve import Service
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

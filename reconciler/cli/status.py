@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _EVENTS_MAX = 100_000
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.optional_store
 @options.journal
 @options.option("--released", is_flag=True, help="List the objects that were left to themselves instead.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.model.ledger import SuspensionRecord
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.suspension_scope
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
 @options.option("--reason", default="", help="Why; shown wherever a change is held.")

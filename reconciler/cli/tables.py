@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconciler.model.tree import dig
 from reconciler.report.json_parts import json_text
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from reconciler.adapters.kube_table import Column, Row, Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Struct, frozen=True, kw_only=True):
     """What is asked for. An empty namespace: all of them."""
 
     kind: str

@@ -12,7 +12,7 @@ from reconciler.cli.reading import bulk_load, read_fleet
 from reconciler.model.problem import Severity
 
 
-@click.command()
+@click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
 @options.as_directory

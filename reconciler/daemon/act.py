@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
@@ -22,8 +23,7 @@ from reconciler.stages.recorded import recorded_digest
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """How one change ended. `error` is empty when it was made."""
 
     change: Change
@@ -32,8 +32,7 @@ class Result:
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acting:
+class Acting(Struct, frozen=True, kw_only=True):
     """Who acts, on what, and who is told."""
 
     members: Mapping[str, MemberCluster]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.refs import Identity
 
 
-@dataclass(slots=True)
-class Agenda:
+class Agenda(Struct):
     """`capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision."""
 
     everything: bool = True

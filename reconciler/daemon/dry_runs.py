@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.engine import Round, World, schemas_of

@@ -6,7 +6,8 @@ Source: design, "Apply": a fight backs off.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.refs import Identity
 
@@ -17,8 +18,7 @@ _PAUSE_MIN_S = 60.0
 _PAUSE_MAX_S = 3600.0
 
 
-@dataclass(slots=True)
-class _Bout:
+class _Bout(Struct):
     heals: deque[float] = field(default_factory=deque)
     pause_s: float = 0.0
     until_s: float = 0.0

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
@@ -23,8 +24,7 @@ _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interest:
+class Interest(Struct, frozen=True, kw_only=True):
     """What a round wants to know of one cluster: kinds to list by our label, and objects that must be looked up.
 
     `complete`: kinds of which everything that matters is among `wanted`, so that no list is needed.
@@ -35,8 +35,7 @@ class Interest:
     complete: frozenset[tuple[str, str]] = frozenset()
 
 
-@dataclass(slots=True)
-class _Findings:
+class _Findings(Struct):
     objects: dict[Identity, LiveObject] = field(default_factory=dict)
     absent: set[Identity] = field(default_factory=set)
     kinds: set[tuple[str, str]] = field(default_factory=set)

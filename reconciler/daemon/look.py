@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
@@ -29,8 +31,7 @@ Reachable = Mapping[str, MemberCluster | str]
 """The clients that answered, and why the others did not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """What outlives a round: from the journal, or empty where there is none (a pull-request check)."""
 
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
@@ -42,8 +43,7 @@ class Known:
     suspensions: tuple[SuspensionRecord, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Struct, frozen=True, kw_only=True):
     """A look: the world, the decision that it rests on, and the kube-system uids that were seen."""
 
     world: World
@@ -65,8 +65,7 @@ def remembered(journal: Journal) -> Known:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class Glance(Struct, frozen=True, kw_only=True):
     """How much of the world a look takes in.
 
     `clusters`: read only these (empty: all); placement still rests on all of them. `only`: read these identities alone,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.look import observe_members, reach, remembered

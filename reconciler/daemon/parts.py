@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
@@ -19,8 +20,7 @@ ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
 """How the members of a fleet are reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(Struct, frozen=True, kw_only=True):
     """All of it is open."""
 
     source: Source

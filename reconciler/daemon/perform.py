@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.errors import AlreadyExists, InvalidObject, ObjectNotFound, WriteConflict
@@ -25,8 +26,7 @@ _READY_WAIT_S = 30.0
 _POLL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """What the API server acknowledged: the uid of the object that was written or removed, and its new version."""
 
     uid: str

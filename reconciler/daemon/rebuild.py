@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.journal_rebuild import rebuild
@@ -32,8 +33,7 @@ _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 """Kinds whose whole body is read: whether they have ended stands in their status."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True, kw_only=True):
     """What was found. `objects`: how many of ours per cluster; `failed`: what could not be read, by cluster.
 
     `held_by`: per cluster another journal that holds the fleet. `set_aside`: where the broken file went; `lost`: what

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
@@ -25,8 +26,7 @@ _ARRIVES = (Action.CREATE, Action.ADOPT, Action.REPLACE)
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(Struct, frozen=True, kw_only=True):
     """The object of an intent as it is now; `live` None: it is not there, or, unless `is_seen`, could not be seen."""
 
     intent_id: int

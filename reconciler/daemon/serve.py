@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
@@ -28,8 +29,7 @@ log = logging.getLogger("reconciler")
 _SUSPENSIONS_POLL_S = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class Service(Struct, frozen=True, kw_only=True):
     """What `run` was asked to do."""
 
     store: str

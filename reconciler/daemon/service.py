@@ -11,8 +11,9 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.adapters.clock import Clock
 from reconciler.daemon.service_notify import Notifier
@@ -24,8 +25,7 @@ _TICK_S: Final = 1.0
 _START_EXTENSION_S: Final = 60.0
 
 
-@dataclass(slots=True)
-class Signals:
+class Signals(Struct):
     """What was asked for from outside."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)

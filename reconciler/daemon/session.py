@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal import Journal
@@ -22,8 +24,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """How the members and the journal are reached. `clusters`: only these; empty: all of the store."""
 
     kubeconfig: Path | None = None
@@ -76,8 +77,7 @@ def _known(path: Path | None) -> Known:
         return remembered(journal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(Struct, frozen=True, kw_only=True):
     """What `apply` did: the round and the results of its changes; `is_agreed` False: the person said no."""
 
     round: Round

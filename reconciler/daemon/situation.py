@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.daemon.look import Known, Reachable
 from reconciler.engine import Decision, Round
@@ -13,8 +14,7 @@ from reconciler.model.refs import GVK
 from reconciler.stages.schema import Schema
 
 
-@dataclass(slots=True)
-class Situation:
+class Situation(Struct):
     """Values of the last round.
 
     `fleet`: the store in force, None before the first reading. `decision`: None when it is void. `picture`: the last

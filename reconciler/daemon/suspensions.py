@@ -6,7 +6,8 @@ Scopes: `fleet`, `cluster NAME`, or a subject as it is written everywhere (`Depl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord

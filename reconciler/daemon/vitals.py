@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.problem import Problem
 
 
-@dataclass(slots=True, kw_only=True)
-class ClusterVitals:
+class ClusterVitals(Struct, kw_only=True):
     """One member. `objects`: how many of ours are synced, pending, held, failed. Times: RFC 3339, empty: never."""
 
     name: str
@@ -20,8 +20,7 @@ class ClusterVitals:
     last_success: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class Vitals:
+class Vitals(Struct, kw_only=True):
     """The state of the daemon. `heartbeat_s` is the monotonic time of the control loop's last sign of progress.
 
     `phase` says what is being done (`loading`, `listing 2/3 clusters`, `idle`), `changes` counts changes made by

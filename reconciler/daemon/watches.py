@@ -9,7 +9,8 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube_client import MemberCluster
@@ -23,8 +24,7 @@ _RETRY_MAX_S = 60.0
 _NOT_SERVED_S = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listeners:
+class Listeners(Struct, frozen=True, kw_only=True):
     """Who is told: of a complete list of names, of each event, and of a cluster that does not answer."""
 
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.fights import Fights

@@ -7,7 +7,8 @@ default that is right for a kind without replicas, dependencies or health.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand, DependencyRef
@@ -48,8 +49,7 @@ def _no_target(body: JsonObject) -> Identity | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interpreter:
+class Interpreter(Struct, frozen=True, kw_only=True):
     """Knowledge of the kinds in `kinds`, which are (group, kind) pairs."""
 
     kinds: tuple[tuple[str, str], ...]

@@ -40,8 +40,13 @@ class PodTemplate(NamedTuple):
 
     def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
         """Every image of its containers as (steps, reference)."""
-        found = (((*steps, "image"), dig(body, *steps, "image")) for steps in self.containers(body))
-        return tuple((steps, image) for steps, image in found if isinstance(image, str) and image)
+        spec = self.spec(body)
+        return tuple(
+            ((*self.path, "spec", field, index, "image"), image)
+            for field in CONTAINER_LISTS
+            for index, container in mappings(dig(spec, field))
+            if isinstance(image := container.get("image"), str) and image
+        )
 
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
         """What its pods refer to."""

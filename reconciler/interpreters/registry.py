@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 import reconciler.interpreters as package
 from reconciler.errors import ConfigurationError
@@ -27,8 +28,7 @@ Lookup = Callable[[str, str], Interpreter]
 """`interpreter_for` of the built-in kinds, or of a registry with more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """Interpreters by (group, kind)."""
 
     by_kind: Mapping[tuple[str, str], Interpreter]

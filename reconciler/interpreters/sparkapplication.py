@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_references import (

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from reconciler.model.problem import NOWHERE, Source
 from reconciler.model.refs import Identity, PolicyRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Struct, frozen=True, kw_only=True):
     """Why something was decided. `rule` is a short stable name; `text` a sentence fragment for people."""
 
     rule: str
@@ -24,8 +24,7 @@ class Reason:
         return f"{self.text} ({self.source})" if self.source.path else self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """The policy that governs a template, and the policies that also matched, best first, with why they lost."""
 
     identity: Identity
@@ -41,8 +40,7 @@ class TargetCluster(NamedTuple):
     replicas: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class Binding(Struct, frozen=True, kw_only=True):
     """Template to target clusters, sorted by cluster name.
 
     `policy` is the owner's for a dependency that follows `owners`. `unplaced`: replicas that found no place.
@@ -71,8 +69,7 @@ class Binding:
         return tuple(target.cluster for target in self.targets)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviousPlacement:
+class PreviousPlacement(Struct, frozen=True, kw_only=True):
     """What the journal, `--observations` or the base revision remembers of a placement."""
 
     identity: Identity
@@ -80,8 +77,7 @@ class PreviousPlacement:
     affinity_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraint:
+class Constraint(Struct, frozen=True, kw_only=True):
     """What a tick decided: at most `replicas_max` replicas of a resource on a cluster. 0 excludes it.
 
     `until`: RFC 3339 UTC, empty: no expiry. Ticks yield constraints and nothing else; placement does the rest.

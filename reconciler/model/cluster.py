@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.problem import NOWHERE, Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
+class Taint(Struct, frozen=True, kw_only=True):
     """A taint of a cluster or a node."""
 
     key: str
@@ -17,8 +17,7 @@ class Taint:
     effect: str = "NoSchedule"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(Struct, frozen=True, kw_only=True):
     """A member: `Cluster` of Karmada's group or `ManagedCluster`. Credentials never live here."""
 
     name: str

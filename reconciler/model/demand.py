@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.model.refs import Identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTerm:
+class NodeTerm(Struct, frozen=True, kw_only=True):
     """One `nodeSelectorTerms` entry: every requirement must hold.
 
     Requirements are (key, operator, values); operators are those of node affinity (In, NotIn, Exists, DoesNotExist,
@@ -19,8 +18,7 @@ class NodeTerm:
     fields: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodShape:
+class PodShape(Struct, frozen=True, kw_only=True):
     """Requests and node requirements of one pod: hashable, so that capacity is estimated once per distinct shape.
 
     `requests` are sorted (resource, amount) pairs as `quantity.units` gives them (cpu in millicores), without `pods`.
@@ -34,8 +32,7 @@ class PodShape:
     tolerations: tuple[tuple[str, str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
+class Component(Struct, frozen=True, kw_only=True):
     """A part of a gang: all components of a workload run together (`Master`, `Worker`; `driver`, `executor`)."""
 
     name: str
@@ -43,8 +40,7 @@ class Component:
     shape: PodShape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(Struct, frozen=True, kw_only=True):
     """How many replicas of which shape. `replicas` None: the resource has none and is not divided.
 
     `is_divisible` False with replicas: a bare Pod, which lands whole. `components` is non-empty for gang kinds.
@@ -56,8 +52,7 @@ class Demand:
     is_divisible: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DependencyRef:
+class DependencyRef(Struct, frozen=True, kw_only=True):
     """A resource that another one refers to. `path` is the field that refers, for provenance and warnings.
 
     `optional`: the owner runs without it. `labels`, when there are any, stand for the name: all that carry them.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.tree import JsonObject, Step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """A mapping that was read as kubectl reads it. Items of a `List` are documents of their own.
 
     `line` is its first line from 1. `locate` gives the line of a field (or of the nearest parent that exists); it

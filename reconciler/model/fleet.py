@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.override import OverridePolicy
@@ -13,8 +14,7 @@ from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.tree import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFile:
+class StoreFile(Struct, frozen=True, kw_only=True):
     """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one."""
 
     path: str
@@ -22,8 +22,7 @@ class StoreFile:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """One settled reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest."""
 
     revision: str
@@ -31,8 +30,7 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(Struct, frozen=True, kw_only=True):
     """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body."""
 
     gvk: GVK
@@ -58,8 +56,7 @@ class Template:
         return found if isinstance(found, (dict, Mapping)) else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guards:
+class Guards(Struct, frozen=True, kw_only=True):
     """`spec.guards` of kind Fleet. `confirm` is the digest of the held changes that a reviewer let through."""
 
     max_deletes: int = 10
@@ -69,8 +66,7 @@ class Guards:
     """RFC 3339; empty: no expiry was written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoreRule:
+class IgnoreRule(Struct, frozen=True, kw_only=True):
     """One `spec.ignore` entry: paths that are left to others on the objects that it selects."""
 
     paths: tuple[str, ...]
@@ -83,8 +79,7 @@ class IgnoreRule:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetSettings:
+class FleetSettings(Struct, frozen=True, kw_only=True):
     """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
 
     name: str = ""
@@ -104,8 +99,7 @@ class FleetSettings:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reach(Struct, frozen=True, kw_only=True):
     """What a broken file might have said: nothing in it is written, deleted or newly claimed.
 
     `identities` when the broken document still tells what it is; `selectors` when it is a policy whose selectors can
@@ -120,8 +114,7 @@ class Reach:
     policy: PolicyRef | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class Fleet(Struct, frozen=True, kw_only=True):
     """The parsed store. Everything is in a canonical order that does not depend on file names.
 
     `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
@@ -14,8 +15,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedRow:
+class AppliedRow(Struct, frozen=True, kw_only=True):
     """What was last applied for one object in one cluster, as the API server acknowledged it.
 
     `manifest_digest` is of the manifest as sent; `recorded` is that manifest as `stages.recorded` writes it down
@@ -42,8 +42,7 @@ class AppliedRow:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True):
     """A request that is about to be sent. `uid` is empty for a create."""
 
     cluster: str
@@ -72,8 +71,7 @@ class IntentOutcome(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """An entry of the audit trail. `time` is RFC 3339 UTC, `round` the number of the round, 0 outside of one."""
 
     round: int
@@ -85,8 +83,7 @@ class Event:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRecord:
+class RoundRecord(Struct, frozen=True, kw_only=True):
     """A round that ended with everything read and recorded."""
 
     number: int
@@ -95,8 +92,7 @@ class RoundRecord:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuspensionRecord:
+class SuspensionRecord(Struct, frozen=True, kw_only=True):
     """A person's order to stop writing.
 
     `scope`: `fleet`, `cluster NAME`, or a subject. `until`: RFC 3339 UTC, empty: until it is resumed.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
 from reconciler.model.refs import GVK, Identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """A cluster that answered.
 
     `objects`: what carries our label, plus what was read by name. `absent`: proven absences. `kinds`: (group, kind)
@@ -40,8 +40,7 @@ class Read:
         return any(gvk.group_kind == group_kind for gvk in self.served)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotRead:
+class NotRead(Struct, frozen=True, kw_only=True):
     """A cluster that could not be read; nothing is concluded about it. `why` is fit for a user."""
 
     name: str

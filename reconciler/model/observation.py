@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from reconciler.model.binding import Constraint, PreviousPlacement
 from reconciler.model.cluster import Taint
@@ -22,8 +23,7 @@ class Health(StrEnum):
     UNKNOWN = "Unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """A node with its free room. `requested` holds the requests of pods bound to it, `pods` being their number."""
 
     name: str
@@ -35,8 +35,7 @@ class Node:
     requested: Resources = field(default_factory=lambda: NO_RESOURCES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class Quota(Struct, frozen=True, kw_only=True):
     """A ResourceQuota; `hard` and `used` carry its own keys (`requests.cpu`, `pods`, …)."""
 
     namespace: str
@@ -44,8 +43,7 @@ class Quota:
     used: Resources = field(default_factory=lambda: NO_RESOURCES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     """A workload as it runs in one cluster. Times are RFC 3339 UTC, empty when not so."""
 
     gvk: GVK
@@ -58,8 +56,7 @@ class Workload:
     unhealthy_since: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterObservation:
+class ClusterObservation(Struct, frozen=True, kw_only=True):
     """Capacity and workloads of a cluster. `apis` None: not known, built-in kinds are assumed."""
 
     name: str
@@ -73,8 +70,7 @@ class ClusterObservation:
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observations:
+class Observations(Struct, frozen=True, kw_only=True):
     """All that is known of the members: from the clusters themselves or from an `--observations` file."""
 
     clusters: Mapping[str, ClusterObservation] = field(default_factory=dict)
@@ -82,8 +78,7 @@ class Observations:
     previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveObject:
+class LiveObject(Struct, frozen=True, kw_only=True):
     """An object as an API server returned it, managedFields and status included."""
 
     gvk: GVK
@@ -93,20 +88,17 @@ class LiveObject:
     body: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class Present(Struct, frozen=True, kw_only=True):
     """The object is there."""
 
     object: LiveObject
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """Proven absence: a read said 404, or a complete list of everything in the namespace lacks it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
+class Unknown(Struct, frozen=True, kw_only=True):
     """Could not be read: nothing may be concluded. `why` is fit for a user."""
 
     why: str

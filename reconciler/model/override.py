@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from reconciler.model.policy import ClusterAffinity, Flavor, ResourceSelector
 from reconciler.model.problem import NOWHERE, Source
@@ -27,8 +28,7 @@ class ImageComponent(StrEnum):
     TAG = "Tag"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageOverrider:
+class ImageOverrider(Struct, frozen=True, kw_only=True):
     """Changes one component of image references. `predicate` is a JSON pointer; empty: all images."""
 
     component: ImageComponent
@@ -38,8 +38,7 @@ class ImageOverrider:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandOverrider:
+class CommandOverrider(Struct, frozen=True, kw_only=True):
     """`commandOverrider` and `argsOverrider`: adds to or removes from one container's list."""
 
     container: str
@@ -48,8 +47,7 @@ class CommandOverrider:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapOverrider:
+class MapOverrider(Struct, frozen=True, kw_only=True):
     """`labelsOverrider` and `annotationsOverrider`."""
 
     operator: OverrideOperator
@@ -57,8 +55,7 @@ class MapOverrider:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchOperation:
+class PatchOperation(Struct, frozen=True, kw_only=True):
     """One RFC 6902 operation; only add, replace and remove exist here. `value` is meaningless for remove."""
 
     operator: OverrideOperator
@@ -67,8 +64,7 @@ class PatchOperation:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldOverrider:
+class FieldOverrider(Struct, frozen=True, kw_only=True):
     """Patches JSON or YAML that is kept inside a string field."""
 
     field_path: str
@@ -78,8 +74,7 @@ class FieldOverrider:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overriders:
+class Overriders(Struct, frozen=True, kw_only=True):
     """In the order in which they apply within a rule."""
 
     image: tuple[ImageOverrider, ...] = ()
@@ -91,8 +86,7 @@ class Overriders:
     plaintext: tuple[PatchOperation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideRule:
+class OverrideRule(Struct, frozen=True, kw_only=True):
     """Overriders for the clusters that `target` matches; None: every cluster."""
 
     target: ClusterAffinity | None
@@ -100,8 +94,7 @@ class OverrideRule:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverridePolicy:
+class OverridePolicy(Struct, frozen=True, kw_only=True):
     """An OverridePolicy, or a ClusterOverridePolicy when `ref.namespace` is empty. No selectors: every resource."""
 
     ref: PolicyRef

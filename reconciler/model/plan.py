@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.problem import NOWHERE, Problem, Source
@@ -48,8 +49,7 @@ class Cause(StrEnum):
     """The API server, a webhook or a default changes it along with what we change; never a reason to write."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldOwner:
+class FieldOwner(Struct, frozen=True, kw_only=True):
     """Another field manager that holds a field now, with the time of its last write (RFC 3339)."""
 
     manager: str
@@ -69,8 +69,7 @@ class Missing:
 MISSING = Missing()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True, kw_only=True):
     """One field: its path as people write it (`spec.ports[port=80,protocol=TCP].nodePort`), before and after.
 
     `before` and `after` are JSON values or MISSING; they are canonical, not yet masked.
@@ -83,8 +82,7 @@ class FieldChange:
     owner: FieldOwner | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One difference between what should be and what is, in one cluster.
 
     `held` says why it is not done now ("waits for m2 healthy"), None when it may be. `manifest` is what is sent by
@@ -135,8 +133,7 @@ class Manifest(NamedTuple):
     """An autoscaler owns spec.replicas there: sent at creation, afterwards left to it and never diffed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementChange:
+class PlacementChange(Struct, frozen=True, kw_only=True):
     """A placement before and after; equal ones are not listed."""
 
     gvk: GVK
@@ -146,8 +143,7 @@ class PlacementChange:
     reasons: tuple[Reason, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """An ordered set of changes.
 
     `waves` hold indexes into `changes`; a wave starts when the one before has ended in the same cluster. Held

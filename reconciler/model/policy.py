@@ -6,8 +6,9 @@ Source of the fields: the page "PropagationPolicy and OverridePolicy" (both gene
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.model.problem import NOWHERE, Source
 from reconciler.model.refs import PolicyRef
@@ -30,8 +31,7 @@ class Flavor(StrEnum):
         return self is not Flavor.KARMADA
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceSelector:
+class ResourceSelector(Struct, frozen=True, kw_only=True):
     """Which templates. apiVersion and kind compare exactly; a name makes the label selector irrelevant."""
 
     api_version: str
@@ -43,8 +43,7 @@ class ResourceSelector:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRequirement:
+class FieldRequirement(Struct, frozen=True, kw_only=True):
     """A `fieldSelector.matchExpressions` entry: key is provider, region or zone; operator is In or NotIn."""
 
     key: str
@@ -52,8 +51,7 @@ class FieldRequirement:
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterAffinity:
+class ClusterAffinity(Struct, frozen=True, kw_only=True):
     """Which clusters: exclusion first, then labels AND fields AND names. Empty names: any; all empty: every cluster."""
 
     cluster_names: tuple[str, ...] = ()
@@ -63,8 +61,7 @@ class ClusterAffinity:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffinityTerm:
+class AffinityTerm(Struct, frozen=True, kw_only=True):
     """One group of `clusterAffinities`; `overflow` are Karmada's tiers inside it, in order."""
 
     name: str
@@ -72,8 +69,7 @@ class AffinityTerm:
     overflow: tuple[AffinityTerm, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
+class Toleration(Struct, frozen=True, kw_only=True):
     """A cluster toleration. An empty key with Exists tolerates everything; an empty effect matches every effect."""
 
     key: str = ""
@@ -83,8 +79,7 @@ class Toleration:
     toleration_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadConstraint:
+class SpreadConstraint(Struct, frozen=True, kw_only=True):
     """`by_field` is cluster, region, zone or provider, or empty with `by_label`. `max_groups` 0: none was given."""
 
     by_field: str = ""
@@ -94,8 +89,7 @@ class SpreadConstraint:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticWeight:
+class StaticWeight(Struct, frozen=True, kw_only=True):
     """One `staticWeightList` entry. A missing targetCluster is an empty affinity: it matches every cluster."""
 
     target: ClusterAffinity
@@ -117,8 +111,7 @@ class Division(StrEnum):
         return self in (Division.DYNAMIC, Division.AGGREGATED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaScheduling:
+class ReplicaScheduling(Struct, frozen=True, kw_only=True):
     """Absent altogether means Duplicated; present without a type means Divided; Divided without a preference, Weighted.
 
     `static_weights` is empty when none was given: then every candidate weighs 1.
@@ -132,8 +125,7 @@ class ReplicaScheduling:
     source: Source = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """Where. At most one of `affinity` and `terms` is set; neither means every cluster."""
 
     affinity: ClusterAffinity | None = None
@@ -152,16 +144,14 @@ class PurgeMode(StrEnum):
     NEVER = "Never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatePreservationRule:
+class StatePreservationRule(Struct, frozen=True, kw_only=True):
     """A status field that travels as a label to the new copy."""
 
     alias_label: str
     json_path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationFailover:
+class ApplicationFailover(Struct, frozen=True, kw_only=True):
     """`failover.application`. `grace_period_s` is 600 under Graciously unless given, else None."""
 
     toleration_s: int = 300
@@ -194,16 +184,14 @@ class Companion(StrEnum):
     BUDGETS = "budgets"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspension:
+class Suspension(Struct, frozen=True, kw_only=True):
     """Writing stops: to every cluster, or to the named ones."""
 
     dispatching: bool = False
     clusters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PropagationPolicy:
+class PropagationPolicy(Struct, frozen=True, kw_only=True):
     """A PropagationPolicy, or a ClusterPropagationPolicy when `ref.namespace` is empty."""
 
     ref: PolicyRef

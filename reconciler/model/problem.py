@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Source(NamedTuple):
@@ -30,8 +31,7 @@ class Severity(StrEnum):
     HINT = "hint"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True, order=True):
     """A fault of the user's input, collected and never raised.
 
     `code` is stable and documented (kebab-case, e.g. `weight-not-positive`); `path` is the field path inside the

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Operator(StrEnum):
@@ -16,8 +17,7 @@ class Operator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRequirement:
+class LabelRequirement(Struct, frozen=True, kw_only=True):
     """One `matchExpressions` entry. `values` is empty for Exists and DoesNotExist."""
 
     key: str
@@ -37,8 +37,7 @@ class LabelRequirement:
                 return self.key not in labels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelSelector:
+class LabelSelector(Struct, frozen=True, kw_only=True):
     """All requirements must hold; without any, everything matches. matchLabels entries are In with one value."""
 
     requirements: tuple[LabelRequirement, ...] = ()

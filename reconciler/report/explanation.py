@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding, Claim, Reason
@@ -20,8 +22,7 @@ from reconciler.stages.override_apply import FieldOverride
 from reconciler.stages.render import Rendering
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     """Everything that was decided about one resource. `traces`: per cluster, which override set which field."""
 
     identity: Identity

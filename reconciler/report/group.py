@@ -6,8 +6,9 @@ Thirty clusters with one image bump are one entry; a field that differs in some 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.model.problem import Source
@@ -19,8 +20,7 @@ from reconciler.stages.marks import OWNER_ANNOTATION
 _OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldLine:
+class FieldLine(Struct, frozen=True, kw_only=True):
     """One field that changes alike in `clusters`. `times`: when `manager` wrote it, first and last."""
 
     path: str
@@ -32,8 +32,7 @@ class FieldLine:
     clusters: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One action on one resource in `clusters`, all for the same reason."""
 
     action: Action

@@ -12,10 +12,10 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from urllib.parse import quote
 
 import orjson
+from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan

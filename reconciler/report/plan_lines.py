@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.binding import TargetCluster
 from reconciler.model.plan import Action, Cause, Change, PlacementChange
@@ -31,8 +32,7 @@ _CAUSES = {
 RELEASED = "stays in the cluster and becomes UNMANAGED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class Detail(Struct, frozen=True, kw_only=True):
     """How much is told: `fields_max` 0 leaves field lines out; `value_chars` cuts values; `has_text_diffs`."""
 
     fields_max: int = 1000

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.plan import PlacementChange, Plan
 from reconciler.model.problem import Severity
@@ -38,8 +40,7 @@ BUDGET_MIN = 2048
 """Enough for the counts of the whole fleet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
+class _Section(Struct, frozen=True, kw_only=True):
     """A block of lines in code about `count` things. A folded one hides behind its title."""
 
     title: str

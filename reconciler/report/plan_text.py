@@ -7,7 +7,8 @@ its reason and how to let it through; problems last, where the eye rests.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.plan import Action, Plan
 from reconciler.report.group import Entry, grouped
@@ -30,8 +31,7 @@ from reconciler.report.style import PLAIN, Style
 from reconciler.report.table import aligned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """What was looked at, so that few changes prove something: numbers of clusters and of rendered objects."""
 
     clusters: int

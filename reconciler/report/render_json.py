@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.binding import Binding
 from reconciler.model.plan import Manifest
@@ -14,8 +15,7 @@ from reconciler.report.json_parts import json_text, placement_part, problems_par
 from reconciler.report.mask import Masker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendering:
+class Rendering(Struct, frozen=True, kw_only=True):
     """What `render` shows.
 
     `kinds`: the version in which each resource was written; `policies`: where each policy stands.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconciler.engine import Decision, render_decision
 from reconciler.model.binding import Binding, Reason

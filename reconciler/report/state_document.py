@@ -6,7 +6,8 @@ A cluster that could not be read keeps the counts of its last success. Source: d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.engine import Round
 from reconciler.model.binding import Binding
@@ -21,8 +22,7 @@ from reconciler.report.plan_json import summary
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Picture(Struct, frozen=True, kw_only=True):
     """What is shown: a round over the whole fleet, what became of its changes, and the members as they were read.
 
     `done` and `failed`: (cluster, identity) of changes that were made, and the error of those that were not.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.binding import Constraint
 from reconciler.model.ledger import Event, SuspensionRecord
 from reconciler.model.tree import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(Struct, frozen=True, kw_only=True):
     """What was read of the journal. `writer`: who holds it now, empty: nobody. `commit`: author and subject."""
 
     fleet: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.model.plan import Action
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class Style(Struct, frozen=True, kw_only=True):
     """`color`: ANSI colours. `unicode`: arrows and ellipses beyond ASCII, for a terminal that can show them."""
 
     color: bool = False

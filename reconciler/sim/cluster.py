@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from heapq import heappop
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.sim import api
 from reconciler.sim.controllers import deployments, housekeeping, jobs, sets
@@ -40,8 +41,7 @@ class AuditEntry(NamedTuple):
     code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSpec:
+class NodeSpec(Struct, frozen=True, kw_only=True):
     """A node to add."""
 
     name: str

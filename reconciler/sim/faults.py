@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.sim.http import Request
 
@@ -41,8 +42,7 @@ class FaultKind(StrEnum):
     """401 of an expired token."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """One fault as it strikes."""
 
     kind: FaultKind
@@ -50,8 +50,7 @@ class Fault:
     """Retry-After of a THROTTLED or UNAVAILABLE answer; None: without the header."""
 
 
-@dataclass(slots=True)
-class _Order:
+class _Order(Struct):
     fault: Fault
     matches: Callable[[Request], bool]
     times: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.sim.shapes import Shape
 from reconciler.sim.status import Body, Json, internal
@@ -18,8 +19,7 @@ Paths = frozenset[Path]
 NOTHING: Paths = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """What changed from one tree to another."""
 
     added: Paths

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+from msgspec import Struct, field
 
 from reconciler.sim.cluster import Cluster, NodeSpec
 from reconciler.sim.controllers.owned import Settings
@@ -21,8 +22,7 @@ from reconciler.sim.server import ClusterServer
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSpec:
+class ClusterSpec(Struct, frozen=True, kw_only=True):
     """One cluster to start."""
 
     name: str

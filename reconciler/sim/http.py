@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from reconciler.sim.status import Body, Json, bad_request
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from reconciler.sim.watches import Watch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """One HTTP request; header values as they matter here. `body` is the parsed JSON (or YAML) tree, or None."""
 
     method: str
@@ -43,8 +43,7 @@ class Request:
         return self.query.get(name, "").lower() in ("true", "1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer: a JSON tree, plain text, or a watch that goes on."""
 
     status: int = 200
@@ -55,8 +54,7 @@ class Answer:
     watch: Watch | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """What the path of a resource request names. Empty strings where it names nothing."""
 
     group: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.sim.fields import (
     NOTHING,
@@ -47,8 +48,7 @@ class Manager(NamedTuple):
     subresource: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What one manager owns, and since when it last changed that."""
 
     paths: Paths
@@ -136,8 +136,7 @@ def _moved(managed: Managed, who: Manager, time: str, *, taken: Paths, removed: 
     return moved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(Struct, frozen=True, kw_only=True):
     """The outcome of a server-side apply, before defaulting."""
 
     body: Body

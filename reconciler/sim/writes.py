@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.sim import managed, patches
 from reconciler.sim.admission import canonical, prepared_create, prepared_update, with_addresses
@@ -39,8 +40,7 @@ _CREATED_BY_PUT = frozenset(
 APPLY_TYPES = ("application/apply-patch+yaml", "application/apply-patch+json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class Writer(Struct, frozen=True, kw_only=True):
     """Writes to one resource type (and subresource) of a cluster on behalf of one request."""
 
     state: State

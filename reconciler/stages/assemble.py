@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Fleet, FleetSettings, Reach, Template
@@ -22,8 +24,7 @@ from reconciler.stages.template_rules import DEFAULT_NAMESPACE
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
 
 
-@dataclass(slots=True)
-class _Collected:
+class _Collected(Struct):
     """Everything that the files say, in the order of their paths."""
 
     templates: list[Template] = field(default_factory=list)

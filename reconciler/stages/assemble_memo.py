@@ -7,10 +7,11 @@ and without a remark. Everything else is assembled from all files.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import compress
 from operator import is_not
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.override import OverridePolicy

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
 from reconciler.model.cluster import Cluster
@@ -25,8 +27,7 @@ from reconciler.stages.tiers import Rule, fill_tiers
 _NO_CAP = sys.maxsize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True, kw_only=True):
     """One group tried with a number of replicas. `failure` None: it worked."""
 
     group: Group

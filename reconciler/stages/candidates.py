@@ -7,8 +7,9 @@ Design differs in one point: a cluster that no longer matches the affinity leave
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from reconciler.model.binding import Reason
 from reconciler.model.cluster import Cluster, Taint
@@ -37,8 +38,7 @@ class Candidate(NamedTuple):
     cap: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class Candidates(Struct, frozen=True, kw_only=True):
     """Candidates in name order, and the reason for every cluster of the fleet."""
 
     members: Sequence[Candidate]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import is_not
+
+from msgspec import Struct, field
 
 from reconciler.model.binding import Claim, Reason
 from reconciler.model.fleet import Fleet, Reach, Template
@@ -20,8 +21,7 @@ from reconciler.stages.system_namespaces import CONTROL_GROUPS, is_never_distrib
 PropagationMatch = Match[PropagationPolicy]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class Claims(Struct, frozen=True, kw_only=True):
     """Every template of the store is in exactly one of `claims`, `unclaimed` and `frozen`.
 
     `selecting` holds, by policy, the indexes of its selectors that select at least one template.

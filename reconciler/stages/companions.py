@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
 from reconciler.model.binding import Binding, Reason, TargetCluster
@@ -26,8 +28,7 @@ COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompanionResult:
+class CompanionResult(Struct, frozen=True, kw_only=True):
     """Bindings of what is brought along, to be joined over the others, and the policies of what has none of its own."""
 
     bindings: Mapping[Identity, Binding] = field(default_factory=dict)

@@ -5,7 +5,8 @@ Source: design, "Diff", "Apply", rows conflictResolution, HPA and Jobs of the de
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
@@ -40,8 +41,7 @@ _NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "Persisten
 _REPLICAS = ("spec", "replicas")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stance:
+class Stance(Struct, frozen=True, kw_only=True):
     """How a cluster's objects are compared: who we are and what we may do.
 
     `record_key`: the journal's key, with which Secret values were hashed when they were recorded.
@@ -54,8 +54,7 @@ class Stance:
     ignore: tuple[IgnoreRule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """What came out. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`."""
 
     change: Change | None = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Binding
@@ -26,8 +28,7 @@ from reconciler.stages.priority_classes import priority_classes
 from reconciler.stages.scale_targets import scale_targets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """Where everything goes, and why.
 
     `policies`: the policy that governs each bound template, its own or its owner's. `frozen`: templates that a broken
@@ -99,9 +100,9 @@ def decide(
         # Definitions go first: what they define may then go where they go.
         first = place(replace(request, items=tuple(_items(fleet, bound_definitions, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
-    unplaced = memo.to_place(edits, request.observations)
-    items = tuple(_items(fleet, policies, unplaced))
-    placed = place(replace(request, items=items), memo.places, [i for i in unplaced if i not in policies])
+    unplaced = memo.to_place_again(edits, request.observations)
+    items = (*_items(fleet, policies, edits.judged), *memo.places.items(unplaced))
+    placed = place(replace(request, items=items), memo.places, [i for i in edits.judged if i not in policies])
     # Dictionaries in place of sets keep what is sorted already in its order.
     moved = dict.fromkeys((*edits.judged, *edits.copied, *memo.places.changed))
     left = _left_behind(placed.bindings, copies or {}, moved)
@@ -148,7 +149,6 @@ def _items(
                 gvk=template.gvk,
                 policy=policy,
                 demand=interpreter_for(*identity[:2]).demand(template.body),
-                annotations=template.annotations,
             )
 
 

@@ -8,8 +8,9 @@ or else equal ones; it never changes a decision.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet, Template
@@ -23,7 +24,7 @@ from reconciler.stages.graph_memo import LinkMemo
 from reconciler.stages.namespaces import NamespaceMemo
 from reconciler.stages.patched import patched
 from reconciler.stages.place import constraints_in_force
-from reconciler.stages.place_memo import PlaceMemo, essentials
+from reconciler.stages.place_memo import PlaceMemo, concerned_by, essentials
 from reconciler.stages.policy_index import TemplateIndex
 from reconciler.stages.scale_targets import ScaleMemo
 
@@ -38,8 +39,7 @@ class Inputs(NamedTuple):
     fresh: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edits:
+class Edits(Struct, frozen=True, kw_only=True):
     """What differs from the last decision.
 
     `templates` came, went or changed. `judged`: those and what policies that differ select. `known`: their previous
@@ -124,11 +124,19 @@ class DecideMemo:
         index = self._index
         return set().union(*(index.selected_by(policy) for policy in policies)) if index is not None else set()
 
-    def to_place(self, edits: Edits, observations: Observations) -> Collection[Identity]:
-        """Whose placement must be found again. `observations`: with the kinds that definitions bring along."""
-        found = essentials(observations.clusters)
-        is_same, self._essentials = found == self._essentials, found
-        return dict.fromkeys((*edits.judged, *(edits.known if is_same else self.policies)))
+    def to_place_again(self, edits: Edits, observations: Observations) -> Collection[Identity]:
+        """Whose placement must be found again, besides what was judged anew.
+
+        `observations`: with the kinds that definitions bring along.
+        """
+        before, self._essentials = self._essentials, essentials(observations.clusters)
+        if self._next is None or self._is_anew:
+            return ()
+        changed = changed_keys(before, self._essentials)
+        clusters = [cluster for name, cluster in self._next.fleet.clusters.items() if name in changed]
+        concerned = concerned_by(clusters, self.policies) if clusters else ()
+        known = (identity for identity in edits.known if identity in self.policies)
+        return [identity for identity in dict.fromkeys((*known, *concerned)) if identity not in edits.judged]
 
     def join(
         self, bindings: Mapping[Identity, Binding], inhabited: Mapping[Identity, Binding], dirty: Iterable[Identity]

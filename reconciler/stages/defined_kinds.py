@@ -7,7 +7,8 @@ CustomResourceDefinition is in the same plan waits for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet

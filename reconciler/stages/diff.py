@@ -9,8 +9,9 @@ Source: design, "Diff", engine T; server-side apply's pruning rules as measured 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.model.plan import MISSING, Cause, FieldChange, FieldOwner
 from reconciler.model.refs import GVK
@@ -27,8 +28,7 @@ from reconciler.stages.schema import FREE, Node, Schema, object_meta
 OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """What an apply would change, sorted by path.
 
     `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
@@ -84,8 +84,7 @@ def three_way(
     return _assembled(_Found(desired, live, manager, previous, recorded, schema), walk, lost, ignored)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """The inputs of one comparison, for naming causes."""
 
     desired: JsonObject

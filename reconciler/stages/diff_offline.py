@@ -7,8 +7,10 @@ by the table of what happens to copies, which knows the policies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest
@@ -27,8 +29,7 @@ REPLICA_PATHS: Final[frozenset[FieldPath]] = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(Struct, frozen=True, kw_only=True):
     """One revision. `templates`: digest of every template that its store holds, placed or not."""
 
     rendered: Rendered

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import compress
 from operator import is_not
 from typing import Any, TypeVar
 
-Key = TypeVar("Key", bound=tuple[str, ...])
+Key = TypeVar("Key", bound=Hashable)
 
 
 def changed_keys(old: Mapping[Key, Any], new: Mapping[Key, Any]) -> set[Key]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
+
+from msgspec import Struct
 
 _EXACT = 96
 """Bits with which a floored quotient orders exactly: fractions over odd numbers below 2**47 differ by over 2**-94."""
@@ -67,8 +68,7 @@ def _hand_out_certain_seats(seats: int, parties: Sequence[tuple[str, int]], give
     return sum(given[name] for name, _ in parties)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Struct, frozen=True, kw_only=True):
     """An outcome of a division: replicas per cluster (zeros left out) and how many found no room."""
 
     counts: Mapping[str, int]

@@ -7,6 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from dataclasses import field as property_of
 from enum import StrEnum
 
+from msgspec import Struct
+
 from reconciler.model.problem import Severity
 
 
@@ -65,8 +67,7 @@ class Field:
         return Status.NO_EFFECT if self.no_effect else Status.SUPPORTED
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The fields of one mapping, by name and by every spelling."""
 
     fields: tuple[Field, ...]

@@ -7,8 +7,9 @@ nowhere; a set moves whole. Karmada: multi-component workloads go to one cluster
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.demand import Component

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Binding, Reason, TargetCluster
@@ -28,8 +30,7 @@ _MADE_BY_CLUSTERS = frozenset({("ConfigMap", "kube-root-ca.crt")})
 """What every namespace of every cluster has by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DependencyResult:
+class DependencyResult(Struct, frozen=True, kw_only=True):
     """Where dependencies go.
 
     `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one

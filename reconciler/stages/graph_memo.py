@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.interpreters.registry import Lookup
 from reconciler.model.binding import Binding
@@ -25,8 +26,7 @@ class Mention(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class Links(Struct, frozen=True, kw_only=True):
     """What one template refers to.
 
     `needs`: what of it is in the store. `brought`: what it brings along, with the fields that refer to it.
@@ -122,8 +122,7 @@ class LinkMemo:
         return [problem for owner in self._with_problems for problem in self._links[owner].problems]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Again(Struct, frozen=True, kw_only=True):
     """A call after another one.
 
     `edited`: templates that came, went or changed. `moved`: those whose placement, policy or old copies did.

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Guards
 from reconciler.model.plan import Action, Change

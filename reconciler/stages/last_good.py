@@ -7,7 +7,8 @@ not read completely, so nothing is deleted because it is absent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Reach
 from reconciler.model.problem import Problem, Severity, Source

@@ -7,7 +7,8 @@ failed or partial reading.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
@@ -22,8 +23,7 @@ from reconciler.stages.ownership import Standing, ownership_of
 from reconciler.stages.reach import frozen_by
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """What the round decided, as far as losses need it.
 
     `policies`: the policy that governs each template, own or its owner's. `ticked`: (identity, cluster) that a
@@ -36,8 +36,7 @@ class Wanted:
     ticked: frozenset[tuple[Identity, str]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostCopy:
+class LostCopy(Struct, frozen=True, kw_only=True):
     """One of our objects that is not wanted where it is."""
 
     cluster: str

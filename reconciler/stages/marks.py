@@ -7,11 +7,11 @@ loss of the journal. It holds no commit id, or every commit would rewrite every 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import PolicyRef
@@ -26,8 +26,7 @@ OWNER_ANNOTATION: Final = "fleet.reconciler/owner"
 _FLAVORS: Final = frozenset(Flavor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Struct, frozen=True, kw_only=True):
     """Under which terms an object is ours.
 
     `policy` None: no policy governs it (a Namespace that follows what lives in it). `replicas` are the assigned ones,

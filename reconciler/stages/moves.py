@@ -7,8 +7,9 @@ Pods that have started are never moved create-first; finished ones never move.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from reconciler.model.tree import JsonObject, dig
 
@@ -37,8 +38,7 @@ def run_of(live: JsonObject) -> Run:
     return Run.STARTED if begun else Run.PENDING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effective:
+class Effective(Struct, frozen=True, kw_only=True):
     """What is in force now. `holds`: clusters whose reduction or deletion waits, with what it waits for.
 
     `waits`: clusters where nothing may be created yet, with why (a run that must end elsewhere first).

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.fleet import Fleet, Template

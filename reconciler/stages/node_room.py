@@ -7,15 +7,15 @@ order. Amounts are kept by resource, one list over all nodes, so that what chang
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.demand import PodShape
 from reconciler.model.observation import ClusterObservation, Node
 from reconciler.stages.estimate import admits, free_room
 
 
-@dataclass(slots=True)
-class _ShapeRoom:
+class _ShapeRoom(Struct):
     """Room for one shape. It holds the shape, so that the shape's id stays its own."""
 
     shape: PodShape

@@ -13,8 +13,6 @@ _IDENTITY: Final[tuple[tuple[str, ...], ...]] = (
     ("metadata", "namespace"),
 )
 
-_TYPE: Final = _IDENTITY[:2]
-
 
 class Edit(NamedTuple):
     """The body afterwards, the steps of what changed, and what should be said about it as (code, message)."""
@@ -42,5 +40,7 @@ def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
     """The first field in which the two name different objects; empty when they name one (Karmada does not look)."""
     if before is after:
         return ()
-    fields = _TYPE if before.get("metadata") is after.get("metadata") else _IDENTITY
-    return next((field for field in fields if dig(before, *field) != dig(after, *field)), ())
+    is_same_metadata = before.get("metadata") is after.get("metadata")
+    if is_same_metadata and before.get("apiVersion") == after.get("apiVersion") and before.get("kind") == after.get("kind"):
+        return ()
+    return next((field for field in _IDENTITY if dig(before, *field) != dig(after, *field)), ())

@@ -8,8 +8,9 @@ rules of a policy keep their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Template
@@ -55,8 +56,7 @@ def steps_of(overriders: Overriders) -> tuple[Step, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedRule:
+class SelectedRule(Struct, frozen=True, kw_only=True):
     """A rule with its place in its policy. `clusters` None: every cluster. `number` names it within one index."""
 
     number: int
@@ -64,13 +64,10 @@ class SelectedRule:
     index: int
     rule: OverrideRule
     clusters: frozenset[str] | None
+    label: str
+    """How reports name it: `OverridePolicy demo/web rule 0`."""
     steps: tuple[Step, ...]
     plaintext: CompiledPatch
-
-    @property
-    def label(self) -> str:
-        """How reports name it: `OverridePolicy demo/web rule 0`."""
-        return f"{self.policy} rule {self.index}"
 
     def is_for(self, cluster: str) -> bool:
         """Whether the rule targets a cluster."""
@@ -132,6 +129,7 @@ class OverrideIndex:
             index=index,
             rule=rule,
             clusters=None if rule.target is None else frozenset(matching_clusters(rule.target, self._clusters)),
+            label=f"{policy.ref} rule {index}",
             steps=steps_of(rule.overriders),
             plaintext=compile_patch(rule.overriders.plaintext),
         )

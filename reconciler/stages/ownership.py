@@ -6,8 +6,9 @@ annotation, a field of ours, the recorded uid, no ownerReferences and a complete
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
@@ -24,8 +25,7 @@ class Standing(StrEnum):
     OTHER_TOOL = "another tool's"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ownership:
+class Ownership(Struct, frozen=True, kw_only=True):
     """The standing of one live object; `holder` names the other fleet or tool; `owner` is our mark when it is ours."""
 
     standing: Standing

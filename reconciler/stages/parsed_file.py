@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import FleetSettings, Reach, Template
@@ -11,8 +11,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedFile:
+class ParsedFile(Struct, frozen=True, kw_only=True):
     """The documents of a file by kind, its problems, and the reach of what is broken in it.
 
     `skipped`: where documents without apiVersion and kind stand. `has_template_syntax`: it is no YAML and holds `{{`,

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, Step
@@ -52,8 +53,7 @@ _Trie = dict[str, Any]
 """Token to a trie below it, or to the operation that ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledPatch:
+class CompiledPatch(Struct, frozen=True):
     """Operations in groups; those of one group are independent. `fault`: a path that is no JSON pointer."""
 
     groups: tuple[tuple[tuple[_Operation, ...], _Trie], ...]

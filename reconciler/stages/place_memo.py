@@ -5,9 +5,10 @@ It never changes a result: what is remembered is dropped, or worked out again, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.cluster import Cluster
@@ -15,10 +16,10 @@ from reconciler.model.observation import ClusterObservation
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.stages.affinity_groups import Group
-from reconciler.stages.candidates import CandidateFinder
+from reconciler.stages.affinity_groups import Group, groups_of
+from reconciler.stages.candidates import CandidateFinder, tier_of
 from reconciler.stages.copies import StaticWeights
-from reconciler.stages.placing import Decision, Situation
+from reconciler.stages.placing import Decision, PlacementItem, Situation
 from reconciler.stages.spread_constraints import spread_applies
 
 _MAX_STALE_POLICIES: Final = 1_000
@@ -122,6 +123,10 @@ class PlaceMemo:
             self._size_at_first = 0
         return ground
 
+    def items(self, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+        """What was placed of these, as it was asked for."""
+        return (self.placed[identity].situation.item for identity in identities)
+
     def forget(self, identity: Identity) -> bool:
         """Leave a resource out from now on; whether what looks at free room must be placed again."""
         touched = self.touches_room(identity)
@@ -202,6 +207,21 @@ def outcome(reason: Reason, *, is_target: bool) -> Reason:
 def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
     """What candidates depend on."""
     return {name: (found.reachable, found.apis) for name, found in observed.items()}
+
+
+def concerned_by(
+    clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]
+) -> Iterator[Identity]:
+    """Those whose policy reaches one of the clusters; what the others do not reach cannot matter to them."""
+    reaches: dict[int, bool] = {}
+    for identity, policy in policies.items():
+        found = reaches.get(id(policy))
+        if found is None:
+            groups = groups_of(policy, by_capacity=True)
+            found = any(tier_of(cluster, group)[0] is not None for cluster in clusters for group in groups)
+            reaches[id(policy)] = found
+        if found:
+            yield identity
 
 
 def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.cluster import Cluster
@@ -15,19 +16,16 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementItem:
+class PlacementItem(Struct, frozen=True, kw_only=True):
     """A claimed template: what it is, who claims it, what it asks for."""
 
     identity: Identity
     gvk: GVK
     policy: PropagationPolicy
     demand: Demand
-    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementRequest:
+class PlacementRequest(Struct, frozen=True, kw_only=True):
     """Everything that decides a placement. `now` is RFC 3339; `fresh` ignores what is there (an explicit reschedule).
 
     `priority_classes`: value of each PriorityClass that a policy may name; those of Kubernetes itself are known.
@@ -42,16 +40,14 @@ class PlacementRequest:
     priority_classes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementResult:
+class PlacementResult(Struct, frozen=True, kw_only=True):
     """A binding for every item, and what could not be done as wanted."""
 
     bindings: Mapping[Identity, Binding]
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Struct, frozen=True, kw_only=True):
     """One resource at the moment of its placement.
 
     `had`: replicas of the previous placement on clusters of the store, in name order; 0 for what has none. `caps`: the
@@ -94,16 +90,14 @@ class Situation:
         return bool(self.replicas) and self.division.needs_capacity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
+class Shortfall(Struct, frozen=True, kw_only=True):
     """Why something could not be placed as wanted: a stable code and a sentence without its subject."""
 
     code: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """A placement without the name of its resource, so that equal cases can share it."""
 
     targets: tuple[TargetCluster, ...]

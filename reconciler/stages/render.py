@@ -8,11 +8,13 @@ Source: Karmada: replicas first, then overrides, then pruning; design: "Ownershi
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.job import COMPLETIONS
 from reconciler.interpreters.registry import Lookup, interpreter_for
@@ -33,8 +35,7 @@ from reconciler.stages.override_select import OverrideIndex, SelectedRule
 _JOB: Final = ("batch", "Job")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderInputs:
+class RenderInputs(Struct, frozen=True, kw_only=True):
     """What rendering rests on.
 
     `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: what
@@ -58,13 +59,19 @@ class Rendered(NamedTuple):
     trace: tuple[FieldOverride, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendering:
+class Rendering(Struct, frozen=True, kw_only=True):
     """All manifests in the order of cluster and identity. `traces` holds those that overrides changed."""
 
     manifests: tuple[Manifest, ...] = ()
     problems: tuple[Problem, ...] = ()
     traces: Mapping[tuple[str, Identity], tuple[FieldOverride, ...]] = field(default_factory=dict)
+
+
+class Survey(NamedTuple):
+    """What rendering everything would find: manifests per cluster and the problems, in their order."""
+
+    managed: Mapping[str, int]
+    problems: tuple[Problem, ...]
 
 
 class _Outcome(NamedTuple):
@@ -77,8 +84,7 @@ class _Outcome(NamedTuple):
     overridden: Overridden
 
 
-@dataclass(slots=True)
-class _Subject:
+class _Subject(Struct):
     """What is the same for a template on all clusters, and the outcomes so far."""
 
     template: Template
@@ -87,6 +93,8 @@ class _Subject:
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
     yielded: frozenset[str]
+    applied: dict[tuple[int | None, int | None, int], Overridden] = field(default_factory=dict)
+    """What rules made of the body, by replicas, share and the id of the rules."""
     outcomes: dict[tuple[int | None, int | None, int, bool], _Outcome] = field(default_factory=dict)
     """By replicas, share, the id of the rules on the cluster, and whether a Namespace only follows."""
 
@@ -122,13 +130,15 @@ def render(
     return Rendered(Manifest(cluster, *shared, cluster in subject.yielded), problems, overridden.trace)
 
 
-def render_all(inputs: RenderInputs, cache: RenderCache | None = None) -> Rendering:
-    """Every bound template on every cluster of its binding."""
+def render_all(
+    inputs: RenderInputs, cache: RenderCache | None = None, only: Collection[Identity] | None = None
+) -> Rendering:
+    """Every bound template, or those of `only`, on every cluster of its binding."""
     subjects = (cache or RenderCache()).subjects
     by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
     traces: dict[tuple[str, Identity], tuple[FieldOverride, ...]] = {}
-    for identity in sorted(inputs.bindings):
+    for identity in sorted(inputs.bindings if only is None else inputs.bindings.keys() & only):
         subject = subjects.get(identity)
         if subject is None:
             subject = subjects[identity] = _subject(inputs, identity)
@@ -144,10 +154,30 @@ def render_all(inputs: RenderInputs, cache: RenderCache | None = None) -> Render
     return Rendering(manifests=manifests, problems=tuple(sorted(problems)), traces=traces)
 
 
+def survey(inputs: RenderInputs, cache: RenderCache) -> Survey:
+    """What `render_all` would count and report, without making manifests: only override rules can fail."""
+    managed: Counter[str] = Counter()
+    problems: list[Problem] = []
+    for identity, binding in inputs.bindings.items():
+        subject = cache.subjects.get(identity)
+        template = subject.template if subject else template_of(inputs.fleet, identity)
+        if template is None or not inputs.overrides.rules_of(template):
+            managed.update(binding.clusters)
+            continue
+        if subject is None:
+            subject = cache.subjects[identity] = _subject(inputs, identity)
+        for cluster, replicas in binding.targets:
+            rules = inputs.overrides.rules_on(subject.rules, cluster)
+            applied = _applied(inputs, subject, replicas, subject.completions.get(cluster), rules)
+            managed[cluster] += applied.body is not None
+            problems += (replace(problem, cluster=cluster) for problem in applied.problems)
+    return Survey(managed, tuple(sorted(problems)))
+
+
 def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None) -> Owner:
     """The terms under which the object is ours: no policy for a Namespace that only follows what lives in it."""
     binding, policy = inputs.bindings.get(identity), inputs.policies.get(identity)
-    if policy is None or _only_follows(binding, cluster):
+    if policy is None or only_follows(binding, cluster):
         return Owner(policy=None)
     return Owner(
         policy=policy.ref,
@@ -158,7 +188,8 @@ def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: i
     )
 
 
-def _only_follows(binding: Binding | None, cluster: str) -> bool:
+def only_follows(binding: Binding | None, cluster: str) -> bool:
+    """Whether a Namespace is in a cluster for what lives in it alone."""
     reason = binding.cluster_reasons.get(cluster) if binding else None
     return reason is not None and reason.rule == NAMESPACE_FOLLOWS
 
@@ -192,12 +223,16 @@ def _outcome(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: in
     identity = template.identity
     share = subject.completions.get(cluster) if subject.completions else None
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
-    follows = identity.kind == "Namespace" and _only_follows(inputs.bindings.get(identity), cluster)
+    follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
     key = (replicas, share, id(rules), follows)
     known = subject.outcomes.get(key)
     if known is not None:
         return known
-    overridden = _overridden(inputs, subject, replicas, share, rules)
+    overridden = _applied(inputs, subject, replicas, share, rules)
+    if rules and overridden.body is not None:
+        # Overrides may bring back what must never be sent.
+        interpreter = inputs.lookup(*identity[:2])
+        overridden = overridden._replace(body=strip_marks(interpreter.sanitize(overridden.body)))
     shared = None
     if overridden.body is not None:
         owner = owner_of(inputs, identity, cluster, replicas)
@@ -207,26 +242,27 @@ def _outcome(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: in
     return outcome
 
 
-def _overridden(
+def _applied(
     inputs: RenderInputs,
     subject: _Subject,
     replicas: int | None,
     share: int | None,
-    rules: Sequence[SelectedRule],
+    rules: tuple[SelectedRule, ...],
 ) -> Overridden:
-    """The body without marks: divided, overridden, and pruned of what overrides brought back."""
+    """The body divided and overridden. `rules`: as `OverrideIndex.rules_on` gave them."""
+    key = (replicas, share, id(rules))
+    known = subject.applied.get(key)
+    if known is not None:
+        return known
     identity = subject.template.identity
     interpreter, body = inputs.lookup(*identity[:2]), subject.body
     if replicas is not None:
         body = interpreter.with_replicas(body, replicas)
     if share is not None:
         body = with_count(body, COMPLETIONS, share)
-    if not rules:
-        return Overridden(body=body)
-    overridden = apply_rules(body, identity, rules, interpreter)
-    if overridden.body is None or overridden.body is body:
-        return overridden
-    return overridden._replace(body=strip_marks(interpreter.sanitize(overridden.body)))
+    applied = apply_rules(body, identity, rules, interpreter) if rules else Overridden(body=body)
+    subject.applied[key] = applied
+    return applied
 
 
 def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:

@@ -6,12 +6,12 @@ guards say what would be held. Source: design, "Diff" (the previous placement of
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, PreviousPlacement, Reason
-from reconciler.model.plan import Action, Change, Manifest
+from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, Loss, cause_of, fate_of, is_edit, keep_in_force
@@ -31,24 +31,25 @@ def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, Previous
 
 
 def revision_changes(
-    base: tuple[Decision, Rendering], head: tuple[Decision, Rendering], schema_of: Callable[[GVK], Schema | None]
+    base: tuple[Decision, Rendering],
+    head: tuple[Decision, Rendering],
+    schema_of: Callable[[GVK], Schema | None],
+    only: Collection[Identity] | None = None,
 ) -> tuple[Change, ...]:
-    """The changes from one decision to the other, in canonical order, holds of moves included."""
-    changes = compare_rendered(_side(*base), _side(*head), schema_of)
+    """The changes from one decision to the other, in canonical order, holds of moves included.
+
+    `only`: what was rendered and may differ; None: everything.
+    """
+    changes = compare_rendered(_side(*base, only), _side(*head, only), schema_of)
     settled = (_settled(change, base[0], head[0]) for change in changes if not _is_frozen(change, head[0]))
     return tuple(change for change in settled if change is not None)
 
 
-def managed_in(rendered: Rendering) -> Counter[str]:
-    """Objects per cluster: what guards compare deletions with."""
-    return Counter(manifest.cluster for manifest in rendered.manifests)
-
-
-def _side(decision: Decision, rendered: Rendering) -> Side:
-    manifests: dict[tuple[str, Identity], Manifest] = {
-        (manifest.cluster, manifest.identity): manifest for manifest in rendered.manifests
-    }
-    digests = {identity: template.digest for identity, template in decision.fleet.templates.items()}
+def _side(decision: Decision, rendered: Rendering, only: Collection[Identity] | None) -> Side:
+    manifests = {(manifest.cluster, manifest.identity): manifest for manifest in rendered.manifests}
+    templates = decision.fleet.templates
+    found = templates if only is None else templates.keys() & only
+    digests = {identity: templates[identity].digest for identity in found}
     return Side(rendered=manifests, bindings=decision.bindings, templates=digests)
 
 

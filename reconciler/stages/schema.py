@@ -8,13 +8,13 @@ and the OpenAPI v3 document of a member. Source: Kubernetes server-side apply, m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct, field
 
 from reconciler.model.plan import MISSING
 from reconciler.model.refs import GVK
@@ -40,8 +40,7 @@ class Format(StrEnum):
     TIME = "date-time"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Node:
+class Node(Struct, frozen=True, kw_only=True, eq=False):
     """One place of a schema. `fields` are a struct's; `item` is the value of a map or the item of a list.
 
     A list is `keys` (map list), `is_set`, or atomic. `default` is what the API server fills in, MISSING when it is not
@@ -66,8 +65,7 @@ class Node:
         return self.fields.get(name) or self.item
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Schema:
+class Schema(Struct, frozen=True, kw_only=True, eq=False):
     """A kind's fields.
 
     `keeps_empty`: custom resources are stored as sent, `{}` and `[]` included; built-in kinds leave out empty maps and

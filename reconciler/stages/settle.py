@@ -7,7 +7,9 @@ deletion causes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import PreviousPlacement, Reason
@@ -32,8 +34,7 @@ _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
 _REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What settling rests on: the decision, the members, and what is known of a kind."""
 
     decision: Decision
@@ -49,8 +50,7 @@ class Scene:
     """Settle these alone; None: everything."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(Struct, frozen=True, kw_only=True):
     """Changes in no particular order, the manifests in force per cluster, and the problems met."""
 
     changes: tuple[Change, ...]
@@ -92,8 +92,7 @@ def settle(scene: Scene) -> Settled:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _Part(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
     manifests: tuple[Manifest, ...] = ()

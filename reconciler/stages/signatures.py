@@ -15,7 +15,7 @@ from reconciler.stages.decide import Decision
 from reconciler.stages.differences import changed_keys
 from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.policy_index import PolicyIndex
-from reconciler.stages.render import template_of
+from reconciler.stages.render import only_follows, template_of
 
 
 def signatures(decision: Decision) -> dict[Identity, Hashable]:
@@ -84,10 +84,16 @@ def _signature(
         binding.targets,
         binding.is_dependency,
         _terms(decision.policies.get(identity)),
-        tuple((rule.policy, rule.index, digests.get(rule.policy)) for rule in index.rules_of(template)),
+        tuple(
+            (rule.policy, rule.index, digests.get(rule.policy), tuple(filter(rule.is_for, binding.clusters)))
+            for rule in index.rules_of(template)
+        ),
         tuple(sorted(decision.yielded.get(identity, ()))),
         tuple(decision.hold(identity, cluster) for cluster in binding.clusters),
         identity in decision.frozen,
+        tuple(cluster for cluster in binding.clusters if only_follows(binding, cluster))
+        if identity.kind == "Namespace"
+        else (),
     )
 
 

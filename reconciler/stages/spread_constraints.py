@@ -8,8 +8,9 @@ is no limit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division, Placement, SpreadConstraint
@@ -30,8 +31,7 @@ class Ranked(NamedTuple):
     region: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Struct, frozen=True, kw_only=True):
     """The selected clusters in order of preference, or why none could be selected."""
 
     names: tuple[str, ...] = ()

@@ -7,9 +7,10 @@ Source: the page "Elastic scheduling with multi-cluster priorities"; Karmada: ov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.stages.candidates import Candidate
 from reconciler.stages.capacity import RoomOf
@@ -24,8 +25,7 @@ class Rule(NamedTuple):
     provisions: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierOutcome:
+class TierOutcome(Struct, frozen=True, kw_only=True):
     """Replicas per cluster, how many found no room, and clusters whose room had to be known but is not."""
 
     counts: Mapping[str, int]

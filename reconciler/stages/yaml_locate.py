@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from msgspec import Struct, field
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.tree import Step
@@ -41,8 +40,7 @@ def _roots(data: bytes) -> dict[int, tuple[int, Node]]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locator:
+class Locator(Struct, frozen=True, kw_only=True):
     """`Document.locate`: the line of a field, or of the nearest parent that exists. `below` leads to a List's item."""
 
     marks: FileMarks

@@ -146,7 +146,7 @@ def _new_plain(node: ScalarNode, text: str, notes: list[Note]) -> Json:
 
 def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
     out: dict[str, Json] = {}
-    merged: set[str] = set()
+    merged: set[str] | None = None
     below = depth + 1
     for key_node, value_node in node.value:
         key = _keys.get(key_node.value) if key_node.tag is None and key_node.__class__ is ScalarNode else None
@@ -154,12 +154,14 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
             if _is_merge(key_node):
                 if _is_alias(key_node, value_node) and value_node.__class__ is SequenceNode:
                     raise YamlRefused("yaml-merge", "<< takes an alias of a mapping, not of a list", _line(key_node))
+                merged = set() if merged is None else merged
                 _merge(value_node, out, merged, below, notes)
                 continue
             key = _new_key(key_node, notes)
-        if key in out and key not in merged:
-            raise YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping", _line(key_node))
-        merged.discard(key)
+        if key in out:
+            if merged is None or key not in merged:
+                raise YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping", _line(key_node))
+            merged.discard(key)
         if value_node.__class__ is ScalarNode:
             out[key] = _scalar(value_node, notes)
         else:

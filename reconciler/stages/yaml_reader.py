@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.model.document import Document
 from reconciler.model.problem import Problem, Severity, Source
@@ -32,8 +33,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 _MAX_LIST_DEPTH: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenDocument:
+class BrokenDocument(Struct, frozen=True, kw_only=True):
     """A document that is not read. `body` has what could still be told: apiVersion, kind, metadata.name, namespace.
 
     `line` is where it begins, 0 when it is the file as a whole.
@@ -44,8 +44,7 @@ class BrokenDocument:
     body: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YamlFile:
+class YamlFile(Struct, frozen=True, kw_only=True):
     """What a file holds. Documents without content (comments only) are left out."""
 
     documents: tuple[Document, ...] = ()

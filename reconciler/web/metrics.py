@@ -6,9 +6,9 @@ Labels are cluster, action and the like, never names of objects: the number of s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -25,8 +25,7 @@ _STATES: Final = ("synced", "pending", "held", "failed")
 Sample = tuple[Sequence[str], float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow:
+class MetricRow(Struct, frozen=True, kw_only=True):
     """One metric: `read` gives label values and numbers. A counter's name ends in `_total`."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+
+from msgspec import Struct, field
 
 from reconciler.model.plan import MISSING, Cause, FieldChange
 from reconciler.model.refs import GVK
@@ -23,8 +24,7 @@ from tests.apiserver.wishes import CRD, WIDGET, Subject
 MANAGER = "fleet-reconciler/test"
 
 
-@dataclass
-class Outcome:
+class Outcome(Struct):
     """What a trial found. `faults` is empty when T and the API server agree."""
 
     seed: int

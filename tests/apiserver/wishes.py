@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import Any
+
+from msgspec import Struct
 
 from tests.apiserver.requests_to import APPLY, JSON_PATCH, MERGE, STRATEGIC, Body
 
@@ -14,8 +15,7 @@ Features = dict[str, Any]
 """Choices by name; None leaves the feature out."""
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """What somebody else does to the live object."""
 
     media_type: str
@@ -24,8 +24,7 @@ class Edit:
     subresource: str = ""
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A kind under trial. `path` takes (namespace, name)."""
 
     name: str

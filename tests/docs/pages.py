@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(
@@ -24,8 +25,7 @@ _HEADING = re.compile(r"(#+) (.+)")
 _LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Struct, frozen=True, kw_only=True):
     """A fenced block. `file`: where the line above says that it is written to; empty: nowhere."""
 
     page: str
@@ -36,8 +36,7 @@ class Block:
     file: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """A command of a console block with the output that the page promises; None when it shows none."""
 
     text: str

@@ -7,15 +7,15 @@ import html
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
+
+from msgspec import Struct, field
 
 _PIECE = 12
 """So many characters in a row of a value, or of its base64 form, are a leak: values may be cut or split over lines."""
 
 
-@dataclass(slots=True)
-class Canaries:
+class Canaries(Struct):
     """Random values by the place where each was planted, so that a leak tells where it came from."""
 
     planted: dict[str, str] = field(default_factory=dict)

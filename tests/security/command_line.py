@@ -8,15 +8,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _GUARDED = Path(__file__).with_name("guarded.py")
 _DEADLINE_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(Struct, frozen=True, kw_only=True):
     """How a command ended. `cpu_s` is without the interpreter's start; `peak_mb` is with it."""
 
     code: int

@@ -8,12 +8,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 from reconciler.sim.fleet_in_a_box import BackgroundFleet
 from tests.security.canaries import Canaries
@@ -113,8 +113,7 @@ def edited_by_others(canaries: Canaries, when: str) -> dict[str, Any]:
     return secret("plain", metadata={"annotations": {LAST_APPLIED: inside}}, data=data)
 
 
-@dataclass(slots=True)
-class Echo:
+class Echo(Struct):
     """An API server in front of a cluster that repeats what it was sent in its refusals: of objects named `refused`.
 
     It wants the token that the kubeconfig has, and repeats a wrong one too.

@@ -10,10 +10,11 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from reconciler.adapters.journal import Journal
 from reconciler.model.ledger import AppliedRow
@@ -207,8 +208,7 @@ def _row(row: AppliedRow) -> str:
     return f"{digest} {row.policy} {row.keep} {row.replicas} {row.dependency}"
 
 
-@dataclass(slots=True, kw_only=True)
-class Record:
+class Record(Struct, kw_only=True):
     """How a run went: the state after each step, what came and went, and how many points were reached."""
 
     states: list[dict[str, Any]] = field(default_factory=list)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions, plan_round
 from reconciler.model.observation import Observations
@@ -141,7 +140,7 @@ def test_object_with_another_uid_than_recorded_is_reported_and_left() -> None:
     bed = TestBed()
     bed.run(fleet_of(config_map(), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)))
     row = bed.ledger["m1"][APP]
-    bed.ledger["m1"][APP] = type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "uid": "another"})
+    bed.ledger["m1"][APP] = replace(row, uid="another")
     plan = bed.plan(fleet_of(policy("ConfigMap", "m1", preserveResourcesOnDeletion=False))).plan
     assert actions(plan.changes, "ConfigMap") == []
     assert [problem.code for problem in plan.problems if problem.cluster == "m1"] == ["not-deleted"]

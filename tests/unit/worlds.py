@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from reconciler.engine import Round, World, plan_round
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile

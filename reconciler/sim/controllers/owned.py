@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.sim import managed
 from reconciler.sim.defaults import defaulted
@@ -19,8 +20,7 @@ CONTROLLER = "kube-controller-manager"
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """How the embedded nodes behave."""
 
     start_s: float = 1.0

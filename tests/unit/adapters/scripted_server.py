@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+
+from msgspec import Struct
 
 HANG = b"hang"
 """Never answer."""
@@ -15,8 +16,7 @@ CUT = b"cut"
 """Close the connection without a word."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A request as it came in."""
 
     method: str

@@ -6,13 +6,13 @@ import base64
 import sqlite3
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
 from reconciler.errors import JournalError

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconciler.daemon.act import Result
 from reconciler.daemon.merged import merged

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.daemon.perform import perform
 from reconciler.errors import AlreadyExists, ClusterUnreachable, MemberClusterError, WriteConflict

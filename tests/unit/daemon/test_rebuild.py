@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconciler.adapters.kube_discovery import Discovery, ServedKind
 from reconciler.daemon.rebuild import kinds_to_list, placements_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan

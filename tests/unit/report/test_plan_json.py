@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler.model.plan import MISSING, Action, FieldChange, FieldOwner, Plan
 from reconciler.model.problem import Problem, Severity, Source

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.plan import Action, Cause, FieldChange, FieldOwner, Plan
 from reconciler.report.plan_text import has_destruction, plan_text

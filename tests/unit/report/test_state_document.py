@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconciler.engine import Round, World, plan_round
 from reconciler.model.member import Member

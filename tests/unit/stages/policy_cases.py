@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from enum import Enum
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.document import Document
@@ -120,8 +120,8 @@ def plain(value: Any) -> Any:
     """A value as YAML would write it, without sources."""
     if isinstance(value, LabelSelector):
         return [f"{r.key} {r.operator.value} {','.join(sorted(r.values))}".strip() for r in value.requirements]
-    if dataclasses.is_dataclass(value):
-        names = (field.name for field in dataclasses.fields(value))
+    if isinstance(value, Struct):
+        names = value.__struct_fields__
         return {name: plain(getattr(value, name)) for name in names if name not in ("source", "digest")}
     if isinstance(value, Enum):
         return value.value

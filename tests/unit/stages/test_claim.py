@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, Reach
 from reconciler.model.problem import Severity, Source
@@ -40,7 +40,7 @@ def test_templates_in_a_frozen_reach_get_no_claim() -> None:
     fleet = fleet_of(STORE)
     web = next(identity for identity in fleet.templates if identity.name == "web")
     reach = Reach(source=Source("broken.yaml", 1), identities=frozenset({web}))
-    claims = claim(dataclasses.replace(fleet, frozen=(reach,)))
+    claims = claim(replace(fleet, frozen=(reach,)))
     assert claims.frozen == {web: reach}
     assert web not in claims.claims
     assert web not in claims.unclaimed

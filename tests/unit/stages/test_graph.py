@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.fleet import Fleet

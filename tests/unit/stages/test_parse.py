@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from reconciler.model.fleet import Fleet, Reach, Snapshot, StoreFile
 from reconciler.model.problem import Problem, Severity, Source

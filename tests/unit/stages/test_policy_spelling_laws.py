@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.document import Document
 from reconciler.model.problem import Problem, Severity
@@ -79,7 +79,7 @@ def _canonical(shape: Shape, body: Json) -> dict[str, Json]:
 def _outcome(kind: str, api_version: str, spec: Json) -> tuple[Any, list[tuple[str, Severity]]]:
     body = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": "demo"}, "spec": spec}
     policy, problems = PARSERS[kind](Document(path="a.yaml", line=1, body=body, locate=lambda steps: 1))
-    return (policy and dataclasses.replace(policy, digest="")), sorted((p.code, p.severity) for p in problems)
+    return (policy and replace(policy, digest="")), sorted((p.code, p.severity) for p in problems)
 
 
 def _spec_shape(kind: str) -> Shape:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, Reach
 from reconciler.model.policy import ResourceSelector
@@ -55,4 +54,4 @@ def test_names_the_first_reach_that_holds_it() -> None:
     first, second = Reach(source=BROKEN, namespace="other"), Reach(source=BROKEN, namespace="demo")
     fleet = Fleet(revision="test", frozen=(first, second))
     assert frozen_by(fleet, WEB) is second
-    assert frozen_by(dataclasses.replace(fleet, frozen=()), WEB) is None
+    assert frozen_by(replace(fleet, frozen=()), WEB) is None

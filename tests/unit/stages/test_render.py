@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.fleet import Fleet, FleetSettings
