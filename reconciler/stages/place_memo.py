@@ -209,9 +209,7 @@ def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
     return {name: (found.reachable, found.apis) for name, found in observed.items()}
 
 
-def concerned_by(
-    clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]
-) -> Iterator[Identity]:
+def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]) -> Iterator[Identity]:
     """Those whose policy reaches one of the clusters; what the others do not reach cannot matter to them."""
     reaches: dict[int, bool] = {}
     for identity, policy in policies.items():
