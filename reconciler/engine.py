@@ -27,7 +27,7 @@ from reconciler.stages.inputs import render_inputs
 from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
-from reconciler.stages.render import RenderCache, Rendering, render, render_all, survey
+from reconciler.stages.render import RenderCache, Rendering, managed_in, problems_in, render, render_all
 from reconciler.stages.revisions import previous_of, revision_changes
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Scene, settle
@@ -121,7 +121,7 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
     was, is_now = (render_all(side, cache, only) for side, cache in zip(sides, caches, strict=True))
     changes = revision_changes((before, was), (after, is_now), schemas_of(after), only)
     # Guards ask for the size of the clusters only where something is to be deleted.
-    managed = survey(sides[0], caches[0]).managed if any(change.guarded for change in changes) else {}
+    managed = managed_in(sides[0], caches[0]) if any(change.guarded for change in changes) else {}
     ordered = tuple(sorted(changes, key=_canonical_order))
     changes, held = guard(ordered, head.settings.guards, managed, now)
     return Plan(
@@ -130,7 +130,7 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
         changes=changes,
         waves=waves(changes, after.needs),
         placements=placement_changes(after, placed),
-        problems=tuple(sorted({*after.problems, *survey(sides[1], caches[1]).problems})),
+        problems=tuple(sorted({*after.problems, *problems_in(sides[1], caches[1])})),
         is_complete=base.is_complete and head.is_complete,
         held_digest=held,
     )

@@ -40,7 +40,6 @@ def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
     """The first field in which the two name different objects; empty when they name one (Karmada does not look)."""
     if before is after:
         return ()
-    is_same_metadata = before.get("metadata") is after.get("metadata")
-    if is_same_metadata and before.get("apiVersion") == after.get("apiVersion") and before.get("kind") == after.get("kind"):
+    if all(before.get(name) is after.get(name) for name in ("apiVersion", "kind", "metadata")):
         return ()
     return next((field for field in _IDENTITY if dig(before, *field) != dig(after, *field)), ())

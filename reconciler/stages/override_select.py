@@ -77,12 +77,14 @@ class SelectedRule(Struct, frozen=True, kw_only=True):
 class OverrideIndex:
     """Override policies, found by kind and compiled once. What it remembers never changes its answers."""
 
-    __slots__ = ("_by_cluster", "_clusters", "_joined", "_policies", "_rules", "_same", "_total")
+    __slots__ = ("_by_cluster", "_by_matches", "_clusters", "_joined", "_policies", "_rules", "_same", "_total")
 
     def __init__(self, overrides: Iterable[OverridePolicy], clusters: Mapping[str, Cluster]) -> None:
         self._policies = PolicyIndex(overrides)
         self._clusters = tuple(clusters[name] for name in sorted(clusters))
         self._rules: dict[int, tuple[SelectedRule, ...]] = {}
+        # The index of policies makes each match once and keeps it, so that its id stays its own.
+        self._by_matches: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
         self._joined: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
         self._by_cluster: dict[tuple[int, str], tuple[SelectedRule, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
@@ -96,12 +98,15 @@ class OverrideIndex:
         matches = self._policies.matches(template)
         if not matches:
             return ()
-        ranked = matches if len(matches) == 1 else sorted(best_matches(matches), key=_rank)
-        key = tuple([id(match.policy) for match in ranked])
-        joined = self._joined.get(key)
-        if joined is None:
-            joined = self._joined[key] = tuple([rule for match in ranked for rule in self._compiled(match.policy)])
-        return joined
+        found = tuple(map(id, matches))
+        known = self._by_matches.get(found)
+        if known is None:
+            ranked = sorted(best_matches(matches), key=_rank)
+            key = tuple([id(match.policy) for match in ranked])
+            if key not in self._joined:
+                self._joined[key] = tuple([rule for match in ranked for rule in self._compiled(match.policy)])
+            known = self._by_matches[found] = self._joined[key]
+        return known
 
     def rules_on(self, rules: tuple[SelectedRule, ...], cluster: str) -> tuple[SelectedRule, ...]:
         """Those of `rules`, as `rules_of` gave them, that apply on a cluster. Equal answers are one tuple."""

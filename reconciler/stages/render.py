@@ -9,7 +9,7 @@ Source: Karmada: replicas first, then overrides, then pruning; design: "Ownershi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -65,13 +65,6 @@ class Rendering(Struct, frozen=True, kw_only=True):
     manifests: tuple[Manifest, ...] = ()
     problems: tuple[Problem, ...] = ()
     traces: Mapping[tuple[str, Identity], tuple[FieldOverride, ...]] = field(default_factory=dict)
-
-
-class Survey(NamedTuple):
-    """What rendering everything would find: manifests per cluster and the problems, in their order."""
-
-    managed: Mapping[str, int]
-    problems: tuple[Problem, ...]
 
 
 class _Outcome(NamedTuple):
@@ -154,24 +147,34 @@ def render_all(
     return Rendering(manifests=manifests, problems=tuple(sorted(problems)), traces=traces)
 
 
-def survey(inputs: RenderInputs, cache: RenderCache) -> Survey:
-    """What `render_all` would count and report, without making manifests: only override rules can fail."""
-    managed: Counter[str] = Counter()
-    problems: list[Problem] = []
+def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]:
+    """The problems that `render_all` would report, without making manifests."""
+    remarks = ((cluster, applied.problems) for cluster, applied in _overridden(inputs, cache))
+    return tuple(sorted(replace(problem, cluster=cluster) for cluster, found in remarks for problem in found))
+
+
+def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
+    """How many manifests `render_all` would make for each cluster: what guards compare deletions with."""
+    managed = Counter(cluster for binding in inputs.bindings.values() for cluster, _ in binding.targets)
+    managed.subtract(cluster for cluster, applied in _overridden(inputs, cache) if applied.body is None)
+    return managed
+
+
+def _overridden(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, Overridden]]:
+    """What becomes of everything that has override rules, by cluster: nothing else can fail."""
     for identity, binding in inputs.bindings.items():
         subject = cache.subjects.get(identity)
-        template = subject.template if subject else template_of(inputs.fleet, identity)
-        if template is None or not inputs.overrides.rules_of(template):
-            managed.update(binding.clusters)
-            continue
         if subject is None:
+            template = template_of(inputs.fleet, identity)
+            if template is None or not inputs.overrides.rules_of(template):
+                continue
             subject = cache.subjects[identity] = _subject(inputs, identity)
+        if not subject.rules:
+            continue
         for cluster, replicas in binding.targets:
             rules = inputs.overrides.rules_on(subject.rules, cluster)
-            applied = _applied(inputs, subject, replicas, subject.completions.get(cluster), rules)
-            managed[cluster] += applied.body is not None
-            problems += (replace(problem, cluster=cluster) for problem in applied.problems)
-    return Survey(managed, tuple(sorted(problems)))
+            if rules:
+                yield cluster, _applied(inputs, subject, replicas, subject.completions.get(cluster), rules)
 
 
 def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None) -> Owner:

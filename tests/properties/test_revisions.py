@@ -20,7 +20,7 @@ from reconciler.stages.inputs import render_inputs
 from reconciler.stages.order import waves
 from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.placement_changes import placement_changes
-from reconciler.stages.render import RenderCache, survey
+from reconciler.stages.render import RenderCache, managed_in, problems_in
 from reconciler.stages.revisions import previous_of, revision_changes
 from tests.properties.test_decide_memo import (
     ALL_OBSERVED,
@@ -151,9 +151,10 @@ def test_a_comparison_of_what_differs_is_the_comparison_of_everything(
 
 @settings(max_examples=100, deadline=None)
 @given(changes)
-def test_a_survey_counts_and_reports_what_rendering_makes(edited: Edits) -> None:
+def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)
     decision = decide(fleet_of(files, {}), ALL_OBSERVED[1], NOW)
-    rendered, found = render_decision(decision), survey(render_inputs(decision), RenderCache())
-    assert +Counter(found.managed) == Counter(manifest.cluster for manifest in rendered.manifests)
-    assert found.problems == rendered.problems
+    rendered, inputs = render_decision(decision), render_inputs(decision)
+    found = managed_in(inputs, RenderCache())
+    assert +Counter(found) == Counter(manifest.cluster for manifest in rendered.manifests)
+    assert problems_in(inputs, RenderCache()) == rendered.problems
