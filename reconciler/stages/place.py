@@ -100,7 +100,7 @@ class _Round:
             return True
         memo.by_room.discard(identity)
         placed = memo.placed[identity] = Placed(situation, self._decide(situation))
-        takes = memo.takers is not None and takes_room(placed, self._observed)
+        takes = memo.takers is not None and takes_room(placed, memo.running)
         memo.set_taker(identity, takes=takes)
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
 
@@ -197,7 +197,7 @@ class _Round:
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Take the room of replicas that were assigned before and do not show in the cluster yet."""
         item = situation.item
-        for cluster, missing in on_its_way(situation, self._observed):
+        for cluster, missing in on_its_way(situation, self._memo.running):
             self._room.take(cluster, self._room.known(item.demand.shape), missing, item.identity.namespace)
 
     def _take(self, situation: Situation, decision: Decision) -> None:

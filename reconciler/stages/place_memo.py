@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.cluster import Cluster
-from reconciler.model.observation import ClusterObservation
+from reconciler.model.observation import ClusterObservation, Workload
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
@@ -23,6 +23,9 @@ from reconciler.stages.placing import Decision, PlacementItem, Situation
 from reconciler.stages.spread_constraints import spread_applies
 
 _MAX_STALE_POLICIES: Final = 1_000
+
+Running = Mapping[str, Mapping[Identity, Workload]]
+"""Workloads that run, by cluster; clusters without any are missing."""
 
 UNDECIDED: Final = Decision(targets=())
 """In place of the decision about what is placed by room, until its turn comes."""
@@ -97,6 +100,7 @@ class PlaceMemo:
         self._priorities: Mapping[str, int] = {}
         self.observed: Mapping[str, ClusterObservation] | None = None
         self.priorities: Mapping[str, int] = {}
+        self.running: Running = {}
         self.placed: dict[Identity, Placed] = {}
         self.by_room: set[Identity] = set()
         self.takers: set[Identity] | None = None
@@ -111,6 +115,7 @@ class PlaceMemo:
         if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
             self.takers = None
         self.observed, self.priorities = observed, priorities
+        self.running = {name: seen.workloads for name, seen in observed.items() if seen.workloads}
 
     def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> Ground:
         """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
@@ -147,11 +152,10 @@ class PlaceMemo:
     def all_takers(self) -> set[Identity]:
         """Those that take room and do not look at it."""
         if self.takers is None:
-            observed = self.observed or {}
             self.takers = {
                 identity
                 for identity, placed in self.placed.items()
-                if identity not in self.by_room and takes_room(placed, observed)
+                if identity not in self.by_room and takes_room(placed, self.running)
             }
         return self.takers
 
@@ -166,11 +170,13 @@ def looks_at_room(situation: Situation) -> bool:
     return needs_its_room(situation) or spread_applies(situation.item.policy.placement)
 
 
-def takes_room(placed: Placed, observed: Mapping[str, ClusterObservation]) -> bool:
+def takes_room(placed: Placed, running: Running) -> bool:
     """Whether it takes room, or the place of an object in a quota, that it did not have before."""
     had = placed.situation.had
-    is_new = any(cluster not in had or (replicas or 0) > had[cluster] for cluster, replicas in placed.decision.targets)
-    return is_new or any(on_its_way(placed.situation, observed))
+    for cluster, replicas in placed.decision.targets:
+        if cluster not in had or (replicas or 0) > had[cluster]:
+            return True
+    return bool(on_its_way(placed.situation, running))
 
 
 def takes_alike(one: Placed, other: Placed) -> bool:
@@ -183,16 +189,17 @@ def takes_alike(one: Placed, other: Placed) -> bool:
     )
 
 
-def on_its_way(situation: Situation, observed: Mapping[str, ClusterObservation]) -> Iterator[tuple[str, int]]:
+def on_its_way(situation: Situation, running: Running) -> list[tuple[str, int]]:
     """Clusters with the replicas that were assigned before and do not show there yet."""
-    item = situation.item
-    if item.demand.components:
-        return
-    for cluster, had in situation.had.items():
-        observation = observed.get(cluster)
-        workload = observation.workloads.get(item.identity) if observation is not None else None
-        if workload is not None and workload.replicas < had:
-            yield cluster, had - workload.replicas
+    item, had = situation.item, situation.had
+    if not running or not had or item.demand.components:
+        return []
+    missing = []
+    for cluster, replicas in had.items():
+        workload = running[cluster].get(item.identity) if cluster in running else None
+        if workload is not None and workload.replicas < replicas:
+            missing.append((cluster, replicas - workload.replicas))
+    return missing
 
 
 def outcome(reason: Reason, *, is_target: bool) -> Reason:
