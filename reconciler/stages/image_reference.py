@@ -44,6 +44,8 @@ class ImageReference(NamedTuple):
         return f"{self.name}{tag}{digest}"
 
 
+# A workload has the same image wherever its replicas differ, and another registry in every region.
+@lru_cache(maxsize=16384)
 def parse_image(text: str) -> ImageReference | None:
     """The parts of a reference; None when it is none.
 
@@ -71,7 +73,6 @@ class ImageFault(NamedTuple):
     message: str
 
 
-# A workload has the same image wherever its replicas differ.
 @lru_cache(maxsize=16384)
 def override_image(image: str, component: ImageComponent, operator: OverrideOperator, value: str) -> str | ImageFault:
     """The image with one component changed, as text.

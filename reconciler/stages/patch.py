@@ -116,14 +116,20 @@ def with_value_at(tree: Json, steps: tuple[Step, ...], value: Json) -> Json:
     """The tree with a value at existing steps (a last key may be new); copy on write along the path."""
     if not steps:
         return value
-    head, rest = steps[0], steps[1:]
+    top = here = _copied(tree)
+    for step in steps[:-1]:
+        below = _copied(here[step])
+        here[step] = below
+        here = below
+    here[steps[-1]] = value
+    return top
+
+
+def _copied(tree: Json) -> Any:
+    """A container of the same items that is ours to write into."""
     if isinstance(tree, list):
-        assert isinstance(head, int), "a list is stepped into by index"
-        items = list(tree)
-        items[head] = with_value_at(items[head], rest, value)
-        return items
-    assert isinstance(tree, Mapping), "steps lead through mappings and lists"
-    return {**tree, head: with_value_at(tree.get(head), rest, value)}
+        return tree[:]
+    return tree.copy() if tree.__class__ is dict else dict(tree)
 
 
 _GROUP_MAX: Final = 64
