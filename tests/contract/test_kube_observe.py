@@ -38,9 +38,12 @@ def wait_for_pods(cluster: RealCluster, namespace: str, ready: int, refused: int
 
 
 async def test_room_requests_and_refused_pods_are_seen(member: Connect, cluster: RealCluster, namespace: str) -> None:
-    cluster.add_node(f"{namespace}-n1", cpu="2", memory="4Gi", pods="10", labels={"for": namespace})
+    # The taint keeps pods away that other tests have left waiting for a node.
+    taint = {"key": "for", "value": namespace, "effect": "NoSchedule"}
+    labels = {"for": namespace}
+    cluster.add_node(f"{namespace}-n1", cpu="2", memory="4Gi", pods="10", labels=labels, taints=[taint])
     body = in_namespace(deployment("web", replicas=4, cpu="600m"), namespace)
-    body["spec"]["template"]["spec"]["nodeSelector"] = {"for": namespace}
+    body["spec"]["template"]["spec"] |= {"nodeSelector": labels, "tolerations": [{"key": "for", "operator": "Exists"}]}
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

@@ -90,7 +90,8 @@ def test_deleting_a_definition_needs_confirmation(fleet: FleetOnClusters) -> Non
                 "spec": {"guards": {"confirm": plan.held_digest}}}  # fmt: skip
     fleet.write("fleet", settings)
     fleet.apply()
-    assert name not in fleet.clusters["m1"].kubectl("get", "crd", "-o", "name")
+    # The API server removes the custom resources first, and then the definition.
+    wait_until(lambda: name not in fleet.clusters["m1"].kubectl("get", "crd", "-o", "name"), f"{name} is gone")
 
 
 def test_all_kinds_of_the_page_are_applied_and_then_at_rest(fleet: FleetOnClusters) -> None:
