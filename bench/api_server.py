@@ -6,35 +6,30 @@ ratios of medians: the machine's own speed cancels out. Run with `make bench`.
 
 from __future__ import annotations
 
-import asyncio
-import json
+import compileall
 import os
-import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import yaml
+from msgspec import Struct, field
 
-from reconciler.adapters.kubeconfig import MemberConfig, load_members
-from reconciler.model.cluster import Cluster
+import reconciler
 from tests.real_clusters import RealCluster, RealClusters
 
 COUNT = 334
 ROUNDS = 3
-IN_FLIGHT = 16
-_PATHS = {"Deployment": "apis/apps/v1", "ConfigMap": "api/v1", "Service": "api/v1"}
+REPEATS = 3
 
 
-@dataclass(slots=True)
-class Figures:
+class Figures(Struct):
     """Seconds by what was timed."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -87,30 +82,15 @@ def write_store(folder: Path, cluster: str, namespace: str) -> None:
     (folder / "objects.yaml").write_text(yaml.dump_all(documents(namespace), Dumper=yaml.CSafeDumper))
 
 
-async def raw_applies(config: MemberConfig, bodies: list[dict[str, Any]], namespace: str) -> None:
-    """What a bare client needs for the same writes: nothing is read, compared, journaled or ordered."""
-    context = ssl.create_default_context(cadata=config.ca.read().decode())
-    with tempfile.TemporaryDirectory() as folder:
-        certificate, key = Path(folder, "c"), Path(folder, "k")
-        certificate.write_bytes(config.client_certificate.read())
-        key.touch(mode=0o600)
-        key.write_bytes(config.client_key.read())
-        context.load_cert_chain(certificate, key)
-    slots = asyncio.Semaphore(IN_FLIGHT)
-    connector = aiohttp.TCPConnector(ssl=context, limit=IN_FLIGHT)
-    async with aiohttp.ClientSession(connector=connector) as session:
+def bare(kubeconfig: Path, namespace: str, objects: Path) -> None:
+    """The bare client as a whole process."""
+    command = [sys.executable, "-m", "bench.bare_client", str(kubeconfig), namespace, str(objects)]
+    subprocess.run(command, check=True, capture_output=True)
 
-        async def one(body: dict[str, Any]) -> None:
-            plural = f"{body['kind'].lower()}s"
-            url = f"{config.server}/{_PATHS[body['kind']]}/namespaces/{namespace}/{plural}/{body['metadata']['name']}"
-            headers = {"Content-Type": "application/apply-patch+yaml"}
-            async with slots:
-                query = {"fieldManager": "raw", "force": "true"}
-                async with session.patch(url, data=json.dumps(body), headers=headers, params=query) as answer:
-                    await answer.read()
-                    answer.raise_for_status()
 
-        await asyncio.gather(*(one(body) for body in bodies))
+def compile_as_installed() -> None:
+    """Byte code as an installation has it: an environment that forbids writing it would measure the compiler."""
+    compileall.compile_dir(Path(reconciler.__file__).parent, quiet=1)
 
 
 def ours(folder: Path, environment: Mapping[str, str], *args: str) -> None:
@@ -122,23 +102,22 @@ def ours(folder: Path, environment: Mapping[str, str], *args: str) -> None:
 def measure(cluster: RealCluster, work: Path) -> Figures:
     """All rounds."""
     figures = Figures()
-    configs = load_members(cluster.kubeconfig, [Cluster(name=cluster.name)])
-    config = configs[cluster.name]
-    assert isinstance(config, MemberConfig), config
+    compile_as_installed()
     for number in range(ROUNDS):
         folder, namespace, raw = work / str(number), f"bench-{number}", f"raw-{number}"
         write_store(folder / "store", cluster.name, namespace)
+        objects = folder / "store" / "objects.yaml"
         environment = {**os.environ, "RECONCILER_KUBECONFIG": str(cluster.kubeconfig),
                        "RECONCILER_JOURNAL": str(folder / "journal.db")}  # fmt: skip
+        run = partial(ours, folder, environment)
         cluster.kubectl("create", "namespace", raw)
-        bodies = documents(raw)
-        figures.time("raw client, first apply", lambda b=bodies, r=raw: asyncio.run(raw_applies(config, b, r)))  # type: ignore[misc]
-        figures.time("ours, first apply", lambda f=folder, e=environment: ours(f, e, "apply", "--yes"))  # type: ignore[misc]
-        objects = folder / "store" / "objects.yaml"
+        figures.time("raw client, first apply", partial(bare, cluster.kubeconfig, raw, objects))
+        figures.time("ours, first apply", partial(run, "apply", "--yes"))
         diff = ("diff", "--server-side", "--force-conflicts", "-f", str(objects))
-        figures.time("kubectl diff --server-side, no-op", lambda d=diff: cluster.kubectl(*d))  # type: ignore[misc]
-        figures.time("ours, no-op diff", lambda f=folder, e=environment: ours(f, e, "diff", "--detailed-exitcode"))  # type: ignore[misc]
-        figures.time("ours, no-op apply", lambda f=folder, e=environment: ours(f, e, "apply", "--yes"))  # type: ignore[misc]
+        figures.time("kubectl diff --server-side, no-op", partial(cluster.kubectl, *diff))
+        for _ in range(REPEATS):
+            figures.time("ours, no-op diff", partial(run, "diff", "--detailed-exitcode"))
+            figures.time("ours, no-op apply", partial(run, "apply", "--yes"))
     return figures
 
 
