@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model.document import Document
@@ -47,6 +48,8 @@ def classify(document: Document) -> DocumentKind:
     return kind_of(api_version, kind)
 
 
+# Thousands of documents are of the same few types.
+@lru_cache(maxsize=1024)
 def kind_of(api_version: str, kind: str) -> DocumentKind:
     """What documents of a type are. The version does not matter, so that a misspelt one is reported and not applied."""
     group = api_version.rpartition("/")[0]

@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 2**20
 
 def check_config_map(body: JsonObject, findings: Findings) -> None:
     """Source: Kubernetes validation of ConfigMap."""
-    size = sum(len(value.encode()) for _, value in _strings(body, "data", findings))
+    size = sum(_size(value) for _, value in _strings(body, "data", findings))
     size += sum(
         _decoded_size(key, value, "binaryData", findings) for key, value in _strings(body, "binaryData", findings)
     )
@@ -32,7 +32,7 @@ def check_config_map(body: JsonObject, findings: Findings) -> None:
 def check_secret(body: JsonObject, findings: Findings) -> None:
     """Source: Kubernetes validation of Secret; stringData replaces data of the same key."""
     size = sum(_decoded_size(key, value, "data", findings) for key, value in _strings(body, "data", findings))
-    size += sum(len(value.encode()) for _, value in _strings(body, "stringData", findings))
+    size += sum(_size(value) for _, value in _strings(body, "stringData", findings))
     _check_size(size, findings)
 
 
@@ -51,6 +51,10 @@ def _strings(body: JsonObject, field: str, findings: Findings) -> Iterator[tuple
             yield key, value
         else:
             findings.error("wrong-type", not_a_string(value), field, key)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _decoded_size(key: str, value: str, field: str, findings: Findings) -> int:

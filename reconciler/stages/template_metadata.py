@@ -21,7 +21,6 @@ DOCUMENTED_ANNOTATIONS: Final = frozenset(
 # The same few keys and values stand in thousands of templates.
 _is_key: Final = lru_cache(maxsize=8192)(is_label_key)
 _is_value: Final = lru_cache(maxsize=8192)(is_label_value)
-
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _LABEL_NAMED: Final = frozenset({("", "Namespace")})
 _DNS_1035_NAMED: Final = frozenset({("", "Service")})
@@ -30,6 +29,7 @@ _FREELY_NAMED_GROUPS: Final = ("rbac.authorization.k8s.io", "openshift.io")
 
 _SERVER_FIELDS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
                          "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences")  # fmt: skip
+_SERVER_FIELD_SET: Final = frozenset(_SERVER_FIELDS)
 
 
 def check_name(metadata: JsonObject, group_kind: tuple[str, str], findings: Findings) -> str:
@@ -87,8 +87,20 @@ def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Fin
     return namespace
 
 
+def _are_usual(labels: dict[str, Json]) -> bool:
+    """Whether there is nothing to say of any label."""
+    return all(value.__class__ is str and _is_usual_label(key, value) for key, value in labels.items())
+
+
+@lru_cache(maxsize=8192)
+def _is_usual_label(key: str, value: str) -> bool:
+    return _is_key(key) and _is_value(value) and not key.startswith(RESERVED_PREFIX)
+
+
 def check_labels(labels: Json, findings: Findings, *steps: str) -> None:
     """Report label keys and values that the API server refuses."""
+    if labels is None or (labels.__class__ is dict and _are_usual(labels)):
+        return
     for key, value in _entries(labels, findings, *steps):
         if not _is_key(key):
             findings.error("label-illegal", f"{key[:80]!r} cannot be a label key", *steps, key)
@@ -101,6 +113,8 @@ def check_labels(labels: Json, findings: Findings, *steps: str) -> None:
 
 def check_annotations(annotations: Json, findings: Findings, *steps: str) -> None:
     """Report annotation keys, values and sizes that the API server refuses."""
+    if annotations is None:
+        return
     size = 0
     for key, value in _entries(annotations, findings, *steps):
         size += len(key) + (len(value) if value.isascii() else len(value.encode()))
@@ -139,7 +153,9 @@ def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, 
 
 def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findings) -> None:
     """Warn once of what only an API server writes; rendering leaves it out."""
-    found = [f"metadata.{name}" for name in _SERVER_FIELDS if metadata.get(name)]
+    # Set operations on the keys: nearly no template has any of them.
+    written = sorted(metadata.keys() & _SERVER_FIELD_SET, key=_SERVER_FIELDS.index) if metadata else ()
+    found = [f"metadata.{name}" for name in written if metadata[name]]
     if body.get("status"):
         found.append("status")
     if found:

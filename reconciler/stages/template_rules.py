@@ -78,6 +78,9 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
 
 
 def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
+    api_version, kind = body.get("apiVersion"), body.get("kind")
+    if api_version.__class__ is str and kind.__class__ is str and (gvk := _usual_gvk(api_version, kind)):
+        return gvk
     api_version, kind = _required(body, "apiVersion", findings), _required(body, "kind", findings)
     if api_version and not is_api_version(api_version):
         message = f"{api_version[:80]!r} is no apiVersion; write v1, or GROUP/VERSION such as apps/v1"
@@ -92,6 +95,13 @@ def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
         findings.error("kind-refused", f"{kind} cannot be part of a store: {why}", "kind")
         return None
     return GVK.parse(api_version, kind)
+
+
+@lru_cache(maxsize=1024)
+def _usual_gvk(api_version: str, kind: str) -> GVK | None:
+    """The type, when there is nothing to say of it: thousands of documents are of the same few."""
+    is_usual = is_api_version(api_version) and _KIND.fullmatch(kind) and not refused_kind(api_version, kind)
+    return GVK.parse(api_version, kind) if is_usual else None
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model.quantity import exact
@@ -157,16 +159,42 @@ def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) 
             continue
         amounts[field] = entries
         for name, value in entries.items():
-            amount = exact(value)
-            if amount is None or amount < 0:
+            if not _is_amount(value):
                 message = "not a quantity; write for example 100m, 0.5, 128Mi or 1G"
                 findings.error("quantity-invalid", message, *at, "resources", field, name)
     limits = amounts.get("limits", {})
     for name, value in amounts.get("requests", {}).items():
-        request, limit = exact(value), exact(limits.get(name))
-        if request is not None and limit is not None and request > limit:
+        if _exceeds(value, limits.get(name)):
             message = "more than its limit; the API server refuses that"
             findings.error("request-above-limit", message, *at, "resources", "requests", name)
+
+
+def _is_amount(value: Json) -> bool:
+    return _is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))
+
+
+@lru_cache(maxsize=4096)
+def _is_amount_text(text: str) -> bool:
+    return _is_natural(exact(text))
+
+
+def _is_natural(amount: Fraction | None) -> bool:
+    return amount is not None and amount >= 0
+
+
+def _exceeds(request: Json, limit: Json) -> bool:
+    if request.__class__ is str and limit.__class__ is str:
+        return _exceeds_text(request, limit)
+    return _is_above(exact(request), exact(limit))
+
+
+@lru_cache(maxsize=4096)
+def _exceeds_text(request: str, limit: str) -> bool:
+    return _is_above(exact(request), exact(limit))
+
+
+def _is_above(request: Fraction | None, limit: Fraction | None) -> bool:
+    return request is not None and limit is not None and request > limit
 
 
 def check_service(body: JsonObject, findings: Findings) -> None:
