@@ -48,8 +48,9 @@ def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[Mention]:
     """Every field of a pod spec that refers to something; `at` are the steps to the spec."""
     spec = mapping(spec)
     for field in CONTAINER_LISTS:
-        for index, container in mappings(spec.get(field)):
-            yield from container_references(container, (*at, field, index))
+        if field in spec:
+            for index, container in mappings(spec[field]):
+                yield from container_references(container, (*at, field, index))
     for index, entry in mappings(spec.get("imagePullSecrets")):
         yield Mention("Secret", text(entry.get("name")), (*at, "imagePullSecrets", index, "name"))
     yield from _service_account(spec, at)
@@ -60,28 +61,38 @@ def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[Mention]:
 def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
     """What `envFrom` and `env` of a container refer to."""
     for index, entry in mappings(container.get("envFrom")):
-        yield from _named(entry, (*at, "envFrom", index), _ENV_FROM_KINDS)
+        for kind, field in _ENV_FROM_KINDS:
+            if field in entry:
+                yield _mention(kind, entry[field], (*at, "envFrom", index, field, "name"))
     for index, entry in mappings(container.get("env")):
         origin = entry.get("valueFrom")
         if origin is not None:
-            yield from _named(mapping(origin), (*at, "env", index, "valueFrom"), _ENV_KINDS)
+            origin = mapping(origin)
+            for kind, field in _ENV_KINDS:
+                if field in origin:
+                    yield _mention(kind, origin[field], (*at, "env", index, "valueFrom", field, "name"))
 
 
 def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
     """What a volume refers to, projected sources included."""
-    yield from _named(volume, at, (("ConfigMap", "configMap"),))
+    if "configMap" in volume:
+        yield _mention("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
     for source in volume:
         if source in _SECRET_VOLUMES:
             field, given = _SECRET_VOLUMES[source], mapping(volume[source])
             yield Mention("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
         elif source in _SECRET_REF_VOLUMES:
-            yield from _named(mapping(volume[source]), (*at, source), (("Secret", _SECRET_REF_VOLUMES[source]),))
+            field, given = _SECRET_REF_VOLUMES[source], mapping(volume[source])
+            if field in given:
+                yield _mention("Secret", given[field], (*at, source, field, "name"))
         elif source == "persistentVolumeClaim":
             claim = text(mapping(volume[source]).get("claimName"))
             yield Mention("PersistentVolumeClaim", claim, (*at, source, "claimName"))
         elif source == "projected":
             for index, projected in mappings(mapping(volume[source]).get("sources")):
-                yield from _named(projected, (*at, source, "sources", index), _PROJECTED_KINDS)
+                for kind, field in _PROJECTED_KINDS:
+                    if field in projected:
+                        yield _mention(kind, projected[field], (*at, source, "sources", index, field, "name"))
 
 
 def as_dependencies(mentions: Iterable[Mention], namespace: str) -> tuple[DependencyRef, ...]:
@@ -96,14 +107,12 @@ def as_dependencies(mentions: Iterable[Mention], namespace: str) -> tuple[Depend
             found[identity] = DependencyRef(
                 identity=identity, path=dotted(mention.steps), optional=mention.optional
             )  # fmt: skip
-    return tuple(found[identity] for identity in sorted(found))
+    return tuple([found[identity] for identity in sorted(found)])
 
 
-def _named(parent: Mapping[str, Any], at: tuple[Step, ...], kinds: Iterable[tuple[str, str]]) -> Iterator[Mention]:
-    for kind, field in kinds:
-        if field in parent:
-            given = mapping(parent[field])
-            yield Mention(kind, text(given.get("name")), (*at, field, "name"), given.get("optional") is True)
+def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> Mention:
+    given = mapping(reference)
+    return Mention(kind, text(given.get("name")), steps, given.get("optional") is True)
 
 
 def _service_account(spec: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:

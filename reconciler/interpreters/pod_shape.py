@@ -57,6 +57,8 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
 
 def _init_containers(spec: Mapping[str, Any]) -> tuple[dict[str, int], Mapping[str, int]]:
     """What the sidecars take together, and the most that was needed before the containers started."""
+    if not spec.get("initContainers"):
+        return {}, {}
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
     for _, container in mappings(spec.get("initContainers")):
@@ -72,12 +74,14 @@ def _init_containers(spec: Mapping[str, Any]) -> tuple[dict[str, int], Mapping[s
 def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
     """Requests of a container; a resource that has only a limit counts with its limit."""
     given = mapping(container.get("resources"))
-    return {**resources(mapping(given.get("limits"))), **resources(mapping(given.get("requests")))}
+    return resources(mapping(given.get("limits"))) | resources(mapping(given.get("requests")))
 
 
 def _set_pod_level(total: dict[str, int], spec: Mapping[str, Any]) -> None:
     """Requests of spec.resources replace the sum; its limits count for what no container requests."""
     given = mapping(spec.get("resources"))
+    if not given:
+        return
     limits, requests = resources(mapping(given.get("limits"))), resources(mapping(given.get("requests")))
     defaults = {name: amount for name, amount in limits.items() if name not in total}
     total.update((name, amount) for name, amount in (defaults | requests).items() if name.startswith(_POD_LEVEL))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 _FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
+_MAX_TEXT = 64
 _SUFFIX = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
     "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15),
@@ -39,7 +40,7 @@ def exact(value: object) -> Fraction | None:
         return Fraction(value)
     if isinstance(value, float):
         return _exact_text(repr(value))
-    return _exact_text(value.strip()) if isinstance(value, str) and len(value) < 64 else None
+    return _exact_text(value.strip()) if isinstance(value, str) and len(value) < _MAX_TEXT else None
 
 
 def units(resource: str, value: object) -> int | None:
@@ -48,9 +49,19 @@ def units(resource: str, value: object) -> int | None:
     >>> units("cpu", "1.5"), units("memory", "1Ki"), units("pods", "110")
     (1500, 1024, 110)
     """
+    if isinstance(value, str):
+        return _units_of_text(resource, value) if len(value) < _MAX_TEXT else None
     number = exact(value)
-    if number is None:
-        return None
+    return None if number is None else _units(resource, number)
+
+
+@lru_cache(maxsize=4096)
+def _units_of_text(resource: str, value: str) -> int | None:
+    number = exact(value)
+    return None if number is None else _units(resource, number)
+
+
+def _units(resource: str, number: Fraction) -> int:
     if resource == "cpu" or resource.endswith(".cpu"):
         number *= 1000
     return -((-number.numerator) // number.denominator)
@@ -64,5 +75,4 @@ NO_RESOURCES: Resources = MappingProxyType({})
 
 def resources(amounts: Mapping[str, object]) -> dict[str, int]:
     """Every well-formed entry as integers; malformed ones are left out (the API server would refuse them)."""
-    parsed = ((name, units(name, value)) for name, value in amounts.items())
-    return {name: amount for name, amount in parsed if amount is not None}
+    return {name: amount for name, value in amounts.items() if (amount := units(name, value)) is not None}
