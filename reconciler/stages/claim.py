@@ -85,21 +85,22 @@ def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity]
     for identity in judged:
         template = fleet.templates.get(identity)
         matches = memo.index.matches(template) if template is not None else ()
-        memo.count(identity, matches)
+        if matches or memo.matches:
+            memo.count(identity, matches)
         reach = frozen_by(fleet, template) if fleet.frozen and template is not None else None
-        if identity in before.claims:
-            claims[identity] = None
         is_unclaimed = template is not None and reach is None and not matches
         if is_unclaimed is not (identity in memo.unclaimed):
             (memo.unclaimed.add if is_unclaimed else memo.unclaimed.remove)(identity)
             is_same = False
-        if reach is not None or identity in before.frozen:
+        if reach is not None or (before.frozen and identity in before.frozen):
             frozen[identity] = reach
         if memo.problems:
             memo.problems.pop(identity, None)
         if matches and reach is None:
             claims[identity] = _claim(identity, matches, memo.reasons)
-        elif is_unclaimed and template is not None and is_never_distributed(template.gvk, identity):
+        elif before.claims and identity in before.claims:
+            claims[identity] = None
+        if is_unclaimed and template is not None and is_never_distributed(template.gvk, identity):
             memo.problems[identity] = _never_distributed(template)
     memo.claims = Claims(
         claims=patched(before.claims, claims),

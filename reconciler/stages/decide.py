@@ -78,11 +78,11 @@ def decide(
     edits = memo.begin(Inputs(fleet, observations, now, copies or {}, fresh))
     claims = claim(fleet, memo.claims, edits.judged)
     by_ref = {policy.ref: policy for policy in fleet.propagation}
-    governed: dict[Identity, PropagationPolicy | None] = {
-        identity: by_ref[claims.claims[identity].policy] if identity in claims.claims else None
-        for identity in edits.judged
-    }
-    policies = memo.policies = patched(memo.policies, governed)
+    before = memo.policies
+    # What no policy governs, and none did, is nobody's business from here on.
+    judged = [identity for identity in edits.judged if identity in claims.claims or identity in before]
+    governed = {i: by_ref[claims.claims[i].policy] if i in claims.claims else None for i in judged}
+    policies = memo.policies = patched(before, governed)
     if edits.has_definitions:
         memo.definitions = _definitions(fleet)
     priorities, unknown_classes = priority_classes(fleet)
@@ -101,17 +101,17 @@ def decide(
         first = place(replace(request, items=tuple(_items(fleet, bound_definitions, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
     unplaced = memo.to_place_again(edits, request.observations)
-    items = (*_items(fleet, policies, edits.judged), *memo.places.items(unplaced))
-    placed = place(replace(request, items=items), memo.places, [i for i in edits.judged if i not in policies])
+    items = (*_items(fleet, policies, judged), *memo.places.items(unplaced))
+    placed = place(replace(request, items=items), memo.places, [i for i in judged if i not in policies])
     # Dictionaries in place of sets keep what is sorted already in its order.
-    moved = dict.fromkeys((*edits.judged, *edits.copied, *memo.places.changed))
+    moved = dict.fromkeys((*judged, *edits.copied, *memo.places.changed))
     left = _left_behind(placed.bindings, copies or {}, moved)
     held = memo.held = patched(memo.held, {identity: left.get(identity) for identity in moved})
     again = Again(memo=memo.links, edited=edits.templates, moved=moved)
     followed = dependencies(fleet, policies, placed.bindings, held, again=again)
-    dirty = dict.fromkeys((*edits.templates, *memo.links.changed))
+    dirty = dict.fromkeys((*memo.bound_of(edits.templates, followed.bindings), *memo.links.changed))
     inhabited = namespaces(fleet, followed.bindings, memo.spaces, dirty)
-    memo.company.judge(fleet, policies, edits.judged)
+    memo.company.judge(fleet, policies, judged)
     stayed = _left_behind(placed.bindings, copies or {}, memo.company.wanted)
     # They live in the namespaces of their workloads, so Namespaces need not follow them.
     brought = companions(fleet, policies, followed.bindings, stayed, memo.company)

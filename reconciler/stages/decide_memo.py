@@ -7,7 +7,7 @@ or else equal ones; it never changes a decision.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -137,6 +137,12 @@ class DecideMemo:
         concerned = concerned_by(clusters, self.policies) if clusters else ()
         known = (identity for identity in edits.known if identity in self.policies)
         return [identity for identity in dict.fromkeys((*known, *concerned)) if identity not in edits.judged]
+
+    def bound_of(self, templates: Iterable[Identity], bindings: Mapping[Identity, Binding]) -> Iterator[Identity]:
+        """The templates that are or were bound, and Namespaces, since what they say counts for what is in them."""
+        for identity in templates:
+            if identity in bindings or identity in self._bound or identity.kind == "Namespace":
+                yield identity
 
     def join(
         self, bindings: Mapping[Identity, Binding], inhabited: Mapping[Identity, Binding], dirty: Iterable[Identity]

@@ -134,4 +134,4 @@ class Again(Struct, frozen=True, kw_only=True):
 
     def owners(self, fleet: Fleet) -> Collection[Identity]:
         """Whose links must be found anew."""
-        return dict.fromkeys((*self.edited, *self.moved, *self.memo.referring_to(self.edited, fleet)))
+        return dict.fromkeys((*self.moved, *self.memo.referring_to(self.edited, fleet)))

@@ -94,10 +94,15 @@ def _followed(
     if not inhabitants or _is_there_already(fleet, name):
         return None
     first: dict[str, Identity] = {}
+    seen: set[int] = set()
     for identity in sorted(inhabitants):
-        for cluster, _ in bindings[identity].targets:
-            if cluster not in first:
-                first[cluster] = identity
+        targets = bindings[identity].targets
+        # Those that were decided alike share their targets.
+        if id(targets) not in seen:
+            seen.add(id(targets))
+            for cluster, _ in targets:
+                if cluster not in first:
+                    first[cluster] = identity
     identity = namespace_identity(name)
     own = bindings.get(identity) or Binding(identity=identity, policy=None)
     there = set(own.clusters)

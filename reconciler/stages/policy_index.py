@@ -34,7 +34,7 @@ class _Bucket(Generic[AnyPolicy]):
     """Selectors of one kind in one namespace (or in any), by how they select."""
 
     by_name: dict[str, list[Match[AnyPolicy]]] = field(default_factory=dict)
-    by_label: dict[tuple[str, str], list[tuple[Match[AnyPolicy], LabelSelector]]] = field(default_factory=dict)
+    by_label: dict[str, dict[str, list[tuple[Match[AnyPolicy], LabelSelector]]]] = field(default_factory=dict)
     by_other_labels: list[tuple[Match[AnyPolicy], LabelSelector]] = field(default_factory=list)
     by_kind: list[Match[AnyPolicy]] = field(default_factory=list)
 
@@ -50,7 +50,8 @@ class _Bucket(Generic[AnyPolicy]):
             if required is None:
                 self.by_other_labels.append(entry)
             else:
-                self.by_label.setdefault(required, []).append(entry)
+                key, value = required
+                self.by_label.setdefault(key, {}).setdefault(value, []).append(entry)
 
     @property
     def looks_at_labels(self) -> bool:
@@ -64,9 +65,12 @@ class _Bucket(Generic[AnyPolicy]):
         if name in self.by_name:
             found.extend(self.by_name[name])
         if self.by_label:
-            for pair in labels.items():
-                if pair in self.by_label:
-                    found += [match for match, selector in self.by_label[pair] if selector.matches(labels)]
+            for key, value in labels.items():
+                if key in self.by_label:
+                    entries = self.by_label[key].get(value, ())
+                    found += [
+                        m for m, selector in entries if len(selector.requirements) == 1 or selector.matches(labels)
+                    ]
         if self.by_other_labels:
             found += [match for match, selector in self.by_other_labels if selector.matches(labels)]
 

@@ -43,11 +43,12 @@ def scale_targets(
     for identity in bindings if dirty is None else dirty:
         template = fleet.templates.get(identity) if identity in bindings else None
         targets = _targets(template, lookup) if template is not None else ()
-        is_changed = is_changed or bool(targets) or identity in memo.targets
         if targets:
             memo.targets[identity] = targets
-        else:
-            memo.targets.pop(identity, None)
+            is_changed = True
+        elif memo.targets and identity in memo.targets:
+            del memo.targets[identity]
+            is_changed = True
     if is_changed:
         clusters: dict[Identity, set[str]] = defaultdict(set)
         for identity, targets in memo.targets.items():
@@ -60,5 +61,5 @@ def scale_targets(
 def _targets(template: Template, lookup: Lookup) -> tuple[Identity, ...]:
     """The object that it scales, and itself when members decide about its replicas."""
     target = lookup(*template.identity[:2]).scale_target(template.body)
-    retained = template.labels.get(RETAIN_REPLICAS) == "true"
-    return (*((target,) if target is not None else ()), *((template.identity,) if retained else ()))
+    found = () if target is None else (target,)
+    return (*found, template.identity) if template.labels.get(RETAIN_REPLICAS) == "true" else found
