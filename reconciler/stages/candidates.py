@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
 from reconciler.model.cluster import Cluster, Taint
 from reconciler.model.observation import ClusterObservation
 from reconciler.model.policy import PropagationPolicy, Toleration
+from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK
 from reconciler.stages.affinity_groups import Group
 from reconciler.stages.match import matches_cluster
@@ -74,6 +76,7 @@ class CandidateFinder:
         self._grounds: dict[tuple[int, GVK | None, int], _Ground] = {}
         self._gates: dict[tuple[object, ...], list[_Gate]] = {}
         self._everywhere: dict[GVK, bool] = {}
+        self._tiers: dict[object, list[tuple[int | None, str]]] = {}
 
     def find(self, situation: Situation, group: Group) -> Candidates:
         """Candidates of a group of clusters for one resource: what is there may stay where nothing new would go."""
@@ -109,8 +112,8 @@ class CandidateFinder:
     def _ground(self, policy: PropagationPolicy, gvk: GVK, group: Group) -> _Ground:
         ground = _Ground(policy, group, [], {}, {}, {})
         source = policy.placement.source
-        for cluster, gate in zip(self._clusters, self._gates_of(policy, gvk), strict=True):
-            tier, why = tier_of(cluster, group)
+        gates = self._gates_of(policy, gvk)
+        for cluster, gate, (tier, why) in zip(self._clusters, gates, self._tiers_of(group), strict=True):
             if tier is None:
                 ground.reasons[cluster.name] = Reason(rule="affinity", text=why, source=source, cluster=cluster.name)
                 continue
@@ -128,6 +131,14 @@ class CandidateFinder:
                     cluster=cluster.name,
                 )
         return ground
+
+    def _tiers_of(self, group: Group) -> list[tuple[int | None, str]]:
+        """Tier of every cluster, with why. Many policies name the same clusters, each in a place of its own."""
+        key = tuple([(tier.label, tier.affinity and replace(tier.affinity, source=NOWHERE)) for tier in group.tiers])
+        tiers = self._tiers.get(key)
+        if tiers is None:
+            tiers = self._tiers[key] = [tier_of(cluster, group) for cluster in self._clusters]
+        return tiers
 
     def _gates_of(self, policy: PropagationPolicy, gvk: GVK) -> list[_Gate]:
         placement = policy.placement

@@ -35,16 +35,22 @@ class ClusterRoom:
         """Whether the cluster's nodes could be read."""
         return self._observation.nodes is not None
 
-    def take(self, shape: PodShape, pods: int, namespace: str) -> bool:
-        """Put pods on nodes; whether some find none and wait."""
-        if self._observation.quotas:
-            self._count_for_quotas(shape, pods, namespace)
-        left = self._nodes.put(self._name, shape, pods)
-        if left:
-            for resource, amount in (("pods", 1), *shape.requests):
-                if amount > 0:
-                    self._waiting[resource] = self._waiting.get(resource, 0) + left * amount
-        return left > 0
+    def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
+        """Put pods of shapes and namespaces on nodes; those that find none wait."""
+        name, put = self._name, self._nodes.put
+        for shape, pods, namespace in asked:
+            if self._observation.quotas:
+                self._count_for_quotas(shape, pods, namespace)
+            left = put(name, shape, pods)
+            if left:
+                for resource, amount in (("pods", 1), *shape.requests):
+                    if amount > 0:
+                        self._waiting[resource] = self._waiting.get(resource, 0) + left * amount
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether more counts than the room of single nodes."""
+        return bool(self._waiting or self._observation.quotas)
 
     def take_object(self, namespace: str, group_kind: tuple[str, str]) -> None:
         """Note that an object of the kind will be created, for quotas that count objects."""
@@ -179,6 +185,6 @@ class FleetRoom:
 
     def _work_off(self, cluster: str) -> None:
         room = self._room(cluster)
-        for shape, pods, namespace in self._queues.pop(cluster):
-            if room.take(shape, pods, namespace):
-                self._limited.add(cluster)
+        room.take(self._queues.pop(cluster))
+        if room.is_limited:
+            self._limited.add(cluster)

@@ -61,19 +61,22 @@ class NodeRoom:
 
     def put(self, cluster: str, shape: PodShape, pods: int) -> int:
         """Put pods on the first nodes with room for them; how many found none."""
-        room = self._room_for(shape)
+        room = self._rooms.get(id(shape)) or self._room_for(shape)
         nodes = room.unfilled.get(cluster)
         if nodes is None:
             nodes = room.unfilled[cluster] = [*reversed(self.admitting(cluster, shape))]
+        asked = room.asked
         while pods and nodes:
             index = nodes[-1]
-            here = min([free[index] // amount for free, amount in room.asked])
-            if here <= pods:
+            here = pods
+            for free, amount in asked:
+                fits = free[index] // amount
+                here = min(here, fits)
+            if here < pods:
                 nodes.pop()
             if here:
-                here = min(here, pods)
                 pods -= here
-                for free, amount in room.asked:
+                for free, amount in asked:
                     free[index] -= here * amount
                 self._log.append(index)
         return pods

@@ -113,7 +113,7 @@ class _Round:
         if needs_room:
             needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
             takers = memo.all_takers()
-            for identity in sorted(memo.by_room | takers):
+            for identity in sorted(memo.by_room | takers) if memo.running else ():
                 self._take_what_is_on_its_way(memo.placed[identity].situation)
         else:
             takers = set()

@@ -84,7 +84,8 @@ class Ground:
         reasons = decision.cluster_reasons
         known = self._outcomes_of_none.get(id(reasons))
         if known is None:
-            none_chosen = {name: outcome(reason, is_target=False) for name, reason in reasons.items()}
+            candidates = {name: reason for name, reason in reasons.items() if reason.rule == "candidate"}
+            none_chosen = {**reasons, **{n: outcome(reason, is_target=False) for n, reason in candidates.items()}}
             known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
         chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
         return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
