@@ -70,11 +70,12 @@ def compare(
     schema: Schema | None,
     stance: Stance,
     conflict: ConflictResolution,
+    ownership: Ownership | None = None,
 ) -> Comparison:
     """The change that makes `live` equal `manifest`.
 
     `row`: what the journal recorded of the last apply there. `schema` None: the kind is unknown and engine T does not
-    vouch for removals inside its lists.
+    vouch for removals inside its lists. `ownership`: of the live object, when it is known already.
     """
     match live:
         case Unknown(why=why):
@@ -82,7 +83,13 @@ def compare(
         case Absent():
             return _absent(manifest, row, schema)
         case Present(object=found):
-            return _present(manifest, found, row, schema, stance, conflict)
+            if ownership is None:
+                ownership = ownership_of(found, stance.fleet, stance.previous_names)
+            if ownership.standing is not Standing.OURS:
+                return _foreign(manifest, found, ownership, schema, stance, conflict)
+            if row is not None and row.finished and found.uid == row.uid:
+                return _finished(manifest, found, row, schema, stance)
+            return _ours(manifest, found, row, schema, stance)
 
 
 def _absent(manifest: Manifest, row: AppliedRow | None, schema: Schema | None) -> Comparison:
@@ -91,22 +98,6 @@ def _absent(manifest: Manifest, row: AppliedRow | None, schema: Schema | None) -
     # What was applied and is gone was deleted by somebody else.
     cause = Cause.DECLARED if row is None else Cause.DRIFT
     return Comparison(change=_change(manifest, Action.CREATE, cause, body=sendable(manifest.body, schema)))
-
-
-def _present(
-    manifest: Manifest,
-    live: LiveObject,
-    row: AppliedRow | None,
-    schema: Schema | None,
-    stance: Stance,
-    conflict: ConflictResolution,
-) -> Comparison:
-    ownership = ownership_of(live, stance.fleet, stance.previous_names)
-    if ownership.standing is not Standing.OURS:
-        return _foreign(manifest, live, ownership, schema, stance, conflict)
-    if live.uid == (row.uid if row else live.uid) and row is not None and row.finished:
-        return _finished(manifest, live, row, schema, stance)
-    return _ours(manifest, live, row, schema, stance)
 
 
 def _ours(
@@ -144,6 +135,8 @@ def _ours(
 
 def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
     """Managers of earlier names of the fleet that still hold fields of the object."""
+    if not stance.previous_names:
+        return ()
     managers = managers_of_fleet(stance.fleet, stance.previous_names)[1:]
     return tuple(manager for manager in managers if holds_field(live, (manager,)))
 
@@ -192,9 +185,10 @@ def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) ->
     An unknown value falls back to the policy. Source: Karmada: `work.karmada.io/conflict-resolution`.
     """
     written = dig(manifest.body, "metadata", "annotations", CONFLICT_RESOLUTION)
-    for resolution in ConflictResolution:
-        if isinstance(written, str) and written.lower() == resolution.value.lower():
-            return resolution
+    if isinstance(written, str):
+        for resolution in ConflictResolution:
+            if written.lower() == resolution.value.lower():
+                return resolution
     return policy.conflict_resolution if policy else ConflictResolution.ABORT
 
 
@@ -224,14 +218,19 @@ def _difference(
     schema: Schema | None,
     stance: Stance,
 ) -> Difference:
+    previous = recorded = None
+    if row is not None and row.recorded is not None:
+        recorded = recorded_form(body, stance.record_key)
+        # Nearly always what was sent last is what would be sent now.
+        previous = recorded if row.recorded == recorded else sendable(row.recorded, schema)
     return three_way(
         body,
         live.body,
         manager=field_manager(stance.fleet),
-        previous=sendable(row.recorded, schema) if row and row.recorded is not None else None,
-        recorded=recorded_form(body, stance.record_key) if row and row.recorded is not None else None,
+        previous=previous,
+        recorded=recorded,
         schema=schema,
-        ignored=ignored_paths(manifest, stance.ignore),
+        ignored=ignored_paths(manifest, stance.ignore) if stance.ignore else (),
     )
 
 
@@ -272,8 +271,10 @@ def is_autoscaled(live: LiveObject) -> bool:
 
     A person's `kubectl scale` does so too, under another name, and is drift.
     """
-    entries = dig(live.body, "metadata", "managedFields") or ()
-    return any(entry.get("subresource") == "scale" and entry.get("manager") in _AUTOSCALERS for entry in entries)
+    for entry in dig(live.body, "metadata", "managedFields") or ():
+        if entry.get("subresource") == "scale" and entry.get("manager") in _AUTOSCALERS:
+            return True
+    return False
 
 
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:

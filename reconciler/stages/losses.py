@@ -55,12 +55,12 @@ def lost_copies(member: Read, wanted: Wanted, only: frozenset[Identity] | None =
     settings = wanted.fleet.settings
     found: list[LostCopy] = []
     for identity in sorted(member.objects if only is None else only & member.objects.keys()):
+        binding = wanted.bindings.get(identity)
+        if binding is not None and member.name in binding.clusters:
+            continue
         live = member.objects[identity]
         ownership = ownership_of(live, settings.name, settings.previous_names)
         if ownership.standing is not Standing.OURS or ownership.owner is None:
-            continue
-        binding = wanted.bindings.get(identity)
-        if binding is not None and member.name in binding.clusters:
             continue
         found.append(_lost(member.name, live, ownership.owner, binding, wanted))
     return tuple(found)

@@ -63,11 +63,13 @@ def effective(
     gone yet waits for somebody, and every target that is not ready may be the one.
     """
     losers = [cluster for cluster in sorted(old) if _loses(target, old, cluster)]
+    if not losers:
+        return Effective(targets=target)
     arrivals = [
         cluster for cluster in sorted(target) if _gains(target, old, cluster) or (not is_new and cluster not in losers)
     ]
     pending = [cluster for cluster in arrivals if not is_ready(cluster)]
-    if not losers or not pending:
+    if not pending:
         return Effective(targets=target)
     why = f"waits for {', '.join(pending)} healthy"
     kept = {cluster: old[cluster] for cluster in losers}

@@ -24,8 +24,9 @@ from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
-from reconciler.stages.ownership import Standing, managers_of_fleet, missing_witness, ownership_of
+from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
 from reconciler.stages.schema import Schema
+from reconciler.stages.standings import Standings
 
 RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
 """(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
@@ -68,8 +69,9 @@ def settle(scene: Scene) -> Settled:
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     holds: dict[tuple[Identity, str], str] = {}
     bindings = scene.decision.bindings
+    standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
     for identity in sorted(bindings if scene.only is None else scene.only & bindings.keys()):
-        part = _settle_identity(scene, identity)
+        part = _settle_identity(scene, identity, standings)
         changes += part.changes
         problems += part.problems
         holds.update({(identity, cluster): why for cluster, why in part.holds.items()})
@@ -88,7 +90,7 @@ def settle(scene: Scene) -> Settled:
         manifests=manifests,
         problems=tuple(problems),
         is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
-        managed={name: _count_ours(scene, member) for name, member in scene.members.items()},
+        managed={name: _count_ours(scene, member, standings) for name, member in scene.members.items()},
     )
 
 
@@ -99,12 +101,12 @@ class _Part(Struct, frozen=True, kw_only=True):
     holds: Mapping[str, str] = field(default_factory=dict)
 
 
-def _settle_identity(scene: Scene, identity: Identity) -> _Part:
+def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> _Part:
     decision = scene.decision
     if identity in decision.frozen:
         return _Part()
-    target = {place.cluster: place.replicas for place in decision.bindings[identity].targets}
-    old = _old(scene, identity)
+    target = dict(decision.bindings[identity].targets)
+    old = standings.copies(identity)
     compared: dict[str, Comparison] = {}
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
@@ -116,7 +118,7 @@ def _settle_identity(scene: Scene, identity: Identity) -> _Part:
         problems += faults
         if manifest is not None:
             manifests[cluster] = manifest
-            compared[cluster] = _compare(scene, member, manifest)
+            compared[cluster] = _compare(scene, member, manifest, standings.of(identity, cluster))
     state = _state(scene, identity, target, old, compared)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
@@ -138,24 +140,6 @@ def _settle_identity(scene: Scene, identity: Identity) -> _Part:
         manifests=tuple(manifests.values()),
         holds=state.holds,
     )
-
-
-def _old(scene: Scene, identity: Identity) -> dict[str, Replicas]:
-    """Where copies of ours live now, with the replicas assigned to them."""
-    stance = scene.stance
-    old: dict[str, Replicas] = {}
-    for name, member in scene.members.items():
-        if isinstance(member, NotRead):
-            row = scene.ledger.get(name, {}).get(identity)
-            if row is not None:
-                old[name] = row.replicas
-            continue
-        found = member.objects.get(identity)
-        if found is not None:
-            ownership = ownership_of(found, stance.fleet, stance.previous_names)
-            if ownership.standing is Standing.OURS and ownership.owner is not None:
-                old[name] = ownership.owner.replicas
-    return old
 
 
 def _state(
@@ -188,7 +172,7 @@ def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
     return run_of(found.body) if found is not None else Run.STARTED
 
 
-def _compare(scene: Scene, member: Read, manifest: Manifest) -> Comparison:
+def _compare(scene: Scene, member: Read, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
     identity = manifest.identity
     live = member.live(identity)
     if manifest.gvk not in member.served:
@@ -199,7 +183,7 @@ def _compare(scene: Scene, member: Read, manifest: Manifest) -> Comparison:
     schema = scene.schema_of(manifest.gvk)
     policy = scene.decision.policies.get(identity)
     conflict = conflict_resolution(manifest, policy)
-    comparison = compare(manifest, live, row, schema, scene.stance, conflict)
+    comparison = compare(manifest, live, row, schema, scene.stance, conflict, ownership)
     if manifest.gvk not in member.served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
@@ -294,14 +278,10 @@ def _wanted(decision: Decision) -> Wanted:
     )
 
 
-def _count_ours(scene: Scene, member: Member) -> int:
+def _count_ours(scene: Scene, member: Member, standings: Standings) -> int:
     if isinstance(member, NotRead) or scene.only is not None:
         return len(scene.ledger.get(member.name, {}))
-    stance = scene.stance
-    return sum(
-        ownership_of(found, stance.fleet, stance.previous_names).standing is Standing.OURS
-        for found in member.objects.values()
-    )
+    return standings.count_ours(member.name)
 
 
 def _not_read(member: NotRead) -> Problem:

@@ -107,3 +107,14 @@ def test_sends_null_where_it_is_a_value_or_nothing_is_known() -> None:
     schema: Schema | None = schema_of_crd({"spec": {"versions": [version]}}, "v1")
     assert sendable({"spec": {"mode": None, "size": None}}, schema) == {"spec": {"mode": None}}
     assert sendable({"spec": {"size": None}}, None) == {"spec": {"size": None}}
+
+
+@pytest.mark.parametrize("text", ['{"replicas":null}', '\\{"replicas":null}', '":null', '\\":null'])
+def test_a_null_inside_a_text_hides_no_null_of_a_field(text: str) -> None:
+    schema = builtin_schema(GVK("apps", "v1", "Deployment"))
+    kept: dict[str, Any] = {"metadata": {"annotations": {"owner": text, "ends\\": text}}}
+    assert sendable(kept, schema) is kept
+    assert sendable({**kept, "spec": {"paused": None}}, schema) == {**kept, "spec": {}}
+    assert sendable({"metadata": {"labels": {"ends\\": text}, "uid": None}}, schema) == {
+        "metadata": {"labels": {"ends\\": text}}
+    }

@@ -1,0 +1,51 @@
+"""Whose the objects of the members are, and where copies of ours live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import NotRead, Read
+from reconciler.model.observation import LiveObject
+from reconciler.model.policy import Flavor
+from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.stages.compare import Stance
+from reconciler.stages.marks import Owner, mark
+from reconciler.stages.ownership import Standing
+from reconciler.stages.standings import Standings
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+OURS, THEIRS = Identity("", "ConfigMap", "demo", "ours"), Identity("", "ConfigMap", "demo", "theirs")
+OWNER = Owner(policy=PolicyRef("PropagationPolicy", "demo", "p"), flavor=Flavor.ACK, replicas=3)
+
+
+def live(identity: Identity, body: dict[str, Any]) -> LiveObject:
+    return LiveObject(gvk=CONFIG_MAP, identity=identity, uid="u", resource_version="1", body=body)
+
+
+READ = Read(
+    name="m1", objects={OURS: live(OURS, mark({}, "f", OWNER)), THEIRS: live(THEIRS, mark({}, "another", OWNER))}
+)
+ROWS = {name: {OURS: AppliedRow(cluster=name, gvk=CONFIG_MAP, identity=OURS, replicas=2)} for name in ("m1", "m2")}
+MEMBERS = {"m1": READ, "m2": NotRead(name="m2", why="gone"), "m3": Read(name="m3")}
+
+
+def test_copies_are_what_is_ours_where_it_was_read_and_what_was_applied_where_it_was_not() -> None:
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
+    assert standings.copies(OURS) == {"m1": 3, "m2": 2}
+    assert standings.copies(THEIRS) == {}
+
+
+def test_tells_whose_each_object_is_and_counts_ours() -> None:
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
+    found = [standings.of(identity, "m1") for identity in (OURS, THEIRS)]
+    assert [entry.standing for entry in found if entry] == [Standing.OURS, Standing.OTHER_FLEET]
+    assert standings.of(OURS, "m3") is None
+    assert (standings.count_ours("m1"), standings.count_ours("m3")) == (1, 0)
+
+
+def test_looks_at_nothing_but_what_is_asked_for() -> None:
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"), only={THEIRS})
+    assert standings.copies(OURS) == {}
+    assert standings.of(OURS, "m1") is None
+    assert standings.of(THEIRS, "m1") is not None
