@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import NotRead, Read
+from reconciler.model.member import Member, NotRead, Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity, PolicyRef
@@ -27,7 +27,7 @@ READ = Read(
     name="m1", objects={OURS: live(OURS, mark({}, "f", OWNER)), THEIRS: live(THEIRS, mark({}, "another", OWNER))}
 )
 ROWS = {name: {OURS: AppliedRow(cluster=name, gvk=CONFIG_MAP, identity=OURS, replicas=2)} for name in ("m1", "m2")}
-MEMBERS = {"m1": READ, "m2": NotRead(name="m2", why="gone"), "m3": Read(name="m3")}
+MEMBERS: dict[str, Member] = {"m1": READ, "m2": NotRead(name="m2", why="gone"), "m3": Read(name="m3")}
 
 
 def test_copies_are_what_is_ours_where_it_was_read_and_what_was_applied_where_it_was_not() -> None:
