@@ -12,6 +12,7 @@ from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import JsonObject
 from reconciler.stages.marks import read_owner
 from reconciler.stages.ownership import field_manager
 
@@ -30,28 +31,32 @@ def members_of(
     objects: dict[str, dict[Identity, LiveObject]] = {}
     rows: dict[str, dict[Identity, AppliedRow]] = {}
     for number, manifest in enumerate(manifests):
-        live = _live(manifest, fleet, f"uid-{number}")
+        live = live_object(manifest.gvk, manifest.identity, manifest.body, fleet, "1", uid=f"uid-{number}")
         objects.setdefault(manifest.cluster, {})[manifest.identity] = live
-        rows.setdefault(manifest.cluster, {})[manifest.identity] = _row(manifest, live.uid)
+        rows.setdefault(manifest.cluster, {})[manifest.identity] = row_of(manifest, live.uid)
     kinds = frozenset(gvk.group_kind for gvk in _SERVED)
     members = {name: Read(name=name, objects=found, kinds=kinds, served=_SERVED) for name, found in objects.items()}
     return members, rows
 
 
-def _live(manifest: Manifest, fleet: str, uid: str) -> LiveObject:
-    body = orjson.loads(orjson.dumps(manifest.body))
+def live_object(
+    gvk: GVK, identity: Identity, manifest: JsonObject, fleet: str, version: str, *, uid: str = ""
+) -> LiveObject:
+    """A manifest as an API server returns it once it was applied; without a `uid`, one of the identity."""
+    body: Any = orjson.loads(orjson.dumps(manifest))
+    uid = uid or f"uid of {identity}"
     fields = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata")}
     owned = {"metadata": {key: body["metadata"].get(key, {}) for key in ("labels", "annotations")}, **fields}
     entry = {"manager": field_manager(fleet), "operation": "Apply", "apiVersion": body["apiVersion"],
              "time": "2026-11-21T10:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": _fields(owned)}  # fmt: skip
     body["metadata"].update(
-        uid=uid, resourceVersion="1", generation=1, creationTimestamp="2026-11-21T10:00:00Z", managedFields=[entry]
+        uid=uid, resourceVersion=version, generation=1, creationTimestamp="2026-11-21T10:00:00Z", managedFields=[entry]
     )
-    if manifest.identity.kind == "Deployment":
+    if identity.kind == "Deployment":
         replicas = body["spec"]["replicas"]
         counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
         body["status"] = {"observedGeneration": 1, **dict.fromkeys(counts, replicas)}
-    return LiveObject(gvk=manifest.gvk, identity=manifest.identity, uid=uid, resource_version="1", body=body)
+    return LiveObject(gvk=gvk, identity=identity, uid=uid, resource_version=version, body=body)
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
@@ -63,7 +68,8 @@ def _fields(value: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _row(manifest: Manifest, uid: str) -> AppliedRow:
+def row_of(manifest: Manifest, uid: str) -> AppliedRow:
+    """What the journal keeps of a manifest that was applied."""
     owner = read_owner(manifest.body)
     assert owner is not None, "what was rendered carries our mark"
     return AppliedRow(

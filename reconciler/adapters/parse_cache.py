@@ -1,7 +1,7 @@
 """Parse results between runs, in a SQLite file that may be deleted at any time.
 
-Kept are files that hold templates only and no fault: nearly all of a store. Secrets are never written, nor files that
-hold one. A row counts only when its checksum and the parser's version are right.
+Kept are files without a fault: nearly all of a store. Secrets are never written, nor files that hold one or may speak
+of one. A row counts only when its checksum and the parser's version are right.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import orjson
+import msgspec
 
-from reconciler.model.fleet import StoreFile, Template
-from reconciler.model.problem import Source
-from reconciler.model.refs import GVK, Identity
+from reconciler.model.fleet import StoreFile
 from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum BLOB NOT NULL, body BLOB NOT NULL)"
 )
@@ -34,16 +33,18 @@ class ParseCache:
         """Use the file at `path`, whose folder exists; it is made, or made anew when it is of another version."""
         self._path = path
 
-    def load(self, files: Iterable[StoreFile]) -> dict[str, ParsedFile]:
-        """What is kept of these files; the others are to be parsed."""
-        keys = {memo_key(file): file for file in files}
+    def load(self, files: Iterable[StoreFile] | None = None) -> dict[str, ParsedFile]:
+        """What is kept of these files, or of all; the others are to be parsed."""
+        keys = None if files is None else {memo_key(file) for file in files}
         found: dict[str, ParsedFile] = {}
         try:
             with self._connection() as connection:
                 rows = connection.execute("SELECT key, checksum, body FROM files")
                 for key, checksum, body in rows:
-                    if key in keys and isinstance(body, bytes) and _checksum(key, body) == checksum:
-                        found[key] = _unpacked(keys[key], orjson.loads(body))
+                    if keys is not None and key not in keys:
+                        continue
+                    if isinstance(body, bytes) and _checksum(key, body) == checksum and (file := _unpacked(body)):
+                        found[key] = file
         except (sqlite3.Error, OSError) as error:
             self._discard_if_corrupt(error)
             return {}
@@ -87,10 +88,8 @@ class ParseCache:
 
 def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:
     for key, file in parsed.items():
-        if key in kept or not is_cacheable(file):
-            continue
-        packed = _packed(file)
-        if not any(mark in packed for mark in _MARKS_OF_SECRETS):
+        packed = _packed(file) if key not in kept and is_cacheable(file) else None
+        if packed is not None and not any(mark in packed for mark in _MARKS_OF_SECRETS):
             yield key, packed
 
 
@@ -99,33 +98,31 @@ _MARKS_OF_SECRETS = (b"PRIVATE KEY", b"last-applied-configuration", b"Secret")
 
 
 def is_cacheable(file: ParsedFile) -> bool:
-    """Whether a file holds templates and nothing else, none of them a Secret, and is without any remark."""
-    if file.problems or file.frozen or file.propagation or file.overrides or file.clusters or file.settings:
+    """Whether a file holds no Secret, nothing that may go into one (an override), and is without any remark."""
+    if file.problems or file.frozen or file.overrides or file.has_template_syntax:
         return False
-    return not file.has_template_syntax and not any(template.gvk.kind == "Secret" for template in file.templates)
+    return not any(template.gvk.kind == "Secret" for template in file.templates)
 
 
-def _packed(file: ParsedFile) -> bytes:
-    templates = [
-        (template.gvk, template.identity, template.source.line, template.digest, template.body)
-        for template in file.templates
-    ]
-    return orjson.dumps([templates, [source.line for source in file.skipped]], default=tuple)
+def _packed(file: ParsedFile) -> bytes | None:
+    """The file as it is kept; None when it would come back as another one."""
+    try:
+        packed = msgspec.msgpack.encode(file)
+    except (OverflowError, UnicodeEncodeError):
+        return None  # An integer beyond 64 bits, or half a surrogate pair.
+    is_plain = not (file.propagation or file.clusters or file.settings)
+    return packed if is_plain or _unpacked(packed) == file else None
 
 
-def _unpacked(file: StoreFile, packed: Any) -> ParsedFile:
-    templates, skipped = packed
-    return ParsedFile(
-        path=file.path,
-        blob=file.blob,
-        templates=tuple(
-            Template(
-                gvk=GVK(*gvk), identity=Identity(*identity), body=body, source=Source(file.path, line), digest=digest
-            )
-            for gvk, identity, line, digest, body in templates
-        ),
-        skipped=tuple(Source(file.path, line) for line in skipped),
-    )
+_decoder = cache(lambda: msgspec.msgpack.Decoder(ParsedFile))
+
+
+def _unpacked(packed: bytes) -> ParsedFile | None:
+    """The file as it was kept; None when it is none of ours."""
+    try:
+        return _decoder().decode(packed)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _checksum(key: str, body: bytes) -> bytes:

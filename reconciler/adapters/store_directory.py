@@ -99,6 +99,10 @@ class _DirectoryTree:
         kinds = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}
         return Entry(name, kinds.get(stat.S_IFMT(found.st_mode), EntryKind.SPECIAL))
 
+    def blob(self, entry: Entry) -> str | None:
+        """A file has a name only when it was read."""
+        return None
+
     def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
         """Digest and content of a file."""
         folder, _, name = path.rpartition("/")

@@ -7,7 +7,7 @@ looked up exactly, and `~2` and `^` are walked here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -68,14 +68,16 @@ class GitStore:
             commit = self._ancestor(rev, commit, sign, int(digits or 1))
         return str(commit.id)
 
-    def snapshot(self, commit: str, subdir: str = "") -> Snapshot:
+    def snapshot(self, commit: str, subdir: str = "", known: Collection[str] = ()) -> Snapshot:
         """The files of a commit, below `subdir` when given. `commit` is an id as `resolve` gives it.
+
+        `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data.
 
         Raises:
             RevisionNotFound: the commit has no such folder.
             StoreError: an object is missing or corrupt.
         """
-        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1)
+        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1, known)
         return Snapshot(revision=commit, files=files, problems=problems)
 
     def tree(self, commit: str, subdir: str = "") -> StoreTree:
@@ -254,6 +256,10 @@ class _CommitTree:
             except KeyError:
                 return None
         return found
+
+    def blob(self, entry: Entry) -> str | None:
+        """Blob id of a file."""
+        return str(entry.handle)
 
     def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
         """Blob id and content of a file."""

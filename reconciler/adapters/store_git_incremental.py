@@ -116,6 +116,10 @@ class _Witness(Struct):
         """What stands at a path."""
         return self.tree.entry(path)
 
+    def blob(self, entry: Entry) -> str | None:
+        """Blob name of a file where it is known without reading it."""
+        return self.tree.blob(entry)
+
     def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
         """Blob name and content of a file."""
         return self.tree.read(path, entry, limit)

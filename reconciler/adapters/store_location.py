@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
 from reconciler.adapters.store_directory import read_directory
 from reconciler.errors import ConfigurationError, StoreError
 from reconciler.model.fleet import Snapshot
-
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\\:@]+@[^/:]+:|[^/\\:@]{2,}:[^\\]*\.git/?$")
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@]*@")
 
 
 class StoreKind(StrEnum):
@@ -44,12 +39,8 @@ def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
     `as_directory` (`--dir`) leaves Git out of it.
 
     Raises:
-        ConfigurationError: a Git URL.
         StoreError: there is no such directory.
     """
-    if _URL.match(text):
-        shown = _USER_INFO.sub("", text)
-        raise ConfigurationError(f"{shown}: a Git URL is not read yet; clone it and name the clone's folder")
     path = Path(text)
     if not path.is_dir():
         reason = "is not a directory" if path.exists() else "does not exist"

@@ -6,7 +6,7 @@ Links never lead out of the store. A link to what is read anyway is passed over,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -24,7 +24,7 @@ from reconciler.adapters.store_ignore import (
 from reconciler.errors import StoreError
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Problem, Severity, Source
-from reconciler.stages.parse import is_store_file
+from reconciler.stages.parse import is_store_file, memo_key
 
 MAX_FILES: Final = 200_000
 MAX_TOTAL_BYTES: Final = 2**30
@@ -68,6 +68,9 @@ class StoreTree(Protocol):
     def entry(self, path: str) -> Entry | None:
         """What stands at a path, not followed when it is a link; None when nothing does."""
 
+    def blob(self, entry: Entry) -> str | None:
+        """Blob name of a file where it is known without reading it."""
+
     def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
         """Blob name and content of a file, cut off after `limit` bytes where that is cheaper."""
 
@@ -80,6 +83,7 @@ class _Walk(Struct):
 
     tree: StoreTree
     limit: int
+    known: Collection[str] = ()
     files: dict[str, tuple[str, Entry]] = field(default_factory=dict)
     """Shown path to real path and entry."""
     real: set[str] = field(default_factory=set)
@@ -91,13 +95,17 @@ class _Walk(Struct):
         self.problems.append(Problem(source=Source(path), code=code, message=message, severity=severity))
 
 
-def read_tree(tree: StoreTree, limit: int) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
+def read_tree(
+    tree: StoreTree, limit: int, known: Collection[str] = ()
+) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
     """The store's files in path order, and what is wrong with those that cannot be read. Files end after `limit` bytes.
+
+    `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data.
 
     Raises:
         StoreError: there are more files or bytes than a store can have.
     """
-    walk = _Walk(tree, limit)
+    walk = _Walk(tree, limit, known)
     _visit(walk, "", "", None)
     while walk.links:
         _follow(walk, *walk.links.popleft())
@@ -231,6 +239,11 @@ def _parts(target: str) -> list[str]:
 
 
 def _read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
+    name = walk.tree.blob(entry) if walk.known else None
+    if name is not None:
+        file = StoreFile(path=path, blob=name, data=b"")
+        if memo_key(file) in walk.known:
+            return file
     try:
         blob, data = walk.tree.read(real, entry, walk.limit)
     except Unreadable as error:

@@ -105,7 +105,7 @@ async def read_world(
     names = (fleet.settings.name, *fleet.settings.previous_names)
     chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
     found = await gather(chosen, _interest(decision, known, glance.only), names)
-    schemas = await described_kinds(decision, chosen, glance.schemas)
+    schemas = await described_kinds(decision, chosen, glance.schemas, glance.only)
     return World(
         fleet=fleet,
         members=found,
@@ -119,11 +119,21 @@ async def read_world(
     )
 
 
-async def described_kinds(decision: Decision, reachable: Reachable, known: Mapping[GVK, Schema]) -> dict[GVK, Schema]:
-    """Schemas of custom kinds that the store uses and does not define, from the first member that describes them."""
+async def described_kinds(
+    decision: Decision,
+    reachable: Reachable,
+    known: Mapping[GVK, Schema],
+    only: frozenset[Identity] | None = None,
+) -> dict[GVK, Schema]:
+    """Schemas of custom kinds that the store uses and does not define, from the first member that describes them.
+
+    `only`: of these templates.
+    """
     schemas = dict(known)
     schema_of = schemas_of(decision)
-    kinds = {template.gvk for template in decision.fleet.templates.values()} - schemas.keys()
+    templates = decision.fleet.templates
+    chosen = templates if only is None else templates.keys() & only
+    kinds = {templates[identity].gvk for identity in chosen} - schemas.keys()
     for gvk in sorted(gvk for gvk in kinds if schema_of(gvk) is None):
         for member in reachable.values():
             if isinstance(member, str):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from reconciler.adapters.journal_mirror import Ledger
 from reconciler.daemon.agenda import Agenda
+from reconciler.daemon.copies import Copies, copies_since
 from reconciler.daemon.look import observe_members, reach, remembered
 from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.recover import recover
 from reconciler.daemon.situation import Situation
-from reconciler.engine import Decision, copies_in, decide
+from reconciler.engine import Decision, decide
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
-from reconciler.stages.signatures import signatures
+from reconciler.stages.decide_memo import DecideMemo
+from reconciler.stages.signatures import changed_identities
 from reconciler.stages.wants_capacity import wants_capacity
 
 _CAPACITY_S = 15.0
@@ -30,7 +32,10 @@ class Lookout:
         """Everything is due at once."""
         self._parts = parts
         self._situation = situation
-        self._signatures: Mapping[Identity, object] = {}
+        self._memo = DecideMemo()
+        self._decided: Decision | None = None
+        self._copies: Copies = {}
+        self._ledger: Ledger = {}
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
 
@@ -55,10 +60,8 @@ class Lookout:
             await self._observe(fleet, now)
         changed: set[Identity] = set()
         if situation.decision is None:
-            situation.decision = await self._decide(fleet, now)
-            before, after = self._signatures, await asyncio.to_thread(signatures, situation.decision)
-            changed = {found for found in after.keys() | before.keys() if after.get(found) != before.get(found)}
-            self._signatures = after
+            self._parts.beat("deciding")
+            changed = await asyncio.to_thread(self._decide, fleet, now)
         return None if agenda.everything else frozenset(changed)
 
     async def _reach_all(self, fleet: Fleet, now: str) -> None:
@@ -86,10 +89,13 @@ class Lookout:
         pause_s = _CAPACITY_S if has_capacity else float("inf")
         self._next_capacity_s = self._parts.clock.monotonic_s() + pause_s
 
-    async def _decide(self, fleet: Fleet, now: str) -> Decision:
-        self._parts.beat("deciding")
-        situation = self._situation
+    def _decide(self, fleet: Fleet, now: str) -> set[Identity]:
+        """Decide what depends on a difference; what is decided otherwise than the last time."""
+        situation, ledger = self._situation, self._situation.known.ledger
         known = situation.known.observations
         situation.observations = replace(situation.observations, previous=known.previous, constraints=known.constraints)
-        copies = copies_in(situation.known.ledger)
-        return await asyncio.to_thread(decide, fleet, situation.observations, now, copies=copies)
+        self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
+        before = self._decided
+        decision = decide(fleet, situation.observations, now, copies=self._copies, memo=self._memo)
+        self._decided = situation.decision = decision
+        return changed_identities(before, decision, self._memo.touched)

@@ -22,13 +22,13 @@ from reconciler.daemon.settler import Settler
 from reconciler.daemon.situation import Situation
 from reconciler.daemon.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.daemon.unfinished import Unfinished
+from reconciler.daemon.watch_keeper import WatchKeeper
 from reconciler.daemon.watches import Listeners, Watches
 from reconciler.daemon.writer import Writer
 from reconciler.engine import plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
-from reconciler.stages.marks import FLEET_LABEL
 
 log = logging.getLogger("reconciler")
 
@@ -60,6 +60,7 @@ class ControlLoop:
         self._settler = Settler(parts, self._now, beliefs, fights, self._unfinished, self._absent)
         judge = EventJudge(parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished)
         self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
+        self._keeper = WatchKeeper(self._watches)
 
     def nudge(self) -> None:
         """Something outside changed: a suspension began or ended."""
@@ -187,12 +188,4 @@ class ControlLoop:
         results = await self._writer.write(planned.plan, fleet)
         looked = Looked(world=world, decision=decision, now=now, uids={})
         self._settler.settle(planned, looked, results, self._agenda)
-        self._follow(fleet)
-
-    def _follow(self, fleet: Fleet) -> None:
-        """Watch the kinds that matter, in every cluster that answers."""
-        kinds = frozenset(template.gvk for template in fleet.templates.values())
-        names = ",".join(name for name in (fleet.settings.name, *fleet.settings.previous_names) if name)
-        for name, member in self._parts.members.items():
-            applied = frozenset(row.gvk for row in self._now.known.ledger.get(name, {}).values())
-            self._watches.keep(member, kinds | applied, f"{FLEET_LABEL} in ({names})")
+        self._keeper.follow(fleet, situation.known.ledger, parts.members, anew=only is None)

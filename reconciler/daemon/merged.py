@@ -49,11 +49,12 @@ def _manifests(
     now: Mapping[str, Mapping[Identity, Manifest]],
     only: frozenset[Identity],
 ) -> dict[str, Mapping[Identity, Manifest]]:
-    clusters = before.keys() | now.keys()
-    found: dict[str, Mapping[Identity, Manifest]] = {}
-    for cluster in clusters:
-        kept = dict(before.get(cluster, {}))
-        for identity in only:
-            kept.pop(identity, None)
-        found[cluster] = kept | dict(now.get(cluster, {}))
-    return found
+    found = dict(before)
+    for cluster in before.keys() | now.keys():
+        known, seen = before.get(cluster, {}), now.get(cluster, {})
+        if seen or any(identity in known for identity in only):
+            kept = dict(known)
+            for identity in only:
+                kept.pop(identity, None)
+            found[cluster] = kept | dict(seen)
+    return {cluster: found.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}

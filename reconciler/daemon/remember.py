@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.adapters.journal import Journal
 from reconciler.daemon.act import Result
+from reconciler.daemon.failures import Failures
 from reconciler.daemon.look import Looked
-from reconciler.engine import Round, World
+from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.ledger import AppliedRow, Event
 from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Manifest, Plan
 from reconciler.model.refs import Identity
+from reconciler.report.fleet_tables import FleetTables
 from reconciler.report.json_parts import placement_part, reasons_part
 from reconciler.report.mask import scrub_text
 from reconciler.report.plan_json import summary
@@ -26,24 +28,28 @@ from reconciler.stages.recorded import recorded_digest
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
 
-def remember(journal: Journal, planned: Round, looked: Looked, results: Sequence[Result], *, source: str = "") -> int:
+def remember(
+    journal: Journal,
+    planned: Round,
+    looked: Looked,
+    results: Sequence[Result],
+    *,
+    placed: Collection[Identity] | None = None,
+) -> int:
     """Record the round; its number, 0 before the first complete one.
 
-    A round over single identities leaves the picture to the caller (`record_picture`), who knows the rest of it.
-    `source`: how the store was named.
+    `placed`: what may be placed otherwise than the journal says; None: anything.
     """
     plan, fleet = planned.plan, looked.world.fleet
     with journal.transaction():
         journal.record_applied(_confirmed(planned, looked, {(r.change.cluster, r.change.identity) for r in results}))
         for cluster, gone in _gone(planned, looked):
             journal.remove_applied(cluster, gone)
-        journal.record_bindings(fleet.revision, _placements(planned, looked))
+        journal.patch_bindings(fleet.revision, _placements(planned, looked, placed))
         number = 0
         if _is_complete(planned, looked) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
         journal.record_events((*_decisions(number, looked.now, plan), *_events(number, looked, results)))
-        if looked.world.only is None:
-            record_picture(journal, planned, looked, results, source=source)
     return number
 
 
@@ -57,26 +63,26 @@ def record_picture(
     journal: Journal,
     picture: Round,
     looked: Looked,
-    results: Sequence[Result],
+    failed: Failures,
     *,
     source: str = "",
     source_error: str = "",
+    tables: FleetTables | None = None,
 ) -> None:
-    """Replace the picture that `status` shows. `picture` spans the whole fleet; `results` are of the last round."""
-    document = state_document(
-        Picture(
-            round=picture,
-            members=looked.world.members,
-            time=looked.now,
-            number=journal.complete_rounds(),
-            done=frozenset((r.change.cluster, r.change.identity) for r in results if not r.error),
-            failed={(r.change.cluster, r.change.identity): r.error for r in results if r.error},
-            source=source,
-            source_error=source_error,
-        ),
-        journal.state(),
+    """Replace the picture that `status` shows.
+
+    `picture`: what is due after the round, over the whole fleet. `source`: how the store was named.
+    """
+    shown = Picture(
+        round=picture,
+        members=looked.world.members,
+        time=looked.now,
+        number=journal.complete_rounds(),
+        failed=failed,
+        source=source,
+        source_error=source_error,
     )
-    journal.record_state(document)
+    journal.record_state(state_document(shown, journal.state(), tables))
 
 
 def record_source_error(journal: Journal, error: str) -> None:
@@ -86,34 +92,39 @@ def record_source_error(journal: Journal, error: str) -> None:
         journal.record_state(with_source_error(document, error))
 
 
-def _placements(planned: Round, looked: Looked) -> dict[Identity, PreviousPlacement]:
-    """The decided placements; what a broken file may speak of stays as it was.
+def _placements(
+    planned: Round, looked: Looked, placed: Collection[Identity] | None
+) -> dict[Identity, PreviousPlacement | None]:
+    """The decided placements, None: there is none any more; what a broken file may speak of stays as it was.
 
     A fleet that only observes decides nothing that happens: its placements stay as they were, too.
     """
     before, decision = looked.world.observations.previous, planned.decision
     if decision.fleet.settings.observe_only:
-        return dict(before)
-    is_open = decision.frozen if decision.fleet.is_complete else before.keys()
-    kept = {identity: before[identity] for identity in before if identity in is_open}
-    return kept | {
-        identity: PreviousPlacement(identity=identity, targets=binding.targets, affinity_name=binding.affinity_name)
-        for identity, binding in planned.decision.bindings.items()
-        if binding.targets
-    }
+        return {}
+    found: dict[Identity, PreviousPlacement | None] = {}
+    for identity in {*before, *decision.bindings} if placed is None else placed:
+        binding = decision.bindings.get(identity)
+        if binding is not None and binding.targets:
+            found[identity] = PreviousPlacement(
+                identity=identity, targets=binding.targets, affinity_name=binding.affinity_name
+            )
+        elif identity in before and decision.fleet.is_complete and identity not in decision.frozen:
+            found[identity] = None
+    return found
 
 
 def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
     """Rows of objects that were found to be ours and as wanted, where the journal does not say so yet."""
+    due = {(change.cluster, change.identity) for change in planned.plan.changes}
     for cluster, manifests in planned.manifests.items():
         member = looked.world.members[cluster]
         if not isinstance(member, Read):
             continue
-        due = {change.identity for change in planned.plan.changes if change.cluster == cluster}
         rows = looked.world.ledger.get(cluster, {})
         for identity, manifest in manifests.items():
             live = member.objects.get(identity)
-            if live is None or identity in due or (cluster, identity) in written:
+            if live is None or (cluster, identity) in due or (cluster, identity) in written:
                 continue
             row = _row(cluster, manifest, live, looked.world)
             if row is not None and _is_news(row, rows.get(identity)):
@@ -122,18 +133,26 @@ def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]
 
 def _gone(planned: Round, looked: Looked) -> Iterable[tuple[str, list[Identity]]]:
     """Per cluster what was applied once, is wanted there no longer, and is proven to be no longer ours."""
-    world = looked.world
+    world, decision = looked.world, planned.decision
     names = (world.fleet.settings.name, *world.fleet.settings.previous_names)
     for cluster, rows in sorted(world.ledger.items()):
         member = world.members.get(cluster)
         if not isinstance(member, Read):
             continue
-        bound = {identity for identity, binding in planned.decision.bindings.items() if cluster in binding.clusters}
-        wanted = planned.manifests.get(cluster, {}).keys() | planned.decision.frozen | bound
-        due = rows.keys() - wanted if world.only is None else (rows.keys() & world.only) - wanted
-        gone = [identity for identity in sorted(due) if _has_left(member, rows[identity], names)]
+        wanted = planned.manifests.get(cluster, {})
+        suspects = rows.keys() - wanted if world.only is None else (rows.keys() & world.only) - wanted.keys()
+        gone = [
+            identity
+            for identity in sorted(suspects - decision.frozen)
+            if not _is_bound(decision, identity, cluster) and _has_left(member, rows[identity], names)
+        ]
         if gone:
             yield cluster, gone
+
+
+def _is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
+    binding = decision.bindings.get(identity)
+    return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
 
 def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:

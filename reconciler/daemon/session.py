@@ -14,9 +14,11 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.failures import failures_after
 from reconciler.daemon.hold import hold, refuse_other_journal
 from reconciler.daemon.look import Glance, Known, Looked, look, remembered
-from reconciler.daemon.remember import remember
+from reconciler.daemon.merged import merged
+from reconciler.daemon.remember import record_picture, remember
 from reconciler.daemon.suspensions import in_force, restrained
 from reconciler.engine import Decision, Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
@@ -114,7 +116,9 @@ async def apply_once(
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, looked)
             results = await _act(planned, members, journal, fleet, tell)
-            remember(journal, planned, looked, results, source=access.store)
+            remember(journal, planned, looked, results)
+            picture = merged(None, planned, results, None)
+            record_picture(journal, picture, looked, failures_after({}, picture, results), source=access.store)
     return Applied(round=planned, results=results)
 
 

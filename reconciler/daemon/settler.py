@@ -9,8 +9,10 @@ from reconciler.daemon.absent import Absent
 from reconciler.daemon.act import Result
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.beliefs import Beliefs
+from reconciler.daemon.copies import left_since
+from reconciler.daemon.failures import failures_after
 from reconciler.daemon.fights import Fights
-from reconciler.daemon.look import Known, Looked, remembered
+from reconciler.daemon.look import Looked, remembered
 from reconciler.daemon.merged import merged
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.picture_vitals import show
@@ -18,10 +20,12 @@ from reconciler.daemon.remember import record_picture, remember
 from reconciler.daemon.situation import Situation
 from reconciler.daemon.unfinished import Unfinished
 from reconciler.daemon.writer import unmade
-from reconciler.engine import Round, World
+from reconciler.engine import Decision, Round, World
 from reconciler.model.member import Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import Identity
+from reconciler.report.fleet_tables import FleetTables
+from reconciler.stages.differences import changed_keys
 
 log = logging.getLogger("reconciler")
 
@@ -45,19 +49,22 @@ class Settler:
         self._fights = fights
         self._unfinished = unfinished
         self._absent = absent
+        self._tables = FleetTables()
+        self._recorded: Decision | None = None
 
     def settle(self, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda) -> None:
         """Take in a round. `agenda`: of the next one."""
         parts, situation, world = self._parts, self._situation, looked.world
         parts.beat("recording")
-        remember(parts.journal, planned, looked, results, source=parts.source.description)
+        remember(parts.journal, planned, looked, results, placed=self._placed(planned.decision, world.only))
+        self._recorded = planned.decision
         before, situation.known = situation.known, remembered(parts.journal)
         self._beliefs.take_in(planned, world, results)
         now_s = parts.clock.monotonic_s()
         self._note_absent(world, now_s)
         if situation.known.has_history and not before.has_history:
             agenda.mark_everything()
-        left = _left(before, situation.known, world.only)
+        left = left_since(before.ledger, situation.known.ledger)
         if left:
             # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
             situation.decision = None
@@ -71,9 +78,23 @@ class Settler:
     def _show(self, planned: Round, looked: Looked, results: tuple[Result, ...]) -> None:
         parts, situation = self._parts, self._situation
         situation.picture = merged(situation.picture, planned, results, looked.world.only)
-        source, fault = parts.source.description, parts.vitals.source_error
-        record_picture(parts.journal, situation.picture, looked, results, source=source, source_error=fault)
-        show(parts.vitals, situation.picture, looked)
+        situation.failures = failures_after(situation.failures, situation.picture, results)
+        record_picture(
+            parts.journal,
+            situation.picture,
+            looked,
+            situation.failures,
+            source=parts.source.description,
+            source_error=parts.vitals.source_error,
+            tables=self._tables,
+        )
+        show(parts.vitals, situation.picture, looked, situation.failures)
+
+    def _placed(self, decision: Decision, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
+        """What may be placed otherwise than the last round recorded; None: anything."""
+        if only is None or self._recorded is None:
+            return None
+        return only | changed_keys(self._recorded.bindings, decision.bindings)
 
     def _note_absent(self, world: World, now_s: float) -> None:
         missing: dict[str, str] = {}
@@ -110,12 +131,3 @@ def _tell_of_fight(change: Change) -> None:
     log.warning("somebody keeps undoing our changes; backing off",
                 extra={"event": "FightDetected", "cluster": change.cluster,
                        "obj": str(change.identity), "managers": managers})  # fmt: skip
-
-
-def _left(before: Known, after: Known, only: frozenset[Identity] | None) -> set[Identity]:
-    """What had a copy before that it has no longer, among `only` (None: all)."""
-    left: set[Identity] = set()
-    for cluster, rows in before.ledger.items():
-        now = after.ledger.get(cluster, {})
-        left.update(identity for identity in (rows if only is None else only & rows.keys()) if identity not in now)
-    return left

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.daemon.failures import Failures
 from reconciler.daemon.look import Known, Reachable
 from reconciler.engine import Decision, Round
 from reconciler.model.fleet import Fleet
@@ -28,3 +29,4 @@ class Situation(Struct):
     reachable: Reachable = field(default_factory=dict)
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     picture: Round | None = None
+    failures: Failures = field(default_factory=dict)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from reconciler.engine import Round
-from reconciler.model.binding import Binding
 from reconciler.model.member import Member, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.report.fleet_tables import FleetTables
 from reconciler.report.json_parts import problems_part, resource_part
 from reconciler.report.mask import mask_plan, scrub_text
 from reconciler.report.plan_json import summary
@@ -39,8 +39,14 @@ class Picture(Struct, frozen=True, kw_only=True):
     source_error: str = ""
 
 
-def state_document(picture: Picture, before: JsonObject | None = None) -> dict[str, Json]:
-    """The picture as a JSON document, masked. `before`: the document of the round before it."""
+def state_document(
+    picture: Picture, before: JsonObject | None = None, tables: FleetTables | None = None
+) -> dict[str, Json]:
+    """The picture as a JSON document, masked.
+
+    `before`: the document of the round before it. `tables`: what it was made with, so that only what differs is made.
+    """
+    policies, unclaimed = (tables or FleetTables()).of(picture.round.decision)
     decision, plan = picture.round.decision, mask_plan(picture.round.plan)
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) not in picture.done)
     held = [change for change in due if change.held is not None]
@@ -54,16 +60,12 @@ def state_document(picture: Picture, before: JsonObject | None = None) -> dict[s
         "complete": plan.is_complete,
         "summary": summary(due),
         "clusters": _clusters(picture, due, before),
-        "policies": _policies(picture.round),
+        "policies": policies,
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
         "failed": _failures(picture),
         "problems": problems_part(plan.problems),
-        "unclaimed": [
-            resource_part(decision.fleet.templates[identity].gvk, identity)
-            for identity in sorted(decision.claims.unclaimed)
-            if identity not in decision.bindings
-        ],
+        "unclaimed": unclaimed,
     }
 
 
@@ -142,26 +144,4 @@ def _counts(picture: Picture, name: str, due: list[Change]) -> dict[str, int]:
         "pending": len(waiting),
         "held": len(held),
         "failed": len(failed),
-    }
-
-
-def _policies(planned: Round) -> list[Json]:
-    """Every propagation policy of the fleet with what it placed, by name; one that selects nothing is listed too."""
-    decision = planned.decision
-    bindings: dict[str, list[Binding]] = {str(policy.ref): [] for policy in decision.fleet.propagation}
-    for identity, claim in decision.claims.claims.items():
-        binding = decision.bindings.get(identity)
-        if binding is not None:
-            bindings.setdefault(str(claim.policy), []).append(binding)
-    return [_policy(name, found) for name, found in sorted(bindings.items())]
-
-
-def _policy(name: str, bindings: list[Binding]) -> JsonObject:
-    counted = [target.replicas for binding in bindings for target in binding.targets if target.replicas is not None]
-    return {
-        "policy": name,
-        "resources": len(bindings),
-        "clusters": sorted({cluster for binding in bindings for cluster in binding.clusters}),
-        "replicas": sum(counted) if counted else None,
-        "unplaced": sum(binding.unplaced for binding in bindings),
     }

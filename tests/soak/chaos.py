@@ -23,6 +23,7 @@ from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.look import remembered
 from reconciler.daemon.loop import ControlLoop
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.store_in_force import StoreInForce
@@ -391,6 +392,8 @@ class Trial:
                 finally:
                     stop.set()
                     await self._stopped
+                    with Journal.open(journal.path, read_only=True) as reader:
+                        assert remembered(journal) == remembered(reader), "what is kept in memory is not what is read"
 
 
 def _text(*documents: dict[str, Any]) -> str:

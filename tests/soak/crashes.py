@@ -283,24 +283,28 @@ def trial(folder: Path, expected: Record, point: int, *, commit_while_down: bool
             if at == 0:
                 daemon.start(RECONCILER_FAIL_POINT=str(point))
             if not _rests(referee, daemon, expected, at):
-                assert daemon.wait() == -9, daemon.text()
+                assert (code := daemon.wait()) == -9, f"it ended with {code}: {daemon.text()[-3000:]}"
                 crashes += 1
                 if commit_while_down and at + 1 < len(steps):
                     at += 1
                     steps[at][1](store)
                     store.commit(steps[at][0])
                 daemon.start()
-                assert _rests(referee, daemon, expected, at), daemon.text()
+                assert _rests(referee, daemon, expected, at), _ended_again(daemon)
             at += 1
-        if daemon.stop() != 0:
-            assert not crashes, daemon.text()
+        if (code := daemon.stop()) != 0:
+            assert not crashes, f"it ended with {code}: {daemon.text()[-3000:]}"
             crashes = 1
             daemon.start()
             daemon.follows()
-            assert _rests(referee, daemon, expected, at - 1), daemon.text()
+            assert _rests(referee, daemon, expected, at - 1), _ended_again(daemon)
             assert daemon.stop() == 0, daemon.text()
         _judge(referee, daemon, expected, is_exact=not (commit_while_down and crashes))
     return crashes
+
+
+def _ended_again(daemon: Daemon) -> str:
+    return f"after its restart it ended with {daemon.wait()}: {daemon.text()[-3000:]}"
 
 
 def _rests(referee: Referee, daemon: Daemon, expected: Record, at: int) -> bool:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from reconciler.adapters.journal import Journal
 from reconciler.daemon.act import Result
+from reconciler.daemon.failures import failures_after
 from reconciler.daemon.look import Looked
-from reconciler.daemon.remember import remember
+from reconciler.daemon.merged import merged
+from reconciler.daemon.remember import record_picture, remember
 from reconciler.engine import World, decide, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.model.member import Member, NotRead, Read
@@ -55,7 +57,10 @@ def record_round(
         for change in (planned.plan.changes[index] for index in wave)
     ]
     looked = Looked(world=world, decision=decide(fleet, Observations(), now), now=now, uids={})
-    return remember(journal, planned, looked, results, source=source)
+    number = remember(journal, planned, looked, results)
+    picture = merged(None, planned, results, None)
+    record_picture(journal, picture, looked, failures_after({}, picture, results), source=source)
+    return number
 
 
 def down(name: str, why: str = "connection refused") -> NotRead:
