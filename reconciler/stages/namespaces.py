@@ -6,7 +6,6 @@ Source: design, row "Namespace of a namespaced resource"; Karmada: namespaces ar
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -43,12 +42,16 @@ def bare_namespace(name: str) -> Template:
     )
 
 
+Targets = tuple[TargetCluster, ...]
+
+
 class NamespaceMemo:
     """What was bound in each namespace in the last call, and the Namespaces that followed."""
 
     def __init__(self) -> None:
         """Start with nothing bound."""
-        self.inhabitants: dict[str, set[Identity]] = defaultdict(set)
+        self.inhabitants: dict[str, dict[Identity, Targets]] = {}
+        """By namespace, what is bound in it with its targets, in order."""
         self.followed: Mapping[Identity, Binding] = {}
         self.changed: Collection[Identity] = ()
         """The Namespaces that the last call looked at."""
@@ -68,19 +71,27 @@ def namespaces(
     """
     memo = memo or NamespaceMemo()
     names: set[str] = set()
+    grown: set[str] = set()
     for identity in bindings if dirty is None else dirty:
         if identity.namespace:
             names.add(identity.namespace)
-            inhabitants = memo.inhabitants[identity.namespace]
-            (inhabitants.add if identity in bindings else inhabitants.discard)(identity)
+            inhabitants = memo.inhabitants.setdefault(identity.namespace, {})
+            if identity not in bindings:
+                inhabitants.pop(identity, None)
+                continue
+            if identity not in inhabitants:
+                grown.add(identity.namespace)
+            inhabitants[identity] = bindings[identity].targets
         elif identity[:2] == ("", "Namespace"):
             names.add(identity.name)
+    for name in grown:
+        memo.inhabitants[name] = dict(sorted(memo.inhabitants[name].items()))
     followed: dict[Identity, Binding | None] = {}
     for name in sorted(names):
-        found = _followed(fleet, bindings, name, memo.inhabitants[name])
+        found = _followed(fleet, bindings, name, memo.inhabitants.get(name, {}))
         if found is not None or namespace_identity(name) in memo.followed:
             followed[namespace_identity(name)] = found
-        if not memo.inhabitants[name]:
+        if not memo.inhabitants.get(name, True):
             del memo.inhabitants[name]
     memo.changed = [namespace_identity(name) for name in names]
     memo.followed = patched(memo.followed, followed)
@@ -88,15 +99,14 @@ def namespaces(
 
 
 def _followed(
-    fleet: Fleet, bindings: Mapping[Identity, Binding], name: str, inhabitants: Collection[Identity]
+    fleet: Fleet, bindings: Mapping[Identity, Binding], name: str, inhabitants: Mapping[Identity, Targets]
 ) -> Binding | None:
     """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
     if not inhabitants or _is_there_already(fleet, name):
         return None
     first: dict[str, Identity] = {}
     seen: set[int] = set()
-    for identity in sorted(inhabitants):
-        targets = bindings[identity].targets
+    for identity, targets in inhabitants.items():
         # Those that were decided alike share their targets.
         if id(targets) not in seen:
             seen.add(id(targets))

@@ -152,33 +152,44 @@ def best_matches(matches: Iterable[Match[AnyPolicy]]) -> list[Match[AnyPolicy]]:
     return list(best.values())
 
 
-class TemplateIndex:
-    """Templates by kind and namespace: the other direction, for one policy that changed."""
+_Templates = dict[Identity, Template]
 
-    __slots__ = ("_by_kind", "_by_place")
+
+class TemplateIndex:
+    """Templates by kind and namespace: the other direction, for one policy that changed.
+
+    Those of a label are sorted by its values when the first policy over all namespaces asks for it.
+    """
+
+    __slots__ = ("_by_kind", "_by_label", "_by_place")
 
     def __init__(self, templates: Mapping[Identity, Template]) -> None:
-        self._by_place: dict[tuple[str, str, str], dict[Identity, Template]] = {}
-        self._by_kind: dict[tuple[str, str], dict[Identity, Template]] = {}
+        self._by_place: dict[tuple[str, str, str], _Templates] = {}
+        self._by_kind: dict[tuple[str, str], _Templates] = {}
+        self._by_label: dict[tuple[str, str], dict[str, dict[str, _Templates]]] = {}
         self.add(templates.values())
 
     def add(self, templates: Iterable[Template]) -> None:
-        """Take templates in, or their new versions."""
+        """Take templates in. A new version of one that is in comes after the old one was removed."""
         for template in templates:
             identity = template.identity
             if is_never_distributed(template.gvk, identity):
                 continue
-            api_version, kind = template.gvk.api_version, template.gvk.kind
-            self._by_place.setdefault((api_version, kind, identity.namespace), {})[identity] = template
-            self._by_kind.setdefault((api_version, kind), {})[identity] = template
+            kind = (template.gvk.api_version, template.gvk.kind)
+            self._by_place.setdefault((*kind, identity.namespace), {})[identity] = template
+            self._by_kind.setdefault(kind, {})[identity] = template
+            for key, by_value in self._by_label.get(kind, {}).items():
+                _add_by_value(by_value, key, template)
 
     def remove(self, templates: Iterable[Template]) -> None:
         """Leave templates out from now on."""
         for template in templates:
             identity = template.identity
-            api_version, kind = template.gvk.api_version, template.gvk.kind
-            self._by_place.get((api_version, kind, identity.namespace), {}).pop(identity, None)
-            self._by_kind.get((api_version, kind), {}).pop(identity, None)
+            kind = (template.gvk.api_version, template.gvk.kind)
+            self._by_place.get((*kind, identity.namespace), {}).pop(identity, None)
+            self._by_kind.get(kind, {}).pop(identity, None)
+            for key, by_value in self._by_label.get(kind, {}).items():
+                by_value.get(template.labels.get(key, ""), {}).pop(identity, None)
 
     def selected_by(self, policy: PropagationPolicy | OverridePolicy) -> frozenset[Identity]:
         """Every template that a policy selects."""
@@ -192,18 +203,30 @@ class TemplateIndex:
         )
 
     def _candidates(self, selector: ResourceSelector, own_namespace: str) -> Iterable[Template]:
-        namespace = own_namespace or selector.namespace
+        namespace, kind = own_namespace or selector.namespace, (selector.api_version, selector.kind)
         if namespace:
-            found = self._by_place.get((selector.api_version, selector.kind, namespace), {})
-        else:
-            found = self._by_kind.get((selector.api_version, selector.kind), {})
+            return self._by_place.get((*kind, namespace), {}).values()
         required = _required_label(selector.labels) if selector.labels is not None and not selector.name else None
         if required is None:
-            return found.values()
+            return self._by_kind.get(kind, {}).values()
         key, value = required
-        return [template for template in found.values() if template.labels.get(key) == value]
+        return self._values_of(kind, key).get(value, {}).values()
+
+    def _values_of(self, kind: tuple[str, str], key: str) -> dict[str, _Templates]:
+        known = self._by_label.setdefault(kind, {})
+        if key not in known:
+            known[key] = {}
+            for template in self._by_kind.get(kind, {}).values():
+                _add_by_value(known[key], key, template)
+        return known[key]
 
     def _reached_by(self, namespace: str) -> Iterable[Template]:
         for key, templates in self._by_place.items():
             if not namespace or key[2] == namespace:
                 yield from templates.values()
+
+
+def _add_by_value(by_value: dict[str, _Templates], key: str, template: Template) -> None:
+    value = template.labels.get(key)
+    if value is not None:
+        by_value.setdefault(value, {})[template.identity] = template

@@ -20,7 +20,7 @@ from reconciler.stages.render import only_follows, template_of
 
 def signatures(decision: Decision) -> dict[Identity, Hashable]:
     """The signature of every bound or frozen identity. What is in no decision has none."""
-    return _signatures(decision, {*decision.bindings, *decision.frozen})
+    return _signatures(decision, {*decision.bindings, *decision.frozen}, _index(decision))
 
 
 def changed_identities(
@@ -42,7 +42,11 @@ def changed_identities(
     suspects |= changed_keys(before.holds, after.holds) | changed_keys(before.yielded, after.yielded)
     suspects |= before.frozen ^ after.frozen
     suspects |= _overridden_anew(before, after)
-    return _differing(_signatures(before, suspects), _signatures(after, suspects))
+    index = _index(before)
+    is_same = before.fleet.overrides == after.fleet.overrides
+    return _differing(
+        _signatures(before, suspects, index), _signatures(after, suspects, index if is_same else _index(after))
+    )
 
 
 def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
@@ -60,8 +64,11 @@ def _overridden_anew(before: Decision, after: Decision) -> set[Identity]:
     return {identity for identity, template in found if template is not None and index.matches(template)}
 
 
-def _signatures(decision: Decision, identities: Iterable[Identity]) -> dict[Identity, Hashable]:
-    index = OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
+def _index(decision: Decision) -> OverrideIndex:
+    return OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
+
+
+def _signatures(decision: Decision, identities: Iterable[Identity], index: OverrideIndex) -> dict[Identity, Hashable]:
     digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
     found: dict[Identity, Hashable] = {}
     for identity in identities:
@@ -89,12 +96,19 @@ def _signature(
             for rule in index.rules_of(template)
         ),
         tuple(sorted(decision.yielded.get(identity, ()))),
-        tuple(decision.hold(identity, cluster) for cluster in binding.clusters),
+        _holds(decision, binding),
         identity in decision.frozen,
         tuple(cluster for cluster in binding.clusters if only_follows(binding, cluster))
         if identity.kind == "Namespace"
         else (),
     )
+
+
+def _holds(decision: Decision, binding: Binding) -> Hashable:
+    policy = decision.policies.get(binding.identity)
+    if policy is not None and (policy.suspension.dispatching or policy.suspension.clusters):
+        return tuple([decision.hold(binding.identity, cluster) for cluster in binding.clusters])
+    return decision.holds.get(binding.identity)
 
 
 def _terms(policy: PropagationPolicy | None) -> Hashable:
