@@ -132,9 +132,12 @@ class FleetRoom:
         """Clusters of which more counts than the room of single nodes."""
         self.counts_objects = any(observation.quotas for observation in observations.values())
         """Whether any quota could refuse an object."""
+        self.questions = 0
+        """How often somebody wanted to know the room of clusters."""
 
     def of(self, cluster: str) -> ClusterRoom | None:
         """The room of a cluster as it is now; None when nothing was observed of it."""
+        self.questions += 1
         if cluster in self._queues:
             self._work_off(cluster)
         return self._room(cluster) if cluster in self._observations else None
@@ -152,6 +155,7 @@ class FleetRoom:
         shape = self.known(shape)
 
         def replicas(clusters: Sequence[str]) -> Sequence[int | None]:
+            self.questions += bool(clusters)
             for cluster in clusters:
                 if cluster in self._queues:
                     self._work_off(cluster)

@@ -65,7 +65,7 @@ class _Round:
         self._clusters = self._ground.clusters
         self._constraints = constraints_in_force(request.observations.constraints, request.now)
         self._previous = request.observations.previous
-        self._room = self._untaken_room()
+        self._room = FleetRoom({name: self._observed[name] for name in self._observed if name in self._clusters})
 
     def run(self, gone: Iterable[Identity]) -> PlacementResult:
         memo = self._memo
@@ -89,17 +89,18 @@ class _Round:
         return PlacementResult(bindings=memo.bindings, problems=problems)
 
     def _place_apart(self, situation: Situation) -> bool:
-        """Place what does not look at free room; whether what does must then be placed again."""
+        """Place what free room does not decide about; whether the others must then be placed again."""
         memo, identity = self._memo, situation.item.identity
         before = memo.placed.get(identity)
         touched_room, was_by_room = memo.touches_room(identity), identity in memo.by_room
-        if looks_at_room(situation):
+        decision = self._decide_without_room(situation) if looks_at_room(situation) else self._decide(situation)
+        if decision is None:
             memo.by_room.add(identity)
             memo.set_taker(identity, takes=False)
             memo.placed[identity] = Placed(situation, UNDECIDED)
             return True
         memo.by_room.discard(identity)
-        placed = memo.placed[identity] = Placed(situation, self._decide(situation))
+        placed = memo.placed[identity] = Placed(situation, decision)
         takes = memo.takers is not None and takes_room(placed, memo.running)
         memo.set_taker(identity, takes=takes)
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
@@ -107,7 +108,6 @@ class _Round:
     def _place_by_room(self) -> None:
         """Place all that looks at free room, one after another; what the others take is as they were decided."""
         memo = self._memo
-        self._room = self._untaken_room()
         situations = [memo.placed[identity].situation for identity in sorted(memo.by_room)]
         needs_room = [found for found in situations if needs_its_room(found)]
         if needs_room:
@@ -126,9 +126,6 @@ class _Round:
                 placed = memo.placed[identity] = Placed(placed.situation, decision)
             if needs_room:
                 self._take(placed.situation, placed.decision)
-
-    def _untaken_room(self) -> FleetRoom:
-        return FleetRoom({name: self._observed[name] for name in self._observed if name in self._clusters})
 
     def _binding(self, placed: Placed) -> Binding:
         item, decision = placed.situation.item, placed.decision
@@ -174,6 +171,14 @@ class _Round:
         if decision is None:
             decision = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
         return decision
+
+    def _decide_without_room(self, situation: Situation) -> Decision | None:
+        """The decision when free room has no say, since what is there stays or shrinks; None when it has."""
+        if not situation.had:
+            return None
+        questions = self._room.questions
+        decision = self._decide_anew(situation, needs_its_room(situation))
+        return decision if self._room.questions == questions else None
 
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Decision:
         groups = self._groups_for(situation, by_capacity)

@@ -11,6 +11,7 @@ import yaml
 from reconciler.model.binding import Binding
 from reconciler.model.problem import Severity
 from reconciler.stages.place import place
+from reconciler.stages.place_memo import PlaceMemo
 from tests.placement_cases import Case, identity, request_of
 
 TABLES = Path(__file__).parents[2] / "cases" / "placement"
@@ -57,6 +58,15 @@ def test_places_as_the_rule_says(case: Case) -> None:
         _check_reasons(binding, workload)
     assert [problem.code for problem in result.problems] == [code for w in workloads for code in w.get("problems", [])]
     assert all(problem.severity is Severity.WARNING for problem in result.problems)
+
+
+def test_what_stays_is_not_placed_again_when_another_one_needs_room() -> None:
+    case = {"clusters": ["m1", "m2"], "free": {"m1": 9, "m2": 9}, "policy": {"division": "dynamic-weight"}}
+    both = [{"workload": "one", "replicas": 3, "previous": {"m1": 2, "m2": 1}}, {"workload": "two", "replicas": 4}]
+    memo = PlaceMemo()
+    result = place(request_of({**case, "workloads": both}), memo)
+    assert memo.by_room == {identity(both[1])}
+    assert result.bindings == place(request_of({**case, "workloads": both})).bindings
 
 
 def _expected(given: Any) -> dict[str, int | None]:
