@@ -43,6 +43,8 @@ def main() -> None:
     found = part("plan", WORKLOADS)
     print("commit after commit ...", flush=True)
     found |= part("incremental", WORKLOADS)
+    print("placement at three sizes ...", flush=True)
+    found |= part("scaling", WORKLOADS)
     loops.append(calibration_s())
     found["yaml_mb_per_s"] = yaml_mb_per_s()
     found["help"] = help_s()
@@ -60,7 +62,7 @@ def main() -> None:
         from bench import api_server  # noqa: PLC0415
 
         beside = api_server.main()
-    for row in (*report.rows(found, factor), *beside):
+    for row in (*report.rows(found, factor), *report.scaling_rows(found), *beside):
         print(" | ".join(row))
     DOCUMENT.write_text(report.document(machine(), found, beside, factor))
 
