@@ -7,9 +7,11 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bench import corpus
 from bench.measure import percentile, timed
@@ -19,6 +21,7 @@ from reconciler.adapters.store_git import GitStore
 from reconciler.adapters.store_git_incremental import SnapshotReader
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
+from reconciler.model.member import Read
 from reconciler.model.observation import Observations
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.revisions import previous_of
@@ -32,8 +35,7 @@ IN_STEP = 10
 """Clusters whose objects are compared; bodies of all hundred would not fit beside the tests of others."""
 
 
-@dataclass(slots=True)
-class Loop:
+class Loop(Struct):
     """What the control loop does between a commit and its plan, and the CPU seconds of each step."""
 
     store: GitStore
@@ -54,7 +56,15 @@ class Loop:
         self.decision = decision
         if self.world is None:
             return 0
-        world = replace(self.world, fleet=fleet, only=frozenset(changed), observations=self.observations)
+        # What was asked of the members: what they do not have is proven absent.
+        members = {
+            name: replace(member, absent=frozenset(changed - member.objects.keys()))
+            for name, member in self.world.members.items()
+            if isinstance(member, Read)
+        }
+        world = replace(
+            self.world, fleet=fleet, members=members, only=frozenset(changed), observations=self.observations
+        )
         return len(self._step("settle", lambda: plan_round(world, NOW, decision)).plan.changes)
 
     def _step(self, name: str, run: Callable[[], Result]) -> Result:
