@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
+from reconciler.daemon.gather import PROMPT_S
 from reconciler.errors import AlreadyExists, FleetHeld, MemberClusterError, ObjectNotFound
 from reconciler.model.refs import GVK
 from reconciler.model.tree import dig
@@ -52,8 +53,9 @@ async def held_by(members: Iterable[MemberCluster], fleet: str, uuid: str) -> di
 
     async def one(member: MemberCluster) -> tuple[str, str]:
         try:
-            live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
-        except MemberClusterError:
+            async with asyncio.timeout(PROMPT_S):
+                live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
+        except (MemberClusterError, TimeoutError):
             return member.name, ""
         holder = dig(live.body, "data", "journal")
         return member.name, "" if holder == uuid else str(holder)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from reconciler.adapters.journal_mirror import Ledger
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.copies import Copies, copies_since
+from reconciler.daemon.hold import refuse_other_journal
 from reconciler.daemon.look import observe_members, reach, remembered
 from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.parts import Parts
@@ -60,7 +61,7 @@ class Lookout:
             await self._observe(fleet, now)
         changed: set[Identity] = set()
         if situation.decision is None:
-            self._parts.beat("deciding")
+            self._parts.beat("deciding", len(fleet.templates))
             changed = await asyncio.to_thread(self._decide, fleet, now)
         return None if agenda.everything else frozenset(changed)
 
@@ -69,6 +70,9 @@ class Lookout:
         parts.beat("reaching the clusters")
         known = situation.known.cluster_uids
         situation.reachable, uids = await reach(fleet, parts.members, known)
+        if not fleet.settings.observe_only:
+            answering = [member for _, member in sorted(situation.reachable.items()) if not isinstance(member, str)]
+            await refuse_other_journal(answering, fleet.settings.name, parts.journal)
         for name, uid in sorted(uids.items()):
             if name not in known:
                 parts.journal.record_cluster(name, uid)
@@ -80,6 +84,7 @@ class Lookout:
 
     async def _observe(self, fleet: Fleet, now: str) -> None:
         """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""
+        self._parts.beat("observing the clusters", len(fleet.templates))
         situation = self._situation
         seen = await observe_members(fleet, situation.reachable, situation.known, now)
         if is_news(seen, situation.observations):

@@ -131,6 +131,39 @@ def test_a_daemon_with_another_journal_is_told_who_holds_the_fleet(box: Box) -> 
         assert box.value("m1") == "1"
 
 
+def test_a_daemon_with_another_journal_refuses_even_where_nothing_is_to_be_written(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start() as first:
+        box.shows("1")
+        with Journal.open(first.journal, read_only=True) as journal:
+            holder = journal.uuid
+        wait_until(lambda: not first.has_open_intents(), "no open intent")
+        before = box.writes()
+        with box.daemon(journal="other/journal.db").start() as second:
+            assert second.wait() == 1
+            assert f"is held by journal {holder}" in second.text()
+            assert "journal rebuild --takeover" in second.text(), "the way out is named"
+            with Journal.open(second.journal, read_only=True) as journal:
+                assert journal.ledger() == {}
+                assert journal.complete_rounds() == 0
+        assert box.writes() == before
+        assert first.is_running
+
+
+def test_a_fleet_that_is_only_observed_may_be_held_by_another_journal(box: Box) -> None:
+    box.store.commit()
+    with box.daemon().start():
+        box.shows("1")
+        box.store.write("fleet.yaml", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
+                                       "metadata": {"name": FLEET}, "spec": {"mode": "observe"}})  # fmt: skip
+        box.store.commit()
+        with box.daemon(journal="other/journal.db").start() as second:
+            second.follows()
+            with Journal.open(second.journal, read_only=True) as journal:
+                wait_until(lambda: journal.state() is not None, "the report of what is observed")
+            assert second.is_running
+
+
 def test_a_fleet_that_was_taken_over_is_let_go(box: Box) -> None:
     box.store.commit()
     with box.daemon().start() as daemon:
