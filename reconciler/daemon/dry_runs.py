@@ -6,7 +6,7 @@ Source: design, "Diff", engine S: on request, and for what T cannot vouch for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -24,7 +24,14 @@ from reconciler.stages.ownership import field_manager
 _IN_FLIGHT = 16
 
 
-async def dry_run(planned: Round, members: Mapping[str, MemberCluster], world: World, *, every: bool = False) -> Round:
+async def dry_run(
+    planned: Round,
+    members: Mapping[str, MemberCluster],
+    world: World,
+    *,
+    every: bool = False,
+    progress: Callable[[], None] = lambda: None,
+) -> Round:
     """The round with its doubtful updates settled by the API servers; with `every`, all updates.
 
     What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
@@ -36,6 +43,7 @@ async def dry_run(planned: Round, members: Mapping[str, MemberCluster], world: W
         if change.action is not Action.UPDATE or change.held or not (every or change.engine == "S"):
             return change, None
         async with slots:
+            progress()
             return await _ask(change, members[change.cluster], world, planned)
 
     answers = await asyncio.gather(*(ask(change) for change in planned.plan.changes))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 
@@ -43,11 +43,15 @@ class _Findings(Struct):
 
 
 async def gather(
-    members: Mapping[str, MemberCluster | str], interest: Mapping[str, Interest], fleet_names: tuple[str, ...]
+    members: Mapping[str, MemberCluster | str],
+    interest: Mapping[str, Interest],
+    fleet_names: tuple[str, ...],
+    progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Member]:
     """Each cluster as it was read, or why it was not; one that fails never holds up the others.
 
     `members`: the open client, or why there is none. `fleet_names`: the fleet's name and its previous ones.
+    `progress` is told after each cluster.
     """
 
     async def read(name: str, member: MemberCluster | str) -> Member:
@@ -62,6 +66,8 @@ async def gather(
             return NotRead(name=name, why=error.message)
         except TimeoutError:
             return NotRead(name=name, why=f"no answer within {PROMPT_S:g} s")
+        finally:
+            progress()
 
     found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
     return {member.name: member for member in found}

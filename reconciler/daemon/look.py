@@ -6,7 +6,7 @@ Source: design §3 (the pipeline), "Fleet store" (a name that answers with anoth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -78,6 +78,8 @@ class Glance(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Kinds that members have described already."""
+    progress: Callable[[], None] = lambda: None
+    """Told after each cluster that was read."""
 
 
 EVERYTHING = Glance()
@@ -104,7 +106,7 @@ async def read_world(
     """The members' objects, as far as the decision and the glance want them."""
     names = (fleet.settings.name, *fleet.settings.previous_names)
     chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
-    found = await gather(chosen, _interest(decision, known, glance.only), names)
+    found = await gather(chosen, _interest(decision, known, glance.only), names, glance.progress)
     schemas = await described_kinds(decision, chosen, glance.schemas, glance.only)
     return World(
         fleet=fleet,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 from reconciler.adapters.source_watch import wait_for
 from reconciler.daemon.absent import Absent
@@ -178,14 +179,24 @@ class ControlLoop:
         parts, situation = self._parts, self._now
         decision = situation.decision
         assert decision is not None, "looking around decides"
-        parts.beat("reading the clusters")
-        glance = Glance(only=only, schemas=situation.schemas)
+        copies = _copies(situation) if only is None else len(only) * len(fleet.clusters)
+        reading = partial(parts.beat, "reading the clusters", copies)
+        reading()
+        glance = Glance(only=only, schemas=situation.schemas, progress=reading)
         world = await read_world(fleet, situation.reachable, situation.known, decision, situation.observations, glance)
         situation.schemas = world.schemas
+        parts.beat("planning", copies)
         planned = await asyncio.to_thread(plan_round, world, now, decision)
-        planned = await dry_run(planned, parts.members, world)
+        planned = await dry_run(planned, parts.members, world, progress=partial(parts.beat, "asking for dry runs"))
         planned = self._writer.restrained(planned, now)
         results = await self._writer.write(planned.plan, fleet)
         looked = Looked(world=world, decision=decision, now=now, uids={})
         self._settler.settle(planned, looked, results, self._agenda)
         self._keeper.follow(fleet, situation.known.ledger, parts.members, anew=only is None)
+
+
+def _copies(situation: Situation) -> int:
+    """How many copies a round over everything has to do with, at most."""
+    bindings = situation.decision.bindings.values() if situation.decision is not None else ()
+    wanted = sum(len(binding.targets) for binding in bindings)
+    return wanted + sum(len(rows) for rows in situation.known.ledger.values())

@@ -16,6 +16,9 @@ from reconciler.daemon.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 
+ITEM_S = 0.003
+"""So long a file, a template or a copy may take on average: six times or more of what was measured."""
+
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
 """How the members of a fleet are reached."""
 
@@ -32,7 +35,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     clock: Clock
     vitals: Vitals
 
-    def beat(self, phase: str) -> None:
-        """A sign of progress, and what is being done now."""
+    def beat(self, phase: str, items: int = 0) -> None:
+        """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""
         self.vitals.phase = phase
+        self.vitals.allowance_s = items * ITEM_S
         self.vitals.heartbeat_s = self.clock.monotonic_s()

@@ -56,7 +56,7 @@ class Signals(Struct):
 
 def is_progressing(vitals: Vitals, now_s: float) -> bool:
     """Whether the control loop achieved something lately. `now_s` is of the same monotonic clock as the heartbeat."""
-    return now_s - vitals.heartbeat_s < STALL_S
+    return now_s - vitals.heartbeat_s < STALL_S + vitals.allowance_s
 
 
 def watchdog_interval_s(environ: Mapping[str, str], pid: int) -> float | None:

@@ -40,6 +40,7 @@ class StoreFollower:
         self._say_how_it_is_followed()
         if snapshot is None:
             return None
+        parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
         fleet = await asyncio.to_thread(parts.store.parse, snapshot)
         if self._is_refused(fleet):
             return None

@@ -23,6 +23,8 @@ class ClusterVitals(Struct, kw_only=True):
 class Vitals(Struct, kw_only=True):
     """The state of the daemon. `heartbeat_s` is the monotonic time of the control loop's last sign of progress.
 
+    `allowance_s` is how much longer than usual the next one may take, because much is worked on at once.
+
     `phase` says what is being done (`loading`, `listing 2/3 clusters`, `idle`), `changes` counts changes made by
     (cluster, action, result), `durations_s` the seconds of each phase of the last round, `source_error` why the store
     could not be read the last time (empty: it could), `source_read_at` when it was last read.
@@ -38,6 +40,7 @@ class Vitals(Struct, kw_only=True):
     is_ready: bool = False
     journal_error: str = ""
     heartbeat_s: float = 0.0
+    allowance_s: float = 0.0
     rounds: int = 0
     last_round_at: str = ""
     durations_s: dict[str, float] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
@@ -160,6 +161,63 @@ async def test_a_write_that_failed_is_tried_again(tmp_path: Path) -> None:
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.INTERNAL), when=is_write, times=3)
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
+
+
+async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp_path: Path) -> None:
+    def failed(scene: Running) -> list[tuple[str, str, str]]:
+        document: Any = scene.journal.state() or {}
+        return [(found["cluster"], found["resource"]["name"], found["error"]) for found in document["failed"]]
+
+    def counts(scene: Running) -> dict[str, Any]:
+        document: Any = scene.journal.state() or {}
+        return {found["name"]: found["objects"] for found in document["clusters"]}
+
+    async with running(tmp_path) as scene:
+        faults = scene.box.servers["m1"].faults
+        faults.order(Fault(kind=FaultKind.FORBIDDEN), when=lambda r: is_write(r) and r.path.endswith("/app"), times=999)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: bool(failed(scene)))
+        (shown,) = failed(scene)
+        assert shown[:2] == ("m1", "app")
+        assert shown[2]
+        rounds = scene.vitals.rounds
+        # A round over something else does not make it merely pending.
+        scene.app("1", "m1", name="other")
+        await scene.until(lambda: scene.value("m1", "other") == "1" and scene.vitals.rounds > rounds)
+        await scene.quiet()
+        assert failed(scene) == [shown]
+        assert (counts(scene)["m1"]["failed"], counts(scene)["m1"]["pending"]) == (1, 0)
+        assert scene.vitals.clusters["m1"].objects["failed"] == 1
+        faults.clear()
+        await scene.until(lambda: scene.value("m1") == "2")
+        await scene.until(lambda: not failed(scene))
+        assert counts(scene)["m1"]["failed"] == 0
+
+
+async def test_a_change_that_failed_is_forgotten_when_it_is_no_longer_wanted(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        faults = scene.box.servers["m1"].faults
+        faults.order(Fault(kind=FaultKind.FORBIDDEN), when=lambda r: is_write(r) and r.path.endswith("/app"), times=999)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: (scene.journal.state() or {}).get("failed") != [])
+        scene.app("1", "m1", "m2")
+        await scene.until(lambda: (scene.journal.state() or {}).get("failed") == [])
+
+
+async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        await scene.quiet()
+        await scene.stop()
+        before = scene.writes()
+        with Journal.open(tmp_path / "other.db") as other:
+            scene.source.forget()
+            scene.start(replace(scene.parts, journal=other))
+            assert scene.task is not None
+            with pytest.raises(FleetHeld, match=scene.journal.uuid):
+                await asyncio.wait_for(scene.task, 8)
+            assert other.ledger() == {}
+            assert other.complete_rounds() == 0
+        assert scene.writes() == before
 
 
 async def test_a_cluster_that_could_not_be_held_is_written_to_later(tmp_path: Path) -> None:

@@ -144,6 +144,12 @@ def test_progress_is_a_fresh_heartbeat() -> None:
     assert not is_progressing(Vitals(heartbeat_s=10), 10 + STALL_S)
 
 
+def test_much_work_at_once_may_take_longer() -> None:
+    vitals = Vitals(heartbeat_s=10, allowance_s=60)
+    assert is_progressing(vitals, 10 + STALL_S + 59)
+    assert not is_progressing(vitals, 10 + STALL_S + 60)
+
+
 def test_the_status_line_names_what_is_in_the_way() -> None:
     vitals = Vitals(phase="idle", revision="dir:0123456789abcdef", is_ready=True)
     assert status_line(vitals) == "idle; revision 0123456789ab"
