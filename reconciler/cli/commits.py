@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reconciler.adapters.store_git import GitStore
 
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -41,12 +43,24 @@ class Commits:
 
     def _open(self) -> GitStore | None:
         if not self._is_opened:
-            from reconciler.adapters.store_location import locate_store
-
             self._is_opened = True
-            location = locate_store(self._store)
-            if location.repository is not None:
+            folder = self._folder()
+            if folder is not None:
                 from reconciler.adapters.store_git import GitStore
 
-                self._repository = GitStore(location.repository)
+                self._repository = GitStore(folder)
         return self._repository
+
+    def _folder(self) -> Path | None:
+        """The repository: that of the folder, or the clone of a URL that an earlier command has fetched."""
+        from reconciler.adapters.git_fetch_url import is_git_url, parse_git_url
+
+        if is_git_url(self._store):
+            from reconciler.adapters.store_url import clone_of
+            from reconciler.cli.reading import cache_folder
+
+            cache = cache_folder()
+            return clone_of(parse_git_url(self._store), cache / "git") if cache is not None else None
+        from reconciler.adapters.store_location import locate_store
+
+        return locate_store(self._store).repository

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.observation import Observations
 
 if TYPE_CHECKING:
@@ -30,20 +31,19 @@ def bulk_load() -> Iterator[None]:
 
 
 def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_directory: bool = False) -> Fleet:
-    """The parsed store.
+    """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
 
     Raises:
         StoreError: the store cannot be read as a whole.
     """
-    from reconciler.adapters.store_location import locate_store, open_store
     from reconciler.interpreters.registry import install, with_plugins
     from reconciler.stages.parse import parse
 
     install(with_plugins())
     with bulk_load():
-        snapshot = open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files)
+        snapshot = _snapshot(store, rev, as_files=as_files, as_directory=as_directory)
         cache = _parse_cache(store)
         if cache is None:
             return parse(snapshot)
@@ -55,10 +55,26 @@ def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_
         return fleet
 
 
-def _parse_cache(store: str) -> ParseCache | None:
-    """What was parsed of this store before: in the user's cache folder, to be deleted at will. None: there is none."""
-    from reconciler.adapters.parse_cache import ParseCache
+def _snapshot(store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Snapshot:
+    from reconciler.adapters.git_fetch_url import is_git_url
 
+    if not is_git_url(store):
+        from reconciler.adapters.store_location import locate_store, open_store
+
+        return open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files)
+    if as_directory:
+        raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
+    from reconciler.adapters.git_fetch_url import parse_git_url
+    from reconciler.adapters.store_url import fetch_snapshot
+    from reconciler.cli.running import run
+
+    kept = cache_folder()
+    with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
+        return run(fetch_snapshot(parse_git_url(store), rev, Path(folder) / "git", os.environ))
+
+
+def cache_folder() -> Path | None:
+    """The user's cache folder of ours, made when it is not there; to be deleted at will. None: there is none."""
     home = os.environ.get("HOME")
     base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
     if not base:
@@ -68,11 +84,25 @@ def _parse_cache(store: str) -> ParseCache | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return None
+    return folder
+
+
+def _parse_cache(store: str) -> ParseCache | None:
+    """What was parsed of this store before. None: there is no folder for it."""
+    from reconciler.adapters.parse_cache import ParseCache
+
+    folder = cache_folder()
+    if folder is None:
+        return None
     return ParseCache(folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db")
 
 
 def full_name(store: str) -> str:
-    """The store as it is named from anywhere: an absolute path, or the URL."""
+    """The store as it is named from anywhere: an absolute path, or the URL without user and password."""
+    from reconciler.adapters.git_fetch_url import is_git_url, parse_git_url
+
+    if is_git_url(store):
+        return str(parse_git_url(store))
     path = Path(store)
     return str(path.resolve()) if path.exists() else store
 
