@@ -15,7 +15,10 @@ from reconciler.model.tree import JsonObject
 
 
 class StoreFile(Struct, frozen=True, kw_only=True):
-    """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one."""
+    """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one.
+
+    `data` is empty where the reader said that it knows what the file says.
+    """
 
     path: str
     blob: str

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+import hashlib
+import re
 import sqlite3
 from base64 import b64encode
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from reconciler.adapters.parse_cache import ParseCache
+from reconciler.adapters.parse_cache import _VERSION, ParseCache, is_cacheable
 from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.stages.parse import ParsedFile, memo_key, parse, parse_file
+from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\ndata: {a: 'b'}\n---\nx: 1\n"
 POLICY = (
     "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: ns}\n"
     "spec:\n  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n  placement: {}\n"
+)
+OVERRIDE = (
+    "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {name: o, namespace: ns}\n"
+    "spec:\n  overrideRules:\n  - overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}\n"
 )
 CANARY = "c4n4ry-of-the-mine"
 
@@ -35,12 +42,42 @@ def test_gives_back_what_was_parsed(tmp_path: Path) -> None:
 
 
 def test_makes_the_same_fleet_as_a_parse(tmp_path: Path) -> None:
-    files = (_file("a.yaml", CONFIG.replace("thing", "a")), _file("p.yaml", POLICY), _file("z.yaml", "a: ["))
+    texts = {"a.yaml": CONFIG.replace("thing", "a"), "p.yaml": POLICY, "o.yaml": OVERRIDE, "z.yaml": "a: ["}
+    files = tuple(_file(path, text) for path, text in sorted(texts.items()))
     snapshot = Snapshot(revision="r", files=files)
     _saved(tmp_path / "c.db", *files)
     cached = ParseCache(tmp_path / "c.db").load(files)
-    assert set(cached) == {memo_key(files[0])}
+    assert set(cached) == {memo_key(file) for file in files if file.path in ("a.yaml", "p.yaml")}
+    assert ParseCache(tmp_path / "c.db").load() == cached
     assert parse(snapshot, cached) == parse(snapshot)
+
+
+def test_keeps_documents_of_every_kind_as_they_were(tmp_path: Path) -> None:
+    store = Path(__file__).parents[3] / "examples"
+    paths = sorted(path for path in store.rglob("*.yaml") if "Secret" not in path.read_text())
+    files = [_file(path.relative_to(store).as_posix(), path.read_text()) for path in paths]
+    parsed = {memo_key(file): parse_file(file) for file in files}
+    ParseCache(tmp_path / "c.db").save(parsed)
+    kept = ParseCache(tmp_path / "c.db").load(files)
+    assert kept == {key: file for key, file in parsed.items() if is_cacheable(file)}
+    assert any(file.propagation for file in kept.values())
+    assert any(file.clusters for file in kept.values())
+    assert any(file.settings for file in kept.values())
+
+
+def test_parses_again_what_cannot_be_kept_as_it_is(tmp_path: Path) -> None:
+    large = _file("a.yaml", CONFIG.replace("data: {a: 'b'}", "data: {a: 123456789012345678901}"))
+    kept = _file("b.yaml", CONFIG)
+    _saved(tmp_path / "c.db", large, kept)
+    assert set(ParseCache(tmp_path / "c.db").load([large, kept])) <= {memo_key(large), memo_key(kept)}
+    assert memo_key(kept) in ParseCache(tmp_path / "c.db").load()
+
+
+def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
+    """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
+    shape = msgspec.json.encode(msgspec.json.schema(ParsedFile), order="sorted")
+    fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 2, "f51622da882e3a04")
 
 
 def test_knows_a_file_only_with_its_content_and_path(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.adapters.store_git import GitStore
 from reconciler.errors import RevisionNotFound, StoreError
+from reconciler.model.fleet import StoreFile
+from reconciler.stages.parse import memo_key
 from tests.unit.adapters.store_trees import AUTHOR, commit_all, write_files
 
 
@@ -217,3 +219,13 @@ def test_the_last_commit_of_a_deleted_file_is_its_deletion(root: Path) -> None:
     info = GitStore(root).file_last_commit(head, "a.yaml")
     assert info is not None
     assert info.subject == "gone"
+
+
+def test_does_not_read_what_the_caller_knows(root: Path) -> None:
+    store = GitStore(root)
+    head = store.resolve("HEAD")
+    files = {file.path: file for file in store.snapshot(head).files}
+    moved = memo_key(StoreFile(path="elsewhere.yaml", blob=files["sub/deep/c.yaml"].blob, data=b""))
+    found = store.snapshot(head, known={memo_key(files["sub/b.yaml"]), moved})
+    assert [(file.path, file.blob) for file in found.files] == [(path, file.blob) for path, file in files.items()]
+    assert [file.data for file in found.files] == [b"11", b"", b"3"]
