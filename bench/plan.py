@@ -66,7 +66,7 @@ def _warm(root: Path, store: GitStore, snapshot: Snapshot, parsed: dict[str, Par
     gc.collect()
 
     def plan() -> None:
-        read = store.snapshot(snapshot.revision)
+        read = store.snapshot(snapshot.revision, known=cache.keys())
         fleet = parse(read, cache.load(read.files))
         render_decision(decide(fleet, corpus.observations(), NOW))
 

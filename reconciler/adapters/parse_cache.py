@@ -23,6 +23,8 @@ _FORMAT: Final = 2
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum BLOB NOT NULL, body BLOB NOT NULL)"
 )
+_REVISIONS: Final = 3
+"""So many times the files of a store are kept: those of another revision are soon asked for again."""
 _VERSION: Final = PARSER_VERSION * 1000 + _FORMAT
 
 
@@ -33,31 +35,40 @@ class ParseCache:
         """Use the file at `path`, whose folder exists; it is made, or made anew when it is of another version."""
         self._path = path
 
-    def load(self, files: Iterable[StoreFile] | None = None) -> dict[str, ParsedFile]:
-        """What is kept of these files, or of all; the others are to be parsed."""
-        keys = None if files is None else {memo_key(file) for file in files}
+    def keys(self) -> frozenset[str]:
+        """What is kept, unless a row is spoilt, which `load` tells."""
+        try:
+            with self._connection() as connection:
+                return frozenset(key for (key,) in connection.execute("SELECT key FROM files"))
+        except (sqlite3.Error, OSError) as error:
+            self._discard_if_corrupt(error)
+            return frozenset()
+
+    def load(self, files: Iterable[StoreFile]) -> dict[str, ParsedFile]:
+        """What is kept of these files; the others are to be parsed."""
+        keys = {memo_key(file) for file in files}
         found: dict[str, ParsedFile] = {}
         try:
             with self._connection() as connection:
                 rows = connection.execute("SELECT key, checksum, body FROM files")
                 for key, checksum, body in rows:
-                    if keys is not None and key not in keys:
-                        continue
-                    if isinstance(body, bytes) and _checksum(key, body) == checksum and (file := _unpacked(body)):
-                        found[key] = file
+                    if key in keys and isinstance(body, bytes) and _checksum(key, body) == checksum:
+                        file = _unpacked(body)
+                        found |= {key: file} if file is not None else {}
         except (sqlite3.Error, OSError) as error:
             self._discard_if_corrupt(error)
             return {}
         return found
 
     def save(self, parsed: Mapping[str, ParsedFile]) -> None:
-        """Keep these files and nothing else. A full disk or a locked file leaves the cache as it was."""
+        """Keep these files, and others as long as they are few. A full disk or a locked file leaves it as it was."""
         try:
             with self._connection() as connection:
                 kept = {key for (key,) in connection.execute("SELECT key FROM files")}
                 rows = ((key, _checksum(key, body), body) for key, body in _packed_rows(parsed, kept))
                 connection.execute("BEGIN IMMEDIATE")
-                gone = [(key,) for key in sorted(kept - parsed.keys())]
+                is_full = len(kept | parsed.keys()) > _REVISIONS * len(parsed)
+                gone = [(key,) for key in sorted(kept - parsed.keys())] if is_full else []
                 connection.executemany("DELETE FROM files WHERE key = ?", gone)
                 connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
                 connection.execute("COMMIT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 
@@ -62,8 +63,12 @@ def _is_bare_repository(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
-def open_store(location: StoreLocation, *, rev: str | None = None, as_files: bool = False) -> Snapshot:
+def open_store(
+    location: StoreLocation, *, rev: str | None = None, as_files: bool = False, known: Collection[str] = ()
+) -> Snapshot:
     """The snapshot of a store. Without a revision a work tree is read as its files lie (`as_files`), else at HEAD.
+
+    `known`: what the caller has parsed already, by `memo_key`; of a commit, such a file comes without its data.
 
     Raises:
         ConfigurationError: a revision of a directory without Git.
@@ -80,4 +85,4 @@ def open_store(location: StoreLocation, *, rev: str | None = None, as_files: boo
     from reconciler.adapters.store_git import GitStore  # noqa: PLC0415
 
     store = GitStore(location.repository)
-    return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir)
+    return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known)

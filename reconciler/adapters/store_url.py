@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from reconciler.adapters.git_fetch import Wanted, fetch
@@ -12,10 +12,13 @@ from reconciler.adapters.store_git import GitStore
 from reconciler.model.fleet import Snapshot
 
 
-async def fetch_snapshot(url: GitUrl, rev: str | None, clones: Path, environ: Mapping[str, str]) -> Snapshot:
+async def fetch_snapshot(
+    url: GitUrl, rev: str | None, clones: Path, environ: Mapping[str, str], known: Collection[str] = ()
+) -> Snapshot:
     """The store at a branch, tag or full commit id of a server; None: its default branch.
 
-    `clones`: the folder of our clones, so that the next fetch brings only what is new.
+    `clones`: the folder of our clones, so that the next fetch brings only what is new. `known`: what the caller has
+    parsed already, by `memo_key`; such a file comes without its data.
 
     Raises:
         RevisionNotFound: the server has no such revision, or the revision no such folder.
@@ -26,7 +29,7 @@ async def fetch_snapshot(url: GitUrl, rev: str | None, clones: Path, environ: Ma
     key = hashlib.sha256((wanted or "HEAD").encode()).hexdigest()[:16]
     folder = clone_of(url, clones)
     fetched = await fetch(Wanted(url=url, rev=wanted, folder=folder, into=f"refs/fleet/read/{key}"), environ)
-    return GitStore(folder).snapshot(fetched.commit, url.subdir)
+    return GitStore(folder).snapshot(fetched.commit, url.subdir, known)
 
 
 def clone_of(url: GitUrl, clones: Path) -> Path:

@@ -20,6 +20,7 @@ from reconciler.stages.guard import is_held_by_guard
 
 if TYPE_CHECKING:
     from reconciler.daemon.session import Access
+    from reconciler.stages.parsed_file import ParsedFile
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -65,8 +66,9 @@ def command(
     now = at or SystemClock().now()
     if base is not None:
         with bulk_load():
-            before = read_fleet(store, base, as_files=False)
-            after = read_fleet(store, head)
+            parsed: dict[str, ParsedFile] = {}
+            before = read_fleet(store, base, as_files=False, parsed=parsed)
+            after = read_fleet(store, head, parsed=parsed)
         plan = compare_revisions(before, after, read_observations(observations), now)
         if live:
             members = only(_live(after, access_to(kubeconfig, journal, clusters), at, server_side), clusters)

@@ -6,7 +6,7 @@ import gc
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from reconciler.model.observation import Observations
 
 if TYPE_CHECKING:
     from reconciler.adapters.parse_cache import ParseCache
+    from reconciler.stages.parsed_file import ParsedFile
 
 
 @contextmanager
@@ -30,38 +31,64 @@ def bulk_load() -> Iterator[None]:
         gc.enable()
 
 
-def read_fleet(store: str, rev: str | None = None, *, as_files: bool = True, as_directory: bool = False) -> Fleet:
+def read_fleet(
+    store: str,
+    rev: str | None = None,
+    *,
+    as_files: bool = True,
+    as_directory: bool = False,
+    parsed: dict[str, ParsedFile] | None = None,
+) -> Fleet:
     """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
+    `parsed`: the files of other revisions of the store, to which those of this one are added.
 
     Raises:
         StoreError: the store cannot be read as a whole.
     """
     from reconciler.interpreters.registry import install, with_plugins
-    from reconciler.stages.parse import parse
+    from reconciler.stages.parse import memo_key, parse
 
     install(with_plugins())
     with bulk_load():
-        snapshot = _snapshot(store, rev, as_files=as_files, as_directory=as_directory)
-        cache = _parse_cache(store)
-        if cache is None:
-            return parse(snapshot)
-        parsed = cache.load(snapshot.files)
-        known = len(parsed)
-        fleet = parse(snapshot, parsed)
-        if len(parsed) != known:
-            cache.save(parsed)
+        cache, found = _parse_cache(store), {} if parsed is None else parsed
+
+        def read(known: Collection[str]) -> Snapshot:
+            return _snapshot(store, rev, known, as_files=as_files, as_directory=as_directory)
+
+        snapshot = read(()) if cache is None else _with_cache(read, cache, found)
+        keys = list(map(memo_key, snapshot.files))
+        files = {key: found[key] for key in keys if key in found}
+        is_known = len(files) == len(keys)
+        fleet = parse(snapshot, files)
+        found |= files
+        if cache is not None and not is_known:
+            cache.save(found)
         return fleet
 
 
-def _snapshot(store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Snapshot:
+def _with_cache(
+    read: Callable[[Collection[str]], Snapshot], cache: ParseCache, found: dict[str, ParsedFile]
+) -> Snapshot:
+    """The snapshot without the data of files that were parsed before, which are added to `found`."""
+    from reconciler.stages.parse import memo_key
+
+    kept = cache.keys()
+    snapshot = read(kept | found.keys())
+    files = {memo_key(file): file for file in snapshot.files}
+    found |= cache.load(file for key, file in files.items() if key in kept and key not in found)
+    is_spoilt = any(key in kept and key not in found for key in files)
+    return read(found.keys()) if is_spoilt else snapshot
+
+
+def _snapshot(store: str, rev: str | None, known: Collection[str], *, as_files: bool, as_directory: bool) -> Snapshot:
     from reconciler.adapters.git_fetch_url import is_git_url
 
     if not is_git_url(store):
         from reconciler.adapters.store_location import locate_store, open_store
 
-        return open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files)
+        return open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files, known=known)
     if as_directory:
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
     from reconciler.adapters.git_fetch_url import parse_git_url
@@ -70,7 +97,7 @@ def _snapshot(store: str, rev: str | None, *, as_files: bool, as_directory: bool
 
     kept = cache_folder()
     with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
-        return run(fetch_snapshot(parse_git_url(store), rev, Path(folder) / "git", os.environ))
+        return run(fetch_snapshot(parse_git_url(store), rev, Path(folder) / "git", os.environ, known))
 
 
 def cache_folder() -> Path | None:

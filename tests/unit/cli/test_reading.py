@@ -1,0 +1,74 @@
+"""Reading a store a second time gives the same fleet, whatever became of the cache in between."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from pygit2 import hashfile
+
+from reconciler.cli.reading import read_fleet
+from reconciler.model.fleet import Fleet
+from reconciler.stages.parsed_file import ParsedFile
+from tests.unit.adapters.store_trees import commit_all, write_files
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: demo}}\ndata: {{a: '{value}'}}\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: demo}\ndata: {a: Yg==}\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two commits: of three files, one changes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "store"
+    texts = {f"{name}.yaml": CONFIG.format(name=name, value="old") for name in "ab"}
+    write_files(root, {**texts, "s.yaml": SECRET, "empty.yaml": ""})
+    commit_all(root, "first", new=True)
+    write_files(root, {"a.yaml": CONFIG.format(name="a", value="new")})
+    commit_all(root, "second")
+    return root
+
+
+def database(store: Path) -> Path:
+    (found,) = (store.parent / "cache" / "fleet-reconciler").glob("parsed-*.db")
+    return found
+
+
+def values(fleet: Fleet) -> dict[str, str]:
+    return {identity.name: template.body["data"]["a"] for identity, template in fleet.templates.items()}
+
+
+def test_a_second_start_reads_the_same_fleet(store: Path) -> None:
+    first = read_fleet(str(store), "HEAD")
+    assert values(first) == {"a": "new", "b": "old", "s": "Yg=="}
+    assert read_fleet(str(store), "HEAD") == first
+    assert read_fleet(str(store), "HEAD~1") != first
+    assert read_fleet(str(store), "HEAD") == first
+
+
+def test_what_was_parsed_is_not_read_again_and_secrets_are_not_kept(store: Path) -> None:
+    first = read_fleet(str(store), "HEAD")
+    blob = str(hashfile(str(store / "b.yaml")))
+    (store / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    assert read_fleet(str(store), "HEAD") == first
+    contents = b"".join(path.read_bytes() for path in database(store).parent.iterdir())
+    assert b"b.yaml" in contents
+    assert b"s.yaml" not in contents
+
+
+def test_a_spoilt_row_is_read_again(store: Path) -> None:
+    first = read_fleet(str(store), "HEAD")
+    with sqlite3.connect(database(store)) as connection:
+        connection.execute("UPDATE files SET checksum = x'00' WHERE key LIKE '%a.yaml'")
+    connection.close()
+    assert read_fleet(str(store), "HEAD") == first
+
+
+def test_two_revisions_share_the_files_that_are_in_both(store: Path) -> None:
+    parsed: dict[str, ParsedFile] = {}
+    before, after = (read_fleet(str(store), rev, parsed=parsed) for rev in ("HEAD~1", "HEAD"))
+    assert (values(before)["a"], values(after)["a"]) == ("old", "new")
+    shared = [identity for identity in before.templates if before.templates[identity] is after.templates[identity]]
+    assert sorted(identity.name for identity in shared) == ["b", "s"]
+    assert (before, after) == tuple(read_fleet(str(store), rev) for rev in ("HEAD~1", "HEAD"))
