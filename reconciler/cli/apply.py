@@ -92,16 +92,13 @@ def _line(result: Result) -> str:
 
 
 def _result(result: Result) -> dict[str, object]:
+    from reconciler.report.json_parts import resource_part
+
     change = result.change
     return {
         "action": str(change.action),
         "cluster": change.cluster,
-        "resource": {
-            "apiVersion": change.gvk.api_version,
-            "kind": change.gvk.kind,
-            "namespace": change.identity.namespace,
-            "name": change.identity.name,
-        },
+        "resource": resource_part(change.gvk, change.identity),
         "error": result.error or None,
     }
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding, Claim, Reason
 from reconciler.model.problem import Problem, Source
-from reconciler.model.refs import Identity
+from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
-from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part
+from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import visible
@@ -25,6 +25,7 @@ from reconciler.stages.render import Rendering
 class Explanation(Struct, frozen=True, kw_only=True):
     """Everything that was decided about one resource. `traces`: per cluster, which override set which field."""
 
+    gvk: GVK
     identity: Identity
     source: Source
     claim: Claim | None
@@ -47,6 +48,7 @@ def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Expl
     clusters = binding.clusters if binding else ()
     about = str(identity)
     return Explanation(
+        gvk=template.gvk,
         identity=identity,
         source=template.source,
         claim=decision.claims.claims.get(identity),
@@ -160,7 +162,7 @@ def explanation_json(found: Explanation) -> str:
     claim, binding = found.claim, found.binding
     document: dict[str, Json] = {
         "version": 1,
-        "resource": {"kind": found.identity.kind, "namespace": found.identity.namespace, "name": found.identity.name},
+        "resource": resource_part(found.gvk, found.identity),
         "source": str(found.source),
         "policy": str(claim.policy) if claim else str(binding.policy) if binding and binding.policy else None,
         "policySource": str(found.policy_source) if found.policy_source else None,

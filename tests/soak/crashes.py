@@ -290,6 +290,8 @@ def trial(folder: Path, expected: Record, point: int, *, commit_while_down: bool
                     steps[at][1](store)
                     store.commit(steps[at][0])
                 daemon.start()
+                # Before it takes signals, a request to stop would end it like any other process.
+                daemon.follows()
                 assert _rests(referee, daemon, expected, at), _ended_again(daemon)
             at += 1
         if (code := daemon.stop()) != 0:
