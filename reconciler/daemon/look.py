@@ -16,10 +16,10 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_members import Members
 from reconciler.adapters.observe import observe
+from reconciler.daemon.capacity_need import is_workload, may_need_room, workloads_to_observe
 from reconciler.daemon.gather import PROMPT_S, Interest, gather
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
-from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
@@ -176,17 +176,28 @@ async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> 
 
 
 async def observe_members(
-    fleet: Fleet, reachable: Reachable, known: Known, now: str, *, deep: bool = False
+    fleet: Fleet,
+    reachable: Reachable,
+    known: Known,
+    now: str,
+    *,
+    deep: bool = False,
+    decided: Decision | None = None,
 ) -> Observations:
-    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity, or `deep`."""
+    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity, or `deep`.
+
+    `decided`: the last decision, by which workloads to which capacity does not matter are left out.
+    """
     deep = deep or wants_capacity(fleet)
+    written = workloads_to_observe(fleet, decided) if deep else {}
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
         if isinstance(member, str):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         try:
             if deep:
-                return await observe(member, _workloads(fleet, known, name), now=now)
+                applied = _applied_workloads(known.ledger.get(name, {}), decided)
+                return await observe(member, {**written, **applied}.values(), now=now)
             apis = frozenset((await member.discover()).served())
         except MemberClusterError:
             return ClusterObservation(name=name, reachable=False, observed_at=now)
@@ -196,15 +207,12 @@ async def observe_members(
     return replace(known.observations, clusters={observation.name: observation for observation in seen})
 
 
-def _workloads(fleet: Fleet, known: Known, cluster: str) -> tuple[ResourceRef, ...]:
-    """The workloads whose state matters there: what the store holds and what was applied."""
-    kinds = {identity: template.gvk for identity, template in fleet.templates.items()}
-    kinds |= {identity: row.gvk for identity, row in known.ledger.get(cluster, {}).items()}
-    return tuple(
-        ResourceRef(gvk, identity.namespace, identity.name)
-        for identity, gvk in sorted(kinds.items())
-        if interpreter_for(*identity[:2]).replicas_path or identity.kind == "Pod"
-    )
+def _applied_workloads(rows: Mapping[Identity, AppliedRow], decided: Decision | None) -> dict[Identity, ResourceRef]:
+    return {
+        identity: ResourceRef(row.gvk, identity.namespace, identity.name)
+        for identity, row in rows.items()
+        if is_workload(identity) and (decided is None or may_need_room(identity, decided))
+    }
 
 
 def _interest(decision: Decision, known: Known, only: frozenset[Identity] | None) -> dict[str, Interest]:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal_mirror import Ledger
 from reconciler.daemon.agenda import Agenda
+from reconciler.daemon.capacity_need import is_room_needed
 from reconciler.daemon.copies import Copies, copies_since
 from reconciler.daemon.hold import refuse_other_journal
 from reconciler.daemon.look import observe_members, reach, remembered
@@ -20,7 +21,6 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.signatures import changed_identities
-from reconciler.stages.wants_capacity import wants_capacity
 
 _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything."""
@@ -56,7 +56,7 @@ class Lookout:
         situation = self._situation
         if agenda.everything:
             await self._reach_all(fleet, now)
-        elif agenda.capacity or (agenda.store and situation.decision is None and wants_capacity(fleet)):
+        elif agenda.capacity or (agenda.store and situation.decision is None and is_room_needed(fleet, self._decided)):
             # A commit is divided by the room that there is now, not by what was there before the last round.
             await self._observe(fleet, now)
         changed: set[Identity] = set()
@@ -86,7 +86,7 @@ class Lookout:
         """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""
         self._parts.beat("observing the clusters", len(fleet.templates))
         situation = self._situation
-        seen = await observe_members(fleet, situation.reachable, situation.known, now)
+        seen = await observe_members(fleet, situation.reachable, situation.known, now, decided=self._decided)
         if is_news(seen, situation.observations):
             situation.decision = None
         situation.observations = seen

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from reconciler.model.fleet import Fleet
+from reconciler.model.policy import PropagationPolicy
 
 
 def wants_capacity(fleet: Fleet) -> bool:
-    """Whether any policy divides by free capacity, or places a gang, or can fail over."""
-    return any(
+    """Whether it matters to any policy."""
+    return any(map(policy_wants_capacity, fleet.propagation))
+
+
+def policy_wants_capacity(policy: PropagationPolicy) -> bool:
+    """Whether the policy divides by free capacity, or places a gang, or can fail over."""
+    return (
         policy.placement.scheduling.division.needs_capacity
         or policy.placement.scheduling.gang
         or policy.application_failover is not None
-        for policy in fleet.propagation
     )
