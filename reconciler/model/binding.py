@@ -66,7 +66,7 @@ class Binding(Struct, frozen=True, kw_only=True):
     @property
     def clusters(self) -> tuple[str, ...]:
         """Names of the target clusters, sorted."""
-        return tuple(target.cluster for target in self.targets)
+        return tuple([target.cluster for target in self.targets])
 
 
 class PreviousPlacement(Struct, frozen=True, kw_only=True):

@@ -45,17 +45,16 @@ class Template(Struct, frozen=True, kw_only=True):
     @property
     def labels(self) -> Mapping[str, str]:
         """metadata.labels, empty when there are none."""
-        return self._metadata_map("labels")
+        # By hand and in one call: every template is asked several times a round.
+        metadata = self.body.get("metadata")
+        found = metadata.get("labels") if isinstance(metadata, (dict, Mapping)) else None
+        return found if isinstance(found, (dict, Mapping)) else {}
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
-        return self._metadata_map("annotations")
-
-    def _metadata_map(self, field: str) -> Mapping[str, str]:
-        # By hand: every template is asked several times a round.
         metadata = self.body.get("metadata")
-        found = metadata.get(field) if isinstance(metadata, (dict, Mapping)) else None
+        found = metadata.get("annotations") if isinstance(metadata, (dict, Mapping)) else None
         return found if isinstance(found, (dict, Mapping)) else {}
 
 

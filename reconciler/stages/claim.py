@@ -44,7 +44,7 @@ class ClaimMemo:
         self.matches: dict[Identity, Sequence[PropagationMatch]] = {}
         self.counts: Counter[tuple[PolicyRef, int]] = Counter()
         self.problems: dict[Identity, Problem] = {}
-        self.unclaimed: set[Identity] = set()
+        self.unclaimed: dict[Identity, None] = {}
         self.propagation: tuple[PropagationPolicy, ...] = ()
         self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
         self.reasons = _Reasons()
@@ -90,7 +90,10 @@ def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity]
         reach = frozen_by(fleet, template) if fleet.frozen and template is not None else None
         is_unclaimed = template is not None and reach is None and not matches
         if is_unclaimed is not (identity in memo.unclaimed):
-            (memo.unclaimed.add if is_unclaimed else memo.unclaimed.remove)(identity)
+            if is_unclaimed:
+                memo.unclaimed[identity] = None
+            else:
+                del memo.unclaimed[identity]
             is_same = False
         if reach is not None or (before.frozen and identity in before.frozen):
             frozen[identity] = reach

@@ -49,7 +49,7 @@ class CompanionMemo:
 
     def __init__(self) -> None:
         """Start with no workload."""
-        self.wanted: dict[Identity, frozenset[Companion]] = {}
+        self.wanted: dict[Identity, Collection[Companion]] = {}
         self.result = CompanionResult()
         self.changed: Collection[Identity] = ()
         """Those whose binding the last call changed."""
@@ -59,10 +59,10 @@ class CompanionMemo:
     ) -> None:
         """Look again at what these templates bring along."""
         for identity in identities:
-            brings = _brings(fleet, policies, identity) if identity in policies else frozenset()
+            brings = _brings(fleet, policies.get(identity), identity)
             if brings:
                 self.wanted[identity] = brings
-            else:
+            elif self.wanted:
                 self.wanted.pop(identity, None)
 
 
@@ -98,7 +98,7 @@ def _companions(
     policies: Mapping[Identity, PropagationPolicy],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
-    wanted: Mapping[Identity, frozenset[Companion]],
+    wanted: Mapping[Identity, Collection[Companion]],
     lookup: Lookup,
 ) -> CompanionResult:
     index = _Index(fleet, lookup)
@@ -117,9 +117,11 @@ def _companions(
     return CompanionResult(bindings=result, policies=inherited)
 
 
-def _brings(fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], identity: Identity) -> frozenset[Companion]:
+def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
+    if policy is None:
+        return ()
     written = fleet.templates[identity].annotations.get(BRING)
-    return policies[identity].brings if written is None else parse_brings(written)[0]
+    return policy.brings if written is None else parse_brings(written)[0]
 
 
 def _accompany(
@@ -166,7 +168,7 @@ class _Index:
                 self._scalers[target].append(identity)
 
     def of(
-        self, workload: Template, brings: frozenset[Companion], with_dependencies: bool
+        self, workload: Template, brings: Collection[Companion], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
         """Companions of a workload, each with why it is one."""
         services = self._services(workload)

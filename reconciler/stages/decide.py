@@ -106,7 +106,8 @@ def decide(
     # Dictionaries in place of sets keep what is sorted already in its order.
     moved = dict.fromkeys((*judged, *edits.copied, *memo.places.changed))
     left = _left_behind(placed.bindings, copies or {}, moved)
-    held = memo.held = patched(memo.held, {identity: left.get(identity) for identity in moved})
+    former = (identity for identity in moved if identity in memo.held)
+    held = memo.held = patched(memo.held, {**dict.fromkeys(former), **left})
     again = Again(memo=memo.links, edited=edits.templates, moved=moved)
     followed = dependencies(fleet, policies, placed.bindings, held, again=again)
     dirty = dict.fromkeys((*memo.bound_of(edits.templates, followed.bindings), *memo.links.changed))
@@ -156,6 +157,8 @@ def _left_behind(
     bindings: Mapping[Identity, Binding], copies: Mapping[Identity, Collection[str]], identities: Iterable[Identity]
 ) -> dict[Identity, frozenset[str]]:
     """The clusters that hold a copy of a bound template which its placement has left."""
+    if not copies:
+        return {}
     return {
         identity: left
         for identity in identities

@@ -7,7 +7,7 @@ further, so a dependency brings nothing along; a ConfigMap that several owners n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -62,7 +62,8 @@ def dependencies(
     memo = again.memo
     by_labels = _LabelledTemplates(fleet)
     owners = again.owners(fleet)
-    affected = {identity for identity in again.moved if identity in memo.mentions}
+    # Dictionaries in place of sets keep what is sorted already in its order.
+    affected = dict.fromkeys(identity for identity in again.moved if identity in memo.mentions)
     needs: dict[Identity, frozenset[Identity] | None] = {}
     for owner in owners:
         template = fleet.templates.get(owner) if owner in bindings else None
@@ -71,10 +72,10 @@ def dependencies(
             brings = owner in policies and policies[owner].propagate_deps
             links = _links(template, brings, refs, by_labels, fleet.is_complete)
             needs[owner] = links.needs
-            affected |= memo.link(owner, links)
+            affected |= dict.fromkeys(memo.link(owner, links))
         elif owner in memo.needs:
             needs[owner] = None
-            affected |= memo.link(owner, None)
+            affected |= dict.fromkeys(memo.link(owner, None))
     memo.needs = patched(memo.needs, needs)
     memo.templates = fleet.templates
     _follow_all(fleet, policies, bindings, held or {}, again, affected)
@@ -112,7 +113,7 @@ def _follow_all(
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
     again: Again,
-    affected: set[Identity],
+    affected: Collection[Identity],
 ) -> None:
     """Give the affected dependencies their bindings and policies anew."""
     memo = again.memo
@@ -162,7 +163,7 @@ def _follow(
                     cluster_reasons[cluster] = Reason(rule=DEPENDENCY, text=text, source=source, cluster=cluster)
     return replace(
         own,
-        targets=tuple(targets[cluster] for cluster in sorted(targets)),
+        targets=tuple([targets[cluster] for cluster in sorted(targets)]),
         owners=tuple(sorted({mention.owner for mention in mentions})),
         reasons=tuple(reasons),
         cluster_reasons=cluster_reasons,
@@ -171,11 +172,12 @@ def _follow(
 
 def _clusters_of(
     owner: Identity, bindings: Mapping[Identity, Binding], held: Mapping[Identity, Collection[str]]
-) -> Iterator[tuple[str, Iterable[str]]]:
+) -> list[tuple[str, Iterable[str]]]:
     """Why, and where to: with an owner, and with its old copies."""
-    yield f"follows {owner}", bindings[owner].clusters
+    found: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
     if owner in held:
-        yield f"follows {owner}, whose old copy is still there", sorted(held[owner])
+        found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
+    return found
 
 
 class _LabelledTemplates:

@@ -65,15 +65,15 @@ class LinkMemo:
             known = self._refs[template.identity] = (template, refs)
         return known[1]
 
-    def link(self, owner: Identity, links: Links | None) -> set[Identity]:
+    def link(self, owner: Identity, links: Links | None) -> list[Identity]:
         """Take the new links of an owner in; the dependencies that the old or the new ones bring along."""
         before = self._links.pop(owner, None)
-        affected: set[Identity] = set()
+        affected: list[Identity] = []
         if before is not None:
-            affected.update(before.brought)
+            affected += before.brought
             self._unlink(owner, before)
         if links is not None:
-            affected.update(links.brought)
+            affected += links.brought
             self._links[owner] = links
             for target, paths in links.brought.items():
                 self.mentions.setdefault(target, {})[owner] = paths
@@ -101,7 +101,9 @@ class LinkMemo:
 
     def mentions_of(self, identity: Identity) -> list[Mention]:
         """Who brings a dependency along, in the order of the owners; never the dependency itself."""
-        owners = self.mentions.get(identity, {})
+        owners = self.mentions.get(identity)
+        if not owners:
+            return []
         return [Mention(owner, path) for owner in sorted(owners) if owner != identity for path in owners[owner]]
 
     def referring_to(self, edited: Collection[Identity], fleet: Fleet) -> Iterator[Identity]:

@@ -95,11 +95,11 @@ class _Round:
         touched_room, was_by_room = memo.touches_room(identity), identity in memo.by_room
         decision = self._decide_without_room(situation) if looks_at_room(situation) else self._decide(situation)
         if decision is None:
-            memo.by_room.add(identity)
+            memo.by_room[identity] = None
             memo.set_taker(identity, takes=False)
             memo.placed[identity] = Placed(situation, UNDECIDED)
             return True
-        memo.by_room.discard(identity)
+        memo.by_room.pop(identity, None)
         placed = memo.placed[identity] = Placed(situation, decision)
         takes = memo.takers is not None and takes_room(placed, memo.running)
         memo.set_taker(identity, takes=takes)
@@ -113,12 +113,12 @@ class _Round:
         if needs_room:
             needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
             takers = memo.all_takers()
-            for identity in sorted(memo.by_room | takers) if memo.running else ():
+            for identity in sorted((*memo.by_room, *takers)) if memo.running else ():
                 self._take_what_is_on_its_way(memo.placed[identity].situation)
         else:
-            takers = set()
-        asks = {found.item.identity for found in situations if not needs_its_room(found)}
-        order = [*sorted(asks | takers), *(found.item.identity for found in needs_room)]
+            takers = {}
+        asks = [found.item.identity for found in situations if not needs_its_room(found)]
+        order = [*sorted((*asks, *takers)), *(found.item.identity for found in needs_room)]
         for identity in order:
             placed = memo.placed[identity]
             if identity in memo.by_room:

@@ -103,8 +103,9 @@ class PlaceMemo:
         self.priorities: Mapping[str, int] = {}
         self.running: Running = {}
         self.placed: dict[Identity, Placed] = {}
-        self.by_room: set[Identity] = set()
-        self.takers: set[Identity] | None = None
+        # Dictionaries in place of sets keep what is sorted already in its order.
+        self.by_room: dict[Identity, None] = {}
+        self.takers: dict[Identity, None] | None = None
         """Those apart from `by_room` that take room of others; None: to be found."""
         self.bindings: Mapping[Identity, Binding] = {}
         self.problems: dict[Identity, tuple[Problem, ...]] = {}
@@ -137,7 +138,7 @@ class PlaceMemo:
         """Leave a resource out from now on; whether what looks at free room must be placed again."""
         touched = self.touches_room(identity)
         self.placed.pop(identity, None)
-        self.by_room.discard(identity)
+        self.by_room.pop(identity, None)
         self.set_taker(identity, takes=False)
         return touched
 
@@ -147,14 +148,16 @@ class PlaceMemo:
 
     def set_taker(self, identity: Identity, *, takes: bool) -> None:
         """Note whether it takes room."""
-        if self.takers is not None:
-            (self.takers.add if takes else self.takers.discard)(identity)
+        if self.takers is not None and takes:
+            self.takers[identity] = None
+        elif self.takers is not None:
+            self.takers.pop(identity, None)
 
-    def all_takers(self) -> set[Identity]:
+    def all_takers(self) -> dict[Identity, None]:
         """Those that take room and do not look at it."""
         if self.takers is None:
             self.takers = {
-                identity
+                identity: None
                 for identity, placed in self.placed.items()
                 if identity not in self.by_room and takes_room(placed, self.running)
             }
