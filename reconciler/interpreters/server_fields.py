@@ -47,8 +47,10 @@ def without_annotations(body: JsonObject, keys: Iterable[str]) -> JsonObject:
 def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Iterable[str]) -> JsonObject:
     """The body without these keys of the map at the steps; a map that becomes empty goes too."""
     entries = dig(body, *steps)
-    gone = frozenset(keys)
-    if not isinstance(entries, (dict, Mapping)) or gone.isdisjoint(entries):
+    if not isinstance(entries, (dict, Mapping)):
+        return body
+    gone = [key for key in keys if key in entries]
+    if not gone:
         return body
     kept = {key: value for key, value in entries.items() if key not in gone}
     return with_value(body, steps, kept) if kept else without(body, steps)

@@ -86,6 +86,8 @@ def strip_marks(body: JsonObject) -> JsonObject:
     return body if stripped is metadata else {**body, "metadata": stripped}
 
 
+# Thousands of objects get the same terms.
+@lru_cache(maxsize=8192)
 def _written(owner: Owner) -> str:
     terms = {
         "api": owner.flavor.value,
