@@ -8,6 +8,7 @@ that have gone silent never hold up the others.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -296,4 +297,8 @@ def _retry_after_s(response: aiohttp.ClientResponse) -> float | None:
 def _reason(error: Exception) -> str:
     """What went wrong, from the innermost text that says something."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(inner, ConnectionError) and inner.errno:
+        host = getattr(error, "host", None)
+        place = f" by {host}:{getattr(error, 'port', '')}" if host else ""
+        return f"{os.strerror(inner.errno).lower()}{place}"
     return str(inner) or type(error).__name__
