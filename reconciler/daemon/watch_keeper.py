@@ -25,9 +25,16 @@ class WatchKeeper:
         self._kept: dict[str, frozenset[GVK]] = {}
 
     def follow(self, fleet: Fleet, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
-        """Watch the kinds that matter in every member; unless `anew`, only where these are others than before."""
+        """Watch the kinds that matter in every member, and nothing elsewhere.
+
+        Unless `anew`, watches are left alone where the kinds are those of before.
+        """
         self._written = self._written_in(fleet)
         names = ",".join(name for name in (fleet.settings.name, *fleet.settings.previous_names) if name)
+        for name in self._kept.keys() - members.keys():
+            self._watches.drop(name)
+            del self._kept[name]
+            self._applied.pop(name, None)
         for name, member in members.items():
             kinds = self._written | self._applied_in(name, ledger)
             if anew or kinds != self._kept.get(name):

@@ -22,12 +22,17 @@ class Kept:
         self.keeper = WatchKeeper(cast("Watches", self))
         self.times = 0
 
+    def drop(self, member: str) -> None:
+        del self.now[member]
+
     def keep(self, member: str, kinds: frozenset[GVK], selector: str) -> None:
         self.now[member] = kinds
         self.times += 1
 
-    def follow(self, fleet: Fleet, ledger: Ledger | None = None, *, anew: bool = False) -> dict[str, frozenset[GVK]]:
-        members: Any = {"m1": "m1", "m2": "m2"}
+    def follow(
+        self, fleet: Fleet, ledger: Ledger | None = None, *names: str, anew: bool = False
+    ) -> dict[str, frozenset[GVK]]:
+        members: Any = {name: name for name in names or ("m1", "m2")}
         self.keeper.follow(fleet, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
         return self.now
 
@@ -63,3 +68,10 @@ def test_watches_are_left_alone_where_nothing_differs_unless_all_are_looked_afte
     assert kept.times == 2
     kept.follow(fleet, anew=True)
     assert kept.times == 4
+
+
+def test_a_cluster_that_left_the_fleet_is_no_longer_watched() -> None:
+    kept = Kept()
+    kept.follow(fleet_of(config_map()))
+    assert kept.follow(fleet_of(config_map()), {}, "m2").keys() == {"m2"}
+    assert kept.follow(fleet_of(config_map()), {}, "m1", "m2").keys() == {"m1", "m2"}
