@@ -20,6 +20,7 @@ from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fle
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.real_clusters import wait_until
 from tests.soak.crashes import CLUSTERS, config_map, policy
+from tests.soak.idle import MIB, cost, watch
 
 FLEET = "keeps"
 
@@ -287,26 +288,16 @@ def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
         box.shows("1", "m2")
 
 
-def used(pid: int) -> tuple[float, int]:
-    """CPU seconds and resident bytes of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
-    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
-
-
 @pytest.mark.timeout(90)
 def test_an_idle_fleet_costs_next_to_nothing(box: Box) -> None:
-    seconds = 20
     box.store.commit()
     with box.daemon().start() as daemon:
         box.shows("1")
         wait_until(lambda: not daemon.has_open_intents(), "no open intent")
         settle = time.monotonic() + 3
         wait_until(lambda: time.monotonic() > settle, "the start to be over")
-        before, cpu_s, rss = box.writes(), *used(daemon.pid)
-        deadline = time.monotonic() + seconds
-        wait_until(lambda: time.monotonic() > deadline, "a while", timeout_s=seconds + 10)
-        now_s, now_rss = used(daemon.pid)
+        before = box.writes()
+        found = cost(watch(daemon.pid, 20, lambda: daemon.is_running, samples=4))
         assert box.writes() == before
-        assert (now_s - cpu_s) / seconds < 0.02, f"{now_s - cpu_s:.2f} s of CPU in {seconds} s"
-        assert now_rss - rss < 1024 * 1024, f"grew by {now_rss - rss} bytes"
+        assert found.share < 0.02, str(found)
+        assert found.growth < MIB, str(found)
