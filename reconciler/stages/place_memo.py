@@ -171,7 +171,11 @@ def needs_its_room(situation: Situation) -> bool:
 
 def looks_at_room(situation: Situation) -> bool:
     """Whether free room decides anything about it: its replicas, or the clusters that a spread constraint selects."""
-    return needs_its_room(situation) or spread_applies(situation.item.policy.placement)
+    placement = situation.item.policy.placement
+    scheduling = placement.scheduling
+    if not placement.spread and not scheduling.gang and not scheduling.division.needs_capacity:
+        return False  # as most are
+    return needs_its_room(situation) or spread_applies(placement)
 
 
 def takes_room(placed: Placed, running: Running) -> bool:

@@ -8,6 +8,7 @@ is no limit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -63,7 +64,11 @@ def ranked_by_room(
 
 def in_order(candidates: Sequence[Ranked]) -> list[Ranked]:
     """Candidates by tier, then score and available replicas from the greatest, then name. Source: Karmada."""
-    return sorted(candidates, key=lambda c: (c.tier, -c.score, -c.available, c.name))
+    # One pass a key, the last one first: sorting is stable, and these keys are made without a call for each candidate.
+    ordered = sorted(candidates, key=attrgetter("name"))
+    ordered.sort(key=attrgetter("score", "available"), reverse=True)
+    ordered.sort(key=attrgetter("tier"))
+    return ordered
 
 
 def spread_applies(placement: Placement) -> bool:
