@@ -44,6 +44,22 @@ class ImageReference(NamedTuple):
         return f"{self.name}{tag}{digest}"
 
 
+def _parts(text: str) -> tuple[str, str, str]:
+    """Name with registry, tag and digest as far as they are there."""
+    rest, _, digest = text.partition("@")
+    name, colon, tag = rest.rpartition(":")
+    return (name, tag, digest) if colon and "/" not in tag else (rest, "", digest)
+
+
+def _is_reference(text: str) -> bool:
+    if len(text) > _MAX_TEXT:
+        return False
+    name, tag, digest = _parts(text)
+    has_bad_tag = not _TAG.fullmatch(tag) if tag else text[len(name) : len(name) + 1] == ":"
+    has_bad_digest = "@" in text and not _DIGEST.fullmatch(digest)
+    return not has_bad_tag and not has_bad_digest and len(name) <= _MAX_NAME and bool(_NAME.fullmatch(name))
+
+
 # A workload has the same image wherever its replicas differ, and another registry in every region.
 @lru_cache(maxsize=16384)
 def parse_image(text: str) -> ImageReference | None:
@@ -51,16 +67,9 @@ def parse_image(text: str) -> ImageReference | None:
 
     What stands before the first slash is a registry when it has a dot or a colon or is `localhost`.
     """
-    if len(text) > _MAX_TEXT:
+    if not _is_reference(text):
         return None
-    rest, _, digest = text.partition("@")
-    name, colon, tag = rest.rpartition(":")
-    if not colon or "/" in tag:
-        name, colon, tag = rest, "", ""
-    has_bad_tag = bool(colon) and not _TAG.fullmatch(tag)
-    has_bad_digest = "@" in text and not _DIGEST.fullmatch(digest)
-    if has_bad_tag or has_bad_digest or len(name) > _MAX_NAME or not _NAME.fullmatch(name):
-        return None
+    name, tag, digest = _parts(text)
     first, slash, repository = name.partition("/")
     if slash and (first == "localhost" or "." in first or ":" in first):
         return ImageReference(first, repository, tag, digest)
@@ -94,7 +103,7 @@ def override_image(image: str, component: ImageComponent, operator: OverrideOper
     if not changed.repository:
         return ImageFault(f"{image!r} would be left without a repository")
     text = str(changed)
-    if parse_image(text) is None:
+    if not _is_reference(text):
         return ImageFault(f"{image!r} would become {text!r}, which is no image reference")
     return text
 

@@ -46,6 +46,17 @@ def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interp
     return _edit(body, template.images(body) if template else interpreter.images(body), overrider)
 
 
+def changes_quietly(images: tuple[tuple[tuple[Step, ...], str], ...], overrider: ImageOverrider) -> bool:
+    """Whether `edit_images` would change these images, all of a body's pods, and have nothing to say about it."""
+    if overrider.predicate:
+        return False
+    for steps, image in images:
+        result = override_image(image, overrider.component, overrider.operator, overrider.value)
+        if steps[0] != "spec" or isinstance(result, ImageFault) or _run_together(image, result, overrider):
+            return False
+    return True
+
+
 def _by_kind_name(body: JsonObject) -> PodTemplate | None:
     kind = body.get("kind")
     return _BY_KIND_NAME.get(kind) if isinstance(kind, str) else None

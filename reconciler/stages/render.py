@@ -30,6 +30,7 @@ from reconciler.stages.job_completions import completions
 from reconciler.stages.marks import Owner, mark, strip_marks
 from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
 from reconciler.stages.override_apply import FieldOverride, Overridden, apply_rules
+from reconciler.stages.override_quiet import are_quiet
 from reconciler.stages.override_select import OverrideIndex, SelectedRule
 
 _JOB: Final = ("batch", "Job")
@@ -149,31 +150,33 @@ def render_all(
 
 def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]:
     """The problems that `render_all` would report, without making manifests."""
-    remarks = ((cluster, applied.problems) for cluster, applied in _overridden(inputs, cache))
+    remarks = ((cluster, applied.problems) for cluster, applied in _not_quiet(inputs, cache))
     return tuple(sorted(replace(problem, cluster=cluster) for cluster, found in remarks for problem in found))
 
 
 def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
     """How many manifests `render_all` would make for each cluster: what guards compare deletions with."""
     managed = Counter(cluster for binding in inputs.bindings.values() for cluster, _ in binding.targets)
-    managed.subtract(cluster for cluster, applied in _overridden(inputs, cache) if applied.body is None)
+    managed.subtract(cluster for cluster, applied in _not_quiet(inputs, cache) if applied.body is None)
     return managed
 
 
-def _overridden(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, Overridden]]:
-    """What becomes of everything that has override rules, by cluster: nothing else can fail."""
+def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, Overridden]]:
+    """What becomes of everything whose override rules may fail or have something to say, by cluster."""
     for identity, binding in inputs.bindings.items():
-        subject = cache.subjects.get(identity)
-        if subject is None:
-            template = template_of(inputs.fleet, identity)
-            if template is None or not inputs.overrides.rules_of(template):
-                continue
-            subject = cache.subjects[identity] = _subject(inputs, identity)
-        if not subject.rules:
-            continue
-        for cluster, replicas in binding.targets:
-            rules = inputs.overrides.rules_on(subject.rules, cluster)
-            if rules:
+        template = template_of(inputs.fleet, identity)
+        assert template is not None, f"{identity} is bound and has no template"
+        of_template = inputs.overrides.rules_of(template)
+        interpreter, quiet = inputs.lookup(*identity[:2]), {id(()): True}
+        for cluster, replicas in binding.targets if of_template else ():
+            rules = inputs.overrides.rules_on(of_template, cluster)
+            is_quiet = quiet.get(id(rules))
+            if is_quiet is None:
+                is_quiet = quiet[id(rules)] = are_quiet(rules, template.body, interpreter)
+            if not is_quiet:
+                subject = cache.subjects.get(identity)
+                if subject is None:
+                    subject = cache.subjects[identity] = _subject(inputs, identity)
                 yield cluster, _applied(inputs, subject, replicas, subject.completions.get(cluster), rules)
 
 

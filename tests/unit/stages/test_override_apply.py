@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.problem import Severity
-from reconciler.stages.render import RenderCache, render
+from reconciler.stages.override_quiet import are_quiet
+from reconciler.stages.render import RenderCache, problems_in, render, render_all
 from tests.rendering import ABSENT, Case, cases_of, fleet_of_case, inputs_of, name_of, subject, value_at
 
 TABLES = ("overriders", "order", "errors", "pages")
@@ -58,3 +60,22 @@ def test_override(case: Case) -> None:
     if "trace" in case:
         traced = {entry.path: f"{entry.policy} rule {entry.rule} {entry.overrider}" for entry in rendered.trace}
         assert traced == case["trace"]
+
+
+@pytest.mark.parametrize("case", ALL, ids=[name_of(case) for case in ALL])
+def test_the_problems_of_all_are_found_without_rendering(case: Case) -> None:
+    inputs = inputs_of(fleet_of_case(case))
+    assert problems_in(inputs, RenderCache()) == render_all(inputs).problems
+
+
+def test_rules_are_quiet_where_nothing_can_be_said_of_them() -> None:
+    quiet: set[str] = set()
+    for case in ALL:
+        fleet = fleet_of_case(case)
+        template = fleet.templates[subject(fleet.templates, case)]
+        rules = inputs_of(fleet).overrides.rules_of(template)
+        if are_quiet(rules, template.body, interpreter_for(*template.identity[:2])):
+            assert "error" not in case
+            assert not case.get("warnings")
+            quiet.update(step.field for rule in rules for step in rule.steps)
+    assert quiet == {"image", "labels", "annotations"}
