@@ -21,7 +21,7 @@ from reconciler.stages.diff_trees import declared
 from reconciler.stages.diff_walk import Owned, Walk
 from reconciler.stages.field_path import FieldPath, Keyed, Member, child_of, matches, parse_path, path_text, value_at
 from reconciler.stages.immutable import immutable_change
-from reconciler.stages.managed_fields import entries_of, fields_of, is_applied_by, owners_of, owns, subtree
+from reconciler.stages.managed_fields import entries_of, is_applied_by, owners_of, owns, subtree, union
 from reconciler.stages.marks import OWNER_ANNOTATION
 from reconciler.stages.schema import FREE, Node, Schema, object_meta
 
@@ -67,8 +67,9 @@ def three_way(
     node = schema.root if schema is not None else FREE
     recorded = desired if recorded is None else recorded
     entries = entries_of(live)
-    owned = fields_of(live, manager)
-    others = tuple(entry["fieldsV1"] for entry in entries if not is_applied_by(entry, manager))
+    ours = [entry["fieldsV1"] for entry in entries if is_applied_by(entry, manager)]
+    others = tuple([entry["fieldsV1"] for entry in entries if not is_applied_by(entry, manager)])
+    owned = ours[0] if len(ours) == 1 else union(ours)
     # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
     walk = Walk(live=live, previous=previous, schema=schema, others=others)
     wanted = declared(desired)

@@ -133,6 +133,8 @@ def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> 
         elif comparison.change is not None:
             changes.append(_with_wait(comparison.change, state.waits.get(cluster), decision.hold(identity, cluster)))
         problems += [comparison.problem] if comparison.problem else []
+    if not changes and not problems:
+        return _Part(manifests=tuple(manifests.values()), holds=state.holds)
     moved = {cluster for cluster in target if cluster not in old} if old else set()
     return _Part(
         changes=tuple(_as_placement(change) if change.cluster in moved else change for change in changes),
@@ -160,8 +162,11 @@ def _state(
             return False
         return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
 
+    if target == old:
+        # Nothing moves. The usual case, for which nobody's health need be asked.
+        return Effective(targets=target)
     previous = scene.previous.get(identity)
-    is_new = previous is not None and {place.cluster: place.replicas for place in previous.targets} != dict(target)
+    is_new = previous is not None and dict(previous.targets) != dict(target)
     return effective(target, old, is_ready, is_new=is_new)
 
 
