@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
+from importlib.machinery import PathFinder
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -86,6 +88,10 @@ def with_plugins() -> Registry:
     Raises:
         ConfigurationError: a plugin cannot be loaded, is no `Interpreter`, or describes a kind that is known.
     """
+    if not _may_have_plugins():
+        return registry_of(BUILT_IN)
+    from importlib.metadata import entry_points  # noqa: PLC0415  # It takes 20 ms, and few have plugins.
+
     plugins = []
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, entry.value)):
         try:
@@ -98,3 +104,24 @@ def with_plugins() -> Registry:
             raise ConfigurationError(f"interpreter plugin {entry.name} ({entry.value}) is no Interpreter")
         plugins.append((f"plugin {entry.name}", loaded))
     return registry_of((*BUILT_IN, *plugins))
+
+
+def _may_have_plugins() -> bool:
+    """Whether an installed package names our group, or packages are where only the import system can tell."""
+    if any(finder is not PathFinder and hasattr(finder, "find_distributions") for finder in sys.meta_path):
+        return True
+    for folder in map(Path, sys.path):
+        if folder.is_file():
+            return True  # An archive.
+        for pattern in ("*.dist-info", "*.egg-info", "EGG-INFO"):
+            for found in folder.glob(f"{pattern}/entry_points.txt"):
+                if _names_our_group(found):
+                    return True
+    return False
+
+
+def _names_our_group(file: Path) -> bool:
+    try:
+        return ENTRY_POINT_GROUP.encode() in file.read_bytes()
+    except OSError:
+        return True

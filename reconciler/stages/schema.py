@@ -7,10 +7,10 @@ and the OpenAPI v3 document of a member. Source: Kubernetes server-side apply, m
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import orjson
@@ -135,7 +135,10 @@ class _Bundle:
 
 @cache
 def _bundle() -> _Bundle:
-    return _Bundle(orjson.loads(resources.files("reconciler.stages.schema_data").joinpath("builtin.json").read_bytes()))
+    # importlib.resources would take longer to be imported than the table to be read.
+    data = pkgutil.get_data("reconciler.stages.schema_data", "builtin.json")
+    assert data is not None, "the bundled table is not installed"
+    return _Bundle(orjson.loads(data))
 
 
 @cache
