@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,13 +17,13 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.claim import Claims, claim
 from reconciler.stages.companions import companions
-from reconciler.stages.decide_memo import DecideMemo, Inputs
+from reconciler.stages.decide_memo import DecideMemo, Edits, Inputs
 from reconciler.stages.defined_kinds import with_defined_kinds
 from reconciler.stages.graph import dependencies
 from reconciler.stages.graph_memo import Again
 from reconciler.stages.namespaces import namespaces
 from reconciler.stages.patched import patched
-from reconciler.stages.place import PlacementItem, PlacementRequest, constraints_in_force, place
+from reconciler.stages.place import PlacementItem, PlacementRequest, PlacementResult, constraints_in_force, place
 from reconciler.stages.priority_classes import priority_classes
 from reconciler.stages.scale_targets import scale_targets
 
@@ -75,7 +75,8 @@ def decide(
     depends on a difference is decided again; the decision is the same as without it.
     """
     memo = memo or DecideMemo()
-    edits = memo.begin(Inputs(fleet, observations, now, copies or {}, fresh))
+    inputs = Inputs(fleet, observations, now, copies or {}, fresh)
+    edits = memo.begin(inputs)
     claims = claim(fleet, memo.claims, edits.judged)
     by_ref = {policy.ref: policy for policy in fleet.propagation}
     before = memo.policies
@@ -85,24 +86,7 @@ def decide(
     policies = memo.policies = patched(before, governed)
     if edits.has_definitions:
         memo.definitions = _definitions(fleet)
-    priorities, unknown_classes = priority_classes(fleet)
-    request = PlacementRequest(
-        items=(),
-        clusters=fleet.clusters,
-        observations=observations,
-        settings=fleet.settings,
-        now=now,
-        fresh=fresh,
-        priority_classes=priorities,
-    )
-    bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
-    if bound_definitions:
-        # Definitions go first: what they define may then go where they go.
-        first = place(replace(request, items=tuple(_items(fleet, bound_definitions, bound_definitions))))
-        request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
-    unplaced = memo.to_place_again(edits, request.observations)
-    items = (*_items(fleet, policies, judged), *memo.places.items(unplaced))
-    placed = place(replace(request, items=items), memo.places, [i for i in judged if i not in policies])
+    placed, unknown_classes = _place(memo, inputs, edits, policies, judged)
     # Dictionaries in place of sets keep what is sorted already in its order.
     moved = dict.fromkeys((*judged, *edits.copied, *memo.places.changed))
     left = _left_behind(placed.bindings, copies or {}, moved)
@@ -136,6 +120,36 @@ def decide(
     )
     memo.end(moved | dirty)
     return decision
+
+
+def _place(
+    memo: DecideMemo,
+    inputs: Inputs,
+    edits: Edits,
+    policies: Mapping[Identity, PropagationPolicy],
+    judged: Sequence[Identity],
+) -> tuple[PlacementResult, Sequence[Problem]]:
+    """The placement of what policies govern, and the problems of priority classes."""
+    fleet, observations = inputs.fleet, inputs.observations
+    priorities, unknown_classes = priority_classes(fleet)
+    request = PlacementRequest(
+        items=(),
+        clusters=fleet.clusters,
+        observations=observations,
+        settings=fleet.settings,
+        now=inputs.now,
+        fresh=inputs.fresh,
+        priority_classes=priorities,
+    )
+    bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
+    if bound_definitions:
+        # Definitions go first: what they define may then go where they go.
+        first = place(replace(request, items=tuple(_items(fleet, bound_definitions, bound_definitions))))
+        request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
+    unplaced = memo.to_place_again(edits, request.observations)
+    items = (*_items(fleet, policies, judged), *memo.places.items(unplaced))
+    gone = [identity for identity in judged if identity not in policies]
+    return place(replace(request, items=items), memo.places, gone), unknown_classes
 
 
 def _items(
