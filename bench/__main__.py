@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from bench import report
-from bench.measure import LOOP_S, calibration_s, machine, yaml_mb_per_s
+from bench.measure import LOOP_S, calibration_s, compile_as_installed, machine, yaml_mb_per_s
 
 PAIRS = 129_000
 WORKLOADS = 10_000
@@ -23,6 +23,11 @@ def part(module: str, workloads: int) -> dict[str, float]:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
+
+
+def best_part(module: str, workloads: int, key: str, rounds: int = 3) -> dict[str, float]:
+    """Of several runs of a part the whole one with the least of `key`."""
+    return min((part(module, workloads) for _ in range(rounds)), key=lambda found: found[key])
 
 
 def help_s() -> float:
@@ -38,9 +43,10 @@ def help_s() -> float:
 
 def main() -> None:
     """Measure, print, write."""
+    compile_as_installed()
     print("plan of 10,000 workloads ...", flush=True)
     loops = [calibration_s()]
-    found = part("plan", WORKLOADS)
+    found = best_part("plan", WORKLOADS, "cold")
     print("commit after commit ...", flush=True)
     found |= part("incremental", WORKLOADS)
     print("placement at three sizes ...", flush=True)
@@ -49,7 +55,7 @@ def main() -> None:
     found["yaml_mb_per_s"] = yaml_mb_per_s()
     found["help"] = help_s()
     found["live_check"] = found["settle"] / found["settle_objects"] * PAIRS
-    small = part("plan", WORKLOADS // 10)
+    small = best_part("plan", WORKLOADS // 10, "cold")
     found["scaling_10k"] = found["cold"] / 10 / small["cold"]
     if "--quick" not in sys.argv:
         print("plan of 50,000 workloads ...", flush=True)

@@ -6,7 +6,6 @@ ratios of medians: the machine's own speed cancels out. Run with `make bench`.
 
 from __future__ import annotations
 
-import compileall
 import os
 import statistics
 import subprocess
@@ -21,7 +20,7 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
-import reconciler
+from bench.measure import compile_as_installed
 from tests.real_clusters import RealCluster, RealClusters
 
 COUNT = 334
@@ -86,11 +85,6 @@ def bare(kubeconfig: Path, namespace: str, objects: Path) -> None:
     """The bare client as a whole process."""
     command = [sys.executable, "-m", "bench.bare_client", str(kubeconfig), namespace, str(objects)]
     subprocess.run(command, check=True, capture_output=True)
-
-
-def compile_as_installed() -> None:
-    """Byte code as an installation has it: an environment that forbids writing it would measure the compiler."""
-    compileall.compile_dir(Path(reconciler.__file__).parent, quiet=1)
 
 
 def ours(folder: Path, environment: Mapping[str, str], *args: str) -> None:

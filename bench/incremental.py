@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 40
-IN_STEP = 10
+IN_STEP = 40
 """Clusters whose objects are compared; bodies of all hundred would not fit beside the tests of others."""
 
 
