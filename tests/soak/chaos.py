@@ -352,7 +352,14 @@ class Trial:
             await asyncio.sleep(0.5)
         # Longer than a resync at this speed.
         await asyncio.sleep(RESYNC_S / SPEED * 1.2)
-        assert self._ours() == before, "a fleet at rest was written to"
+        assert self._ours() == before, "\n".join(
+            ["a fleet at rest was written to", *self._last_writes(), *self._case()]
+        )
+
+    def _last_writes(self) -> Iterator[str]:
+        for name in CLUSTERS:
+            ours = [entry for entry in self.box[name].audit if "fleet-reconciler/" in entry.user_agent]
+            yield from (f"{name} {e.time} {e.verb} {e.plural}/{e.name} {e.code} {e.is_dry_run}" for e in ours[-5:])
 
     def _foreign(self, cluster: str) -> None:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foreign", "namespace": "default"},

@@ -80,7 +80,9 @@ def test_an_idle_fleet_costs_next_to_nothing_and_does_not_grow(tmp_path: Path, t
         since = scene.marks()
         samples = watch(scene.daemon.pid, SECONDS, lambda: scene.daemon.is_running)
         whole, later = cost(samples), cost(samples[len(samples) // 10 :])
-        print(f"\nwhole: {whole}\nafter a tenth: {later}")
+        quarter = len(samples) // 4
+        parts = [cost(samples[first : first + quarter + 1]) for first in range(0, 4 * quarter, quarter)]
+        print(f"\nwhole: {whole}\nafter a tenth: {later}", *(f"quarter: {found}" for found in parts), sep="\n")
         assert scene.writes(since) == []
         assert whole.share < SHARE_MAX, str(whole)
         assert later.growth < GROWTH_MAX, str(later)
