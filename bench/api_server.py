@@ -21,7 +21,7 @@ import yaml
 from msgspec import Struct, field
 
 from bench.measure import compile_as_installed
-from tests.real_clusters import RealCluster, RealClusters
+from tests.real_clusters import RealCluster, RealClusters, wait_until
 
 COUNT = 334
 ROUNDS = 3
@@ -93,6 +93,16 @@ def ours(folder: Path, environment: Mapping[str, str], *args: str) -> None:
     subprocess.run(command, env=dict(environment), check=True, capture_output=True)
 
 
+def rest(cluster: RealCluster, namespace: str) -> None:
+    """Wait until the controllers have followed: what they still write would slow down whoever comes next."""
+    follow = {"replicasets": COUNT, "endpointslices": COUNT}
+    for kind, count in follow.items():
+        wait_until(
+            lambda k=kind, c=count: len(cluster.kubectl("get", k, "-n", namespace, "-o", "name").split()) >= c,  # type: ignore[misc]
+            f"{count} {kind} in {namespace}",
+        )
+
+
 def measure(cluster: RealCluster, work: Path) -> Figures:
     """All rounds."""
     figures = Figures()
@@ -106,7 +116,9 @@ def measure(cluster: RealCluster, work: Path) -> Figures:
         run = partial(ours, folder, environment)
         cluster.kubectl("create", "namespace", raw)
         figures.time("raw client, first apply", partial(bare, cluster.kubeconfig, raw, objects))
+        rest(cluster, raw)
         figures.time("ours, first apply", partial(run, "apply", "--yes"))
+        rest(cluster, namespace)
         diff = ("diff", "--server-side", "--force-conflicts", "-f", str(objects))
         figures.time("kubectl diff --server-side, no-op", partial(cluster.kubectl, *diff))
         for _ in range(REPEATS):
