@@ -14,6 +14,7 @@ from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 from reconciler.cli.running import run
+from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Plan
 from reconciler.stages.guard import is_held_by_guard
@@ -63,6 +64,11 @@ def command(
     from reconciler.adapters.clock import SystemClock
     from reconciler.engine import compare_revisions
 
+    if observations is not None and base is None:
+        raise ConfigurationError(
+            "--observations stand in for the clusters in an offline comparison, and without --base the clusters are "
+            "asked; give --base, or leave --observations out"
+        )
     now = at or SystemClock().now()
     if base is not None:
         with bulk_load():

@@ -111,3 +111,11 @@ def test_a_comparison_of_revisions_deletes_at_most_what_the_guard_lets_pass(repo
     done = run("diff", str(repository), "--base", "HEAD", "--detailed-exitcode")
     assert done.code == 3
     assert "spec.guards.confirm:" in done.out
+
+
+def test_observations_do_not_pass_unused_where_the_clusters_are_asked(repository: Path, tmp_path: Path) -> None:
+    observed = tmp_path / "observed.yaml"
+    observed.write_text("version: 1\nclusters: []\n")
+    done = run("diff", str(repository), "--observations", str(observed))
+    assert done.code == 1
+    assert "--base" in done.err
