@@ -254,6 +254,8 @@ _KNOWN: Final = (
 
 def main() -> None:
     """Read the request, answer it."""
+    # A store may hold Secrets: what is kept of it is its owner's alone.
+    os.umask(0o077)
     request = json.load(sys.stdin)
     try:
         prepare(request)
