@@ -141,7 +141,7 @@ only workloads that free room has a say about are placed again, and the nodes ar
 
 ## Beside kubectl and a bare client, on one real API server
 
-334 Deployments, 334 ConfigMaps and 334 Services; whole processes in turn, medians of three rounds (of nine
+334 Deployments, 334 ConfigMaps and 334 Services; whole processes in turn, medians of four rounds (of twelve
 runs where nothing changes). The bare client reads the same YAML and sends 16 requests at a time.
 
 {beside}
