@@ -120,8 +120,8 @@ def measure(cluster: RealCluster, work: Path) -> Figures:
             ("ours, first apply", partial(run, "apply", "--yes"), namespace),
         ]
         # The server grows slower with what it holds: each goes first as often as the other.
-        for what, work, filled in firsts[:: 1 if number % 2 else -1]:
-            figures.time(what, work)
+        for what, first, filled in firsts[:: 1 if number % 2 else -1]:
+            figures.time(what, first)
             rest(cluster, filled)
         diff = ("diff", "--server-side", "--force-conflicts", "-f", str(objects))
         figures.time("kubectl diff --server-side, no-op", partial(cluster.kubectl, *diff))
