@@ -12,6 +12,14 @@ from reconciler.stages.override_select import SelectedRule
 _NEVER_FAIL = frozenset({"labels", "annotations"})
 
 
+def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
+    """Whether the rules could write a field that was taken out of the body, as images and commands cannot."""
+    return any(
+        written.labels or written.annotations or written.field or written.plaintext
+        for written in (rule.rule.overriders for rule in rules)
+    )
+
+
 def are_quiet(rules: tuple[SelectedRule, ...], body: JsonObject, interpreter: Interpreter) -> bool:
     """Whether the rules can be applied to the body without a word; False when it takes applying them to know.
 

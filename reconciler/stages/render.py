@@ -30,7 +30,7 @@ from reconciler.stages.job_completions import completions
 from reconciler.stages.marks import Owner, mark, strip_marks
 from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
 from reconciler.stages.override_apply import FieldOverride, Overridden, apply_rules
-from reconciler.stages.override_quiet import are_quiet
+from reconciler.stages.override_quiet import are_quiet, may_add_fields
 from reconciler.stages.override_select import OverrideIndex, SelectedRule
 
 _JOB: Final = ("batch", "Job")
@@ -235,7 +235,7 @@ def _outcome(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: in
     if known is not None:
         return known
     overridden = _applied(inputs, subject, replicas, share, rules)
-    if rules and overridden.body is not None:
+    if rules and overridden.body is not None and may_add_fields(rules):
         # Overrides may bring back what must never be sent.
         interpreter = inputs.lookup(*identity[:2])
         overridden = overridden._replace(body=strip_marks(interpreter.sanitize(overridden.body)))
