@@ -26,6 +26,7 @@ COPY --from=build /opt/fleet-reconciler /opt/fleet-reconciler
 # Numbers, so that Kubernetes can see that it is not root (runAsNonRoot).
 RUN install -d -o 65532 -g 65532 -m 700 /var/lib/fleet-reconciler
 ENV PATH=/opt/fleet-reconciler/bin:$PATH \
+    MALLOC_ARENA_MAX=2 \
     STATE_DIRECTORY=/var/lib/fleet-reconciler \
     HOME=/var/lib/fleet-reconciler \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -57,7 +57,7 @@ def settled_fleet(scene: Scene) -> None:
         scene.store.write(f"{name}.yaml", deployment(scene, name, 6))
         scene.store.write(f"{name}-policy.yaml", divided(scene, name, **weights))
     scene.store.commit()
-    scene.daemon.start()
+    scene.daemon.start(MALLOC_ARENA_MAX="2")  # as the unit does
 
     def ready() -> int:
         found = [
