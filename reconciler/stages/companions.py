@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
-from reconciler.model.binding import Binding, Reason, TargetCluster
+from reconciler.model.binding import Binding, Reason
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import Companion, PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig
+from reconciler.stages.following import Brought, following
 from reconciler.stages.inherited_policy import inherited_policy
 from reconciler.stages.pod_selection import backends_of, selected_by_labels, selected_by_selector
 from reconciler.stages.policy_annotations import BRING, parse_brings
@@ -35,7 +35,7 @@ class CompanionResult(Struct, frozen=True, kw_only=True):
     policies: Mapping[Identity, PropagationPolicy] = field(default_factory=dict)
 
 
-class _Brought(NamedTuple):
+class _Mention(NamedTuple):
     """One workload that brings a template along, and why, as the end of the sentence "it …"."""
 
     owner: Identity
@@ -102,10 +102,10 @@ def _companions(
     lookup: Lookup,
 ) -> CompanionResult:
     index = _Index(fleet, lookup)
-    brought: dict[Identity, list[_Brought]] = defaultdict(list)
+    brought: dict[Identity, list[_Mention]] = defaultdict(list)
     for owner in sorted(wanted):
         for identity, why in index.of(fleet.templates[owner], wanted[owner], policies[owner].propagate_deps):
-            brought[identity].append(_Brought(owner, why))
+            brought[identity].append(_Mention(owner, why))
     result: dict[Identity, Binding] = {}
     inherited: dict[Identity, PropagationPolicy] = {}
     for identity, mentions in sorted(brought.items()):
@@ -127,27 +127,18 @@ def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) 
 def _accompany(
     fleet: Fleet,
     own: Binding,
-    mentions: list[_Brought],
+    mentions: list[_Mention],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
 ) -> Binding:
-    targets = {target.cluster: target for target in own.targets}
-    cluster_reasons, reasons = dict(own.cluster_reasons), list(own.reasons)
-    for owner, why in mentions:
-        source = fleet.templates[owner].source
-        reasons.append(Reason(rule=COMPANION, text=f"travels with {owner}: {why}", source=source))
-        for cluster in (*bindings[owner].clusters, *sorted(held.get(owner, ()))):
-            if cluster not in targets:
-                targets[cluster] = TargetCluster(cluster)
-                text = f"travels with {owner}"
-                cluster_reasons[cluster] = Reason(rule=COMPANION, text=text, source=source, cluster=cluster)
-    return replace(
-        own,
-        targets=tuple(targets[cluster] for cluster in sorted(targets)),
-        owners=tuple(sorted({*own.owners, *(mention.owner for mention in mentions)})),
-        reasons=tuple(reasons),
-        cluster_reasons=cluster_reasons,
-    )
+
+    def brought() -> Iterator[Brought]:
+        for owner, why in mentions:
+            text, clusters = f"travels with {owner}", (*bindings[owner].clusters, *sorted(held.get(owner, ())))
+            reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
+            yield Brought(owner, reason, [(text, clusters)])
+
+    return following(own, brought())
 
 
 class _Index:

@@ -7,18 +7,18 @@ further, so a dependency brings nothing along; a ConfigMap that several owners n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from reconciler.interpreters.registry import Lookup, interpreter_for
-from reconciler.model.binding import Binding, Reason, TargetCluster
+from reconciler.model.binding import Binding, Reason
 from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
+from reconciler.stages.following import Brought, following
 from reconciler.stages.graph_memo import Again, LinkMemo, Links, Mention
 from reconciler.stages.inherited_policy import inherited_policy
 from reconciler.stages.patched import patched
@@ -149,25 +149,15 @@ def _follow(
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
 ) -> Binding:
-    """The binding of a dependency: its own clusters and those of its owners; the first mention gives the reason."""
-    targets = {target.cluster: target for target in own.targets}
-    cluster_reasons = dict(own.cluster_reasons)
-    reasons = list(own.reasons)
-    for mention in mentions:
-        owner, source = mention.owner, fleet.templates[mention.owner].source
-        reasons.append(Reason(rule=DEPENDENCY, text=f"{owner} refers to it in {mention.path}", source=source))
-        for text, clusters in _clusters_of(owner, bindings, held):
-            for cluster in clusters:
-                if cluster not in targets:
-                    targets[cluster] = TargetCluster(cluster)
-                    cluster_reasons[cluster] = Reason(rule=DEPENDENCY, text=text, source=source, cluster=cluster)
-    return replace(
-        own,
-        targets=tuple([targets[cluster] for cluster in sorted(targets)]),
-        owners=tuple(sorted({mention.owner for mention in mentions})),
-        reasons=tuple(reasons),
-        cluster_reasons=cluster_reasons,
-    )
+    """The binding of a dependency: its own clusters and those of its owners."""
+
+    def brought() -> Iterator[Brought]:
+        for owner, path in mentions:
+            source = fleet.templates[owner].source
+            reason = Reason(rule=DEPENDENCY, text=f"{owner} refers to it in {path}", source=source)
+            yield Brought(owner, reason, _clusters_of(owner, bindings, held))
+
+    return following(own, brought())
 
 
 def _clusters_of(

@@ -1,0 +1,42 @@
+"""What goes along with others: a dependency with what refers to it, a companion with the workload it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from reconciler.model.binding import Binding, Reason, TargetCluster
+from reconciler.model.refs import Identity
+
+
+class Brought(NamedTuple):
+    """One owner that brings something along, why, and to which clusters, each group of them with a text of its own."""
+
+    owner: Identity
+    reason: Reason
+    clusters: Iterable[tuple[str, Iterable[str]]]
+
+
+def following(own: Binding, brought: Iterable[Brought]) -> Binding:
+    """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
+    targets = {target.cluster: target for target in own.targets}
+    cluster_reasons, reasons, owners = dict(own.cluster_reasons), list(own.reasons), set(own.owners)
+    for owner, reason, groups in brought:
+        owners.add(owner)
+        reasons.append(reason)
+        for text, clusters in groups:
+            for cluster in clusters:
+                if cluster not in targets:
+                    targets[cluster] = TargetCluster(cluster)
+                    cluster_reasons[cluster] = Reason(
+                        rule=reason.rule, text=text, source=reason.source, cluster=cluster
+                    )
+    return replace(
+        own,
+        targets=tuple([targets[cluster] for cluster in sorted(targets)]),
+        owners=tuple(sorted(owners)),
+        reasons=tuple(reasons),
+        cluster_reasons=cluster_reasons,
+    )
