@@ -24,6 +24,7 @@ from reconciler.engine import Decision, Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
+from reconciler.stages.order import kept_waves
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -130,15 +131,9 @@ async def _act(
         return ()
     name = fleet.settings.name
     failed = await hold([members[cluster] for cluster in clusters], name, journal)
-    plan = replace(
-        planned.plan,
-        waves=tuple(
-            tuple(index for index in wave if planned.plan.changes[index].cluster not in failed)
-            for wave in planned.plan.waves
-        ),
-    )
+    waves = kept_waves(planned.plan.waves, lambda index: planned.plan.changes[index].cluster not in failed)
     acting = Acting(members=members, journal=journal, fleet=name, revision=fleet.revision, tell=tell)
-    return await act(plan, acting)
+    return await act(replace(planned.plan, waves=waves), acting)
 
 
 def check_fleet(journal: Journal, fleet: Fleet) -> None:

@@ -15,6 +15,7 @@ from reconciler.daemon.suspensions import in_force, restrained
 from reconciler.engine import Round
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Plan
+from reconciler.stages.order import kept_waves
 
 log = logging.getLogger("reconciler")
 
@@ -42,8 +43,8 @@ class Writer:
             for index, change in enumerate(plan.changes)
             if self._fights.pause_left_s(change.cluster, change.identity, now_s) > 0 and change.cause is Cause.DRIFT
         }
-        waves = tuple(tuple(index for index in wave if index not in fought) for wave in plan.waves)
-        return replace(planned, plan=replace(plan, waves=tuple(wave for wave in waves if wave)))
+        waves = kept_waves(plan.waves, lambda index: index not in fought)
+        return replace(planned, plan=replace(plan, waves=waves))
 
     async def write(self, plan: Plan, fleet: Fleet) -> tuple[Result, ...]:
         """The results of what was begun.
@@ -61,7 +62,7 @@ class Writer:
         due = sorted(name for name in clusters if now_s - self._held_s.get(name, -_HOLD_S) >= _HOLD_S)
         failed = await hold([parts.members[cluster] for cluster in due], fleet.settings.name, parts.journal)
         self._held_s |= {name: now_s for name in due if name not in failed}
-        waves = tuple(tuple(i for i in wave if plan.changes[i].cluster not in failed) for wave in plan.waves)
+        waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
         acting = Acting(
             members=parts.members,
             journal=parts.journal,
@@ -69,7 +70,7 @@ class Writer:
             revision=fleet.revision,
             tell=self._told,
         )
-        return await act(replace(plan, waves=tuple(wave for wave in waves if wave)), acting)
+        return await act(replace(plan, waves=waves), acting)
 
     def _told(self, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals

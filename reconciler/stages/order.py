@@ -7,7 +7,7 @@ reverse; Karmada has no order and relies on retries.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
@@ -55,10 +55,15 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
     return tuple(tuple(grouped[key]) for key in sorted(grouped))
 
 
+def kept_waves(found: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
+    """The waves with the changes that are kept; none is empty."""
+    kept = (tuple(index for index in wave if is_kept(index)) for wave in found)
+    return tuple(wave for wave in kept if wave)
+
+
 def waves_without(found: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
     """The waves without the changes that have been held since."""
-    kept = (tuple(index for index in wave if changes[index].held is None) for wave in found)
-    return tuple(wave for wave in kept if wave)
+    return kept_waves(found, lambda index: changes[index].held is None)
 
 
 def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> dict[Identity, int]:
