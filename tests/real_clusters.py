@@ -64,12 +64,14 @@ def missing_binaries(folder: Path) -> list[str]:
     return [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
 
 
-def wait_until(fact: Callable[[], bool], what: str, timeout_s: float = 90) -> None:
-    """Return once `fact` holds; fail with `what` after the time."""
+def wait_until(
+    fact: Callable[[], bool], what: str, timeout_s: float = 90, seen: Callable[[], str] | None = None
+) -> None:
+    """Return once `fact` holds; fail with `what`, and with what is `seen` then, after the time."""
     deadline = time.monotonic() + timeout_s
     while not fact():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout_s:g} s in vain: {what}")
+            raise TimeoutError(f"waited {timeout_s:g} s in vain: {what}" + (f"\n{seen()}" if seen else ""))
         time.sleep(0.02)
 
 
