@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reconciler.interpreters.pod_references import CONTAINER_LISTS, as_dependencies, pod_references
 from reconciler.interpreters.pod_shape import pod_shape
-from reconciler.interpreters.reading import mappings, namespace_of
+from reconciler.interpreters.reading import mapping, mappings, namespace_of
 from reconciler.model.demand import DependencyRef, PodShape
 from reconciler.model.tree import Json, JsonObject, Step, dig, without
 
@@ -40,13 +40,14 @@ class PodTemplate(NamedTuple):
 
     def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
         """Every image of its containers as (steps, reference)."""
-        spec = self.spec(body)
-        return tuple(
-            ((*self.path, "spec", field, index, "image"), image)
-            for field in CONTAINER_LISTS
-            for index, container in mappings(dig(spec, field))
-            if isinstance(image := container.get("image"), str) and image
-        )
+        spec = mapping(self.spec(body))
+        found: list[tuple[tuple[Step, ...], str]] = []
+        for field in CONTAINER_LISTS:
+            for index, container in mappings(spec[field]) if field in spec else ():
+                image = container.get("image")
+                if isinstance(image, str) and image:
+                    found.append(((*self.path, "spec", field, index, "image"), image))
+        return tuple(found)
 
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
         """What its pods refer to."""

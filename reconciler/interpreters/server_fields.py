@@ -31,8 +31,8 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 def prune_server_fields(body: JsonObject) -> JsonObject:
     """The body without status and server-written metadata; the body itself when it has none."""
-    pruned = without(body, ("status",))
-    metadata = pruned.get("metadata")
+    metadata = body.get("metadata")
+    pruned = body if "status" not in body else without(body, ("status",))
     if isinstance(metadata, (dict, Mapping)) and not SERVER_METADATA.isdisjoint(metadata):
         kept = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
         pruned = {**pruned, "metadata": kept}
@@ -47,7 +47,7 @@ def without_annotations(body: JsonObject, keys: Iterable[str]) -> JsonObject:
 def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Iterable[str]) -> JsonObject:
     """The body without these keys of the map at the steps; a map that becomes empty goes too."""
     entries = dig(body, *steps)
-    if not isinstance(entries, (dict, Mapping)):
+    if not entries or not isinstance(entries, (dict, Mapping)):
         return body
     gone = [key for key in keys if key in entries]
     if not gone:

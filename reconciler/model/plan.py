@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -115,10 +115,11 @@ class Change(Struct, frozen=True, kw_only=True):
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
 
 
-class Manifest(NamedTuple):
+class Manifest(Struct, frozen=True, gc=False):
     """A template as rendered for one cluster, marks included.
 
-    `digest` is of the body; `overrides` name what changed it.
+    `digest` is of the body; `overrides` name what changed it. There is one for every object of the fleet, and none
+    refers back to itself, so the garbage collector need not look at them.
     """
 
     cluster: str

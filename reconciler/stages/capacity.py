@@ -37,9 +37,9 @@ class ClusterRoom:
 
     def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
         """Put pods of shapes and namespaces on nodes; those that find none wait."""
-        name, put = self._name, self._nodes.put
+        name, put, has_quotas = self._name, self._nodes.put, bool(self._observation.quotas)
         for shape, pods, namespace in asked:
-            if self._observation.quotas:
+            if has_quotas:
                 self._count_for_quotas(shape, pods, namespace)
             left = put(name, shape, pods)
             if left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -35,8 +36,17 @@ def following(own: Binding, brought: Iterable[Brought]) -> Binding:
                     )
     return replace(
         own,
-        targets=tuple([targets[cluster] for cluster in sorted(targets)]),
+        targets=tuple([targets[cluster] for cluster in sorted(targets)])
+        if own.targets
+        else _bare(tuple(sorted(targets))),
         owners=tuple(sorted(owners)),
         reasons=tuple(reasons),
         cluster_reasons=cluster_reasons,
     )
+
+
+# What follows owners that are placed alike has the same targets, and what renders them finds that out by comparing.
+@lru_cache(maxsize=4096)
+def _bare(clusters: tuple[str, ...]) -> tuple[TargetCluster, ...]:
+    """Targets without replicas."""
+    return tuple([TargetCluster(cluster) for cluster in clusters])

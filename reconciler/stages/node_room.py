@@ -70,8 +70,9 @@ class NodeRoom:
             index = nodes[-1]
             here = pods
             for free, amount in asked:
-                fits = free[index] // amount
-                here = min(here, fits)
+                # Nearly always all of them fit, and a product is found sooner than a quotient.
+                if free[index] < here * amount:
+                    here = free[index] // amount
             if here < pods:
                 nodes.pop()
             if here:

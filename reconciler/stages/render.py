@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from reconciler.interpreters.job import COMPLETIONS
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.interpreters.replicas import with_count
-from reconciler.model.binding import Binding
+from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Division, PropagationPolicy
@@ -68,8 +68,23 @@ class Rendering(Struct, frozen=True, kw_only=True):
     traces: Mapping[tuple[str, Identity], tuple[FieldOverride, ...]] = field(default_factory=dict)
 
 
+class _Terms(NamedTuple):
+    """What decides how a template is rendered on a cluster: clusters with the same terms get the same.
+
+    `share`: completions of a divided Job. `rules`: as `OverrideIndex.rules_on` gave them. `follows`: it is a Namespace
+    that is there for what lives in it alone. `key`: all of them; rules are told apart by identity, since they are
+    hashed slowly.
+    """
+
+    replicas: int | None
+    share: int | None
+    rules: tuple[SelectedRule, ...]
+    follows: bool
+    key: tuple[int | None, int | None, int, bool]
+
+
 class _Outcome(NamedTuple):
-    """What clusters with the same replicas, share, rules and terms have in common.
+    """What clusters with the same terms have in common.
 
     `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed.
     """
@@ -90,16 +105,21 @@ class _Subject(Struct):
     applied: dict[tuple[int | None, int | None, int], Overridden] = field(default_factory=dict)
     """What rules made of the body, by replicas, share and the id of the rules."""
     outcomes: dict[tuple[int | None, int | None, int, bool], _Outcome] = field(default_factory=dict)
-    """By replicas, share, the id of the rules on the cluster, and whether a Namespace only follows."""
+    """By the key of the terms."""
+
+
+_Groups = tuple[tuple[_Terms, tuple[str, ...]], ...]
 
 
 class RenderCache:
     """What has been worked out for one `RenderInputs`; it never changes an answer."""
 
-    __slots__ = ("subjects",)
+    __slots__ = ("groups", "subjects")
 
     def __init__(self) -> None:
         self.subjects: dict[Identity, _Subject] = {}
+        self.groups: dict[tuple[tuple[TargetCluster, ...], int], _Groups] = {}
+        """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
 
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
@@ -114,10 +134,8 @@ def render(
     inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it."""
-    subject = cache.subjects.get(identity)
-    if subject is None:
-        subject = cache.subjects[identity] = _subject(inputs, identity)
-    shared, overridden = _outcome(inputs, subject, cluster, replicas)
+    subject = _known_subject(inputs, identity, cache)
+    shared, overridden = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas))
     problems = overridden.problems and tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
     if shared is None:
         return Rendered(None, problems)
@@ -128,22 +146,21 @@ def render_all(
     inputs: RenderInputs, cache: RenderCache | None = None, only: Collection[Identity] | None = None
 ) -> Rendering:
     """Every bound template, or those of `only`, on every cluster of its binding."""
-    subjects = (cache or RenderCache()).subjects
+    cache = cache or RenderCache()
     by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
     traces: dict[tuple[str, Identity], tuple[FieldOverride, ...]] = {}
     for identity in sorted(inputs.bindings if only is None else inputs.bindings.keys() & only):
-        subject = subjects.get(identity)
-        if subject is None:
-            subject = subjects[identity] = _subject(inputs, identity)
-        for cluster, replicas in inputs.bindings[identity].targets:
-            shared, overridden = _outcome(inputs, subject, cluster, replicas)
+        subject = _known_subject(inputs, identity, cache)
+        for terms, clusters in _groups(inputs, subject, inputs.bindings[identity], cache):
+            shared, overridden = _outcome(inputs, subject, terms)
             if overridden.problems:
-                problems += (replace(problem, cluster=cluster) for problem in overridden.problems)
+                problems += (replace(problem, cluster=name) for name in clusters for problem in overridden.problems)
             if shared is not None:
-                by_cluster[cluster].append(Manifest(cluster, *shared, cluster in subject.yielded))
+                for cluster in clusters:
+                    by_cluster[cluster].append(Manifest(cluster, *shared, cluster in subject.yielded))
                 if overridden.trace:
-                    traces[cluster, identity] = overridden.trace
+                    traces |= {(cluster, identity): overridden.trace for cluster in clusters}
     manifests = tuple(chain.from_iterable(by_cluster[cluster] for cluster in sorted(by_cluster)))
     return Rendering(manifests=manifests, problems=tuple(sorted(problems)), traces=traces)
 
@@ -174,16 +191,14 @@ def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, 
             if is_quiet is None:
                 is_quiet = quiet[id(rules)] = are_quiet(rules, template.body, interpreter)
             if not is_quiet:
-                subject = cache.subjects.get(identity)
-                if subject is None:
-                    subject = cache.subjects[identity] = _subject(inputs, identity)
-                yield cluster, _applied(inputs, subject, replicas, subject.completions.get(cluster), rules)
+                subject = _known_subject(inputs, identity, cache)
+                yield cluster, _applied(inputs, subject, _terms(inputs, subject, cluster, replicas))
 
 
-def owner_of(inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None) -> Owner:
+def owner_of(inputs: RenderInputs, identity: Identity, replicas: int | None, *, follows: bool) -> Owner:
     """The terms under which the object is ours: no policy for a Namespace that only follows what lives in it."""
     binding, policy = inputs.bindings.get(identity), inputs.policies.get(identity)
-    if policy is None or only_follows(binding, cluster):
+    if policy is None or follows:
         return Owner(policy=None)
     return Owner(
         policy=policy.ref,
@@ -198,6 +213,13 @@ def only_follows(binding: Binding | None, cluster: str) -> bool:
     """Whether a Namespace is in a cluster for what lives in it alone."""
     reason = binding.cluster_reasons.get(cluster) if binding else None
     return reason is not None and reason.rule == NAMESPACE_FOLLOWS
+
+
+def _known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> _Subject:
+    subject = cache.subjects.get(identity)
+    if subject is None:
+        subject = cache.subjects[identity] = _subject(inputs, identity)
+    return subject
 
 
 def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
@@ -216,57 +238,76 @@ def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
 def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
     """The split of a divided Job; empty for everything else."""
     identity = template.identity
+    if identity[:2] != _JOB:
+        return {}
     policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
-    if identity[:2] != _JOB or binding is None or policy is None:
+    if binding is None or policy is None:
         return {}
     if policy.placement.scheduling.division is Division.DUPLICATED:
         return {}
     return completions(template.body, binding.targets, inputs.fixed_completions.get(identity, {}))
 
 
-def _outcome(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int | None) -> _Outcome:
-    template = subject.template
-    identity = template.identity
+def _groups(inputs: RenderInputs, subject: _Subject, binding: Binding, cache: RenderCache) -> _Groups:
+    """The targets of a binding by their terms. Templates that are placed and overridden alike share them."""
+    if subject.completions or binding.identity.kind == "Namespace":
+        return _grouped(inputs, subject, binding)
+    key = (binding.targets, id(subject.rules))
+    known = cache.groups.get(key)
+    if known is None:
+        known = cache.groups[key] = _grouped(inputs, subject, binding)
+    return known
+
+
+def _grouped(inputs: RenderInputs, subject: _Subject, binding: Binding) -> _Groups:
+    groups: dict[tuple[int | None, int | None, int, bool], tuple[_Terms, list[str]]] = {}
+    for cluster, replicas in binding.targets:
+        terms = _terms(inputs, subject, cluster, replicas)
+        groups.setdefault(terms.key, (terms, []))[1].append(cluster)
+    return tuple([(terms, tuple(clusters)) for terms, clusters in groups.values()])
+
+
+def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int | None) -> _Terms:
+    identity = subject.template.identity
     share = subject.completions.get(cluster) if subject.completions else None
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
-    key = (replicas, share, id(rules), follows)
-    known = subject.outcomes.get(key)
+    return _Terms(replicas, share, rules, follows, key=(replicas, share, id(rules), follows))
+
+
+def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms) -> _Outcome:
+    known = subject.outcomes.get(terms.key)
     if known is not None:
         return known
-    overridden = _applied(inputs, subject, replicas, share, rules)
-    if rules and overridden.body is not None and may_add_fields(rules):
+    template = subject.template
+    identity = template.identity
+    overridden = _applied(inputs, subject, terms)
+    if terms.rules and overridden.body is not None and may_add_fields(terms.rules):
         # Overrides may bring back what must never be sent.
         interpreter = inputs.lookup(*identity[:2])
         overridden = overridden._replace(body=strip_marks(interpreter.sanitize(overridden.body)))
     shared = None
     if overridden.body is not None:
-        owner = owner_of(inputs, identity, cluster, replicas)
+        owner = owner_of(inputs, identity, terms.replicas, follows=terms.follows)
         body = mark(overridden.body, inputs.fleet.settings.name, owner)
         shared = (template.gvk, identity, body, digest_of(body), template.source, owner.policy, overridden.rules)
-    outcome = subject.outcomes[key] = _Outcome(shared, overridden)
+    outcome = subject.outcomes[terms.key] = _Outcome(shared, overridden)
     return outcome
 
 
-def _applied(
-    inputs: RenderInputs,
-    subject: _Subject,
-    replicas: int | None,
-    share: int | None,
-    rules: tuple[SelectedRule, ...],
-) -> Overridden:
-    """The body divided and overridden. `rules`: as `OverrideIndex.rules_on` gave them."""
-    key = (replicas, share, id(rules))
+def _applied(inputs: RenderInputs, subject: _Subject, terms: _Terms) -> Overridden:
+    """The body divided and overridden."""
+    key = (terms.replicas, terms.share, id(terms.rules))
     known = subject.applied.get(key)
     if known is not None:
         return known
     identity = subject.template.identity
     interpreter, body = inputs.lookup(*identity[:2]), subject.body
-    if replicas is not None:
-        body = interpreter.with_replicas(body, replicas)
-    if share is not None:
-        body = with_count(body, COMPLETIONS, share)
-    applied = apply_rules(body, identity, rules, interpreter) if rules else Overridden(body=body)
+    if terms.replicas is not None:
+        body = interpreter.with_replicas(body, terms.replicas)
+    if terms.share is not None:
+        body = with_count(body, COMPLETIONS, terms.share)
+    applied = apply_rules(body, identity, terms.rules, interpreter) if terms.rules else Overridden(body=body)
     subject.applied[key] = applied
     return applied
 
