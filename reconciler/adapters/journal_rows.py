@@ -8,7 +8,7 @@ import zlib
 import orjson
 
 from reconciler.adapters.journal_file import Row, Table
-from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
+from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster, Tick
 from reconciler.model.ledger import AppliedRow, Event, Intent, RoundRecord, SuspensionRecord
 from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
@@ -30,7 +30,12 @@ APPLIED = Table(
 )
 BINDING = Table("binding", 4, (*_IDENTITY, "affinity_name", "targets", "revision"))
 CONSTRAINT = Table(
-    "placement_constraint", 6, ("position", *_IDENTITY, "cluster", "replicas_max", "excludes", "until", "reason")
+    "placement_constraint",
+    6,
+    (
+        *("position", *_IDENTITY, "cluster", "replicas_max", "excludes", "until", "reason"),
+        *("tick", "since", "basis"),
+    ),
 )
 TIMER = Table("timer", 1, ("name", "time"))
 GOOD_BLOB = Table("good_blob", 1, ("path", "blob"))
@@ -122,7 +127,7 @@ def constraint_columns(position: int, constraint: Constraint) -> Row:
     """Constraints keep their order."""
     return (
         *(position, *constraint.identity, constraint.cluster, constraint.replicas_max, int(constraint.excludes)),
-        *(constraint.until, constraint.reason),
+        *(constraint.until, constraint.reason, str(constraint.tick), constraint.since, constraint.basis),
     )
 
 
@@ -135,6 +140,9 @@ def constraint_value(row: Row) -> Constraint:
         excludes=bool(row[7]),
         until=row[8],
         reason=row[9],
+        tick=Tick(row[10]),
+        since=row[11],
+        basis=row[12],
     )
 
 

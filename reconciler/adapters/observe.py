@@ -14,16 +14,19 @@ from reconciler.adapters.observe_model import (
     InterpreterLookup,
     PodRequests,
     Unscheduled,
+    held_room,
     newest_replica_sets,
     nodes_with_room,
     pending_requests,
     quota,
+    replica_sets_by_owner,
     unscheduled,
     workload,
 )
 from reconciler.errors import Forbidden, KindNotServed, MemberClusterError
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
 REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
@@ -62,7 +65,9 @@ async def observe(
         pending_requests=pending_requests(pods or (), requests),
         quotas=quotas,
         nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
-        workloads=_workloads(objects, waiting, previous, now, lookup),
+        workloads=_workloads(
+            objects, waiting, held_room(objects.values(), pods or (), waiting, requests), previous, now, lookup
+        ),
     )
 
 
@@ -74,13 +79,21 @@ def unreachable(name: str, previous: ClusterObservation | None) -> ClusterObserv
 def _workloads(
     objects: Mapping[Identity, LiveObject],
     waiting: Unscheduled,
+    held: Mapping[Identity, Mapping[str, Resources]],
     previous: ClusterObservation | None,
     now: str,
     lookup: InterpreterLookup,
 ) -> Mapping[Identity, Workload]:
     before = previous.workloads if previous else {}
     return {
-        identity: workload(live, lookup(identity.group, identity.kind), waiting, previous=before.get(identity), now=now)
+        identity: workload(
+            live,
+            lookup(identity.group, identity.kind),
+            waiting,
+            previous=before.get(identity),
+            now=now,
+            held=held.get(identity),
+        )
         for identity, live in sorted(objects.items())
     }
 
@@ -137,7 +150,9 @@ async def _unscheduled(member: MemberCluster, pods: tuple[Pod, ...], objects: It
     namespaces = [namespace for namespace in found.replica_set_namespaces if namespace in deployed]
     listings = await asyncio.gather(*(member.list_metadata(REPLICA_SET, namespace=name) for name in namespaces))
     replica_sets = [live for listing in listings for live in listing.objects]
-    return replace(found, newest_replica_set=newest_replica_sets(replica_sets))
+    return replace(
+        found, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
+    )
 
 
 async def observe_or_unreachable(

@@ -19,6 +19,7 @@ from reconciler.interpreters.pod_shape import pod_requests
 from reconciler.model.cluster import Taint
 from reconciler.model.observation import Health, LiveObject, Node, Quota, Workload
 from reconciler.model.quantity import Resources, exact, resources
+from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -148,6 +149,8 @@ class Unscheduled(Struct, frozen=True, kw_only=True):
     by_owner: Mapping[str, tuple[Waiting, ...]] = field(default_factory=dict)
     newest_replica_set: Mapping[str, str] = field(default_factory=dict)
     """uid of a Deployment to the uid of the ReplicaSet of its newest revision."""
+    replica_sets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """uid of a Deployment to the uids of all its ReplicaSets."""
 
     @property
     def replica_set_namespaces(self) -> tuple[str, ...]:
@@ -179,16 +182,55 @@ def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]
     """The uid of each Deployment to that of its ReplicaSet with the highest revision; metadata suffice."""
     newest: dict[str, tuple[int, str]] = {}
     for live in replica_sets:
-        owners = dig(live.body, "metadata", "ownerReferences") or ()
-        owner = next((owner["uid"] for owner in owners if owner.get("controller")), "")
+        owner = _controller(live.body)
         revision = (dig(live.body, "metadata", "annotations") or {}).get(REVISION, "")
         if owner and revision.isdecimal():
             newest[owner] = max(newest.get(owner, (-1, "")), (int(revision), live.uid))
     return {owner: uid for owner, (_, uid) in newest.items()}
 
 
+def replica_sets_by_owner(replica_sets: Iterable[LiveObject]) -> Mapping[str, frozenset[str]]:
+    """The uid of each Deployment to those of all its ReplicaSets."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for live in replica_sets:
+        found[_controller(live.body)].add(live.uid)
+    return {owner: frozenset(uids) for owner, uids in found.items() if owner}
+
+
+def _controller(body: JsonObject) -> str:
+    owners = dig(body, "metadata", "ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+
+
+def held_room(
+    objects: Iterable[LiveObject], pods: Iterable[Pod], waiting: Unscheduled, requests: PodRequests
+) -> Mapping[Identity, Mapping[str, Resources]]:
+    """What the pods of each workload that waits for nodes hold on which node, those of older revisions included."""
+    identities = {
+        uid: live.identity
+        for live in objects
+        if _waiting_of(live, waiting)
+        for uid in waiting.replica_sets.get(live.uid, (live.uid,))
+    }
+    if not identities:
+        return {}
+    found: dict[Identity, dict[str, Counter[str]]] = {identity: {} for identity in identities.values()}
+    for pod in pods:
+        owner = next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
+        if owner in identities and pod.spec.node_name and pod.status.phase not in _FINISHED:
+            held = found[identities[owner]].setdefault(pod.spec.node_name, Counter())
+            held.update(requests.of(pod))
+    return {identity: {node: dict(held) for node, held in by_node.items()} for identity, by_node in found.items()}
+
+
 def workload(
-    live: LiveObject, interpreter: Interpreter, pods: Unscheduled, *, previous: Workload | None, now: str
+    live: LiveObject,
+    interpreter: Interpreter,
+    pods: Unscheduled,
+    *,
+    previous: Workload | None,
+    now: str,
+    held: Mapping[str, Resources] | None = None,
 ) -> Workload:
     """The workload as it runs: desired and ready replicas, unschedulable pods of its newest revision, health."""
     waiting = _waiting_of(live, pods)
@@ -203,6 +245,7 @@ def workload(
         unschedulable_since=min((pod.since for pod in waiting if pod.since), default=now) if waiting else "",
         health=health,
         unhealthy_since=_unhealthy_since(live.body, previous, now) if health is Health.UNHEALTHY else "",
+        held=held,
     )
 
 

@@ -16,6 +16,7 @@ from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.recover import recover
 from reconciler.daemon.situation import Situation
+from reconciler.daemon.ticks import Ticks
 from reconciler.engine import Decision, decide
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
@@ -37,18 +38,19 @@ class Lookout:
         self._decided: Decision | None = None
         self._copies: Copies = {}
         self._ledger: Ledger = {}
+        self._ticks = Ticks(parts, situation)
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
 
     def next_s(self) -> float:
         """When it is due next."""
-        return min(self._next_resync_s, self._next_capacity_s)
+        return min(self._next_resync_s, self._next_capacity_s, self._ticks.next_s)
 
     def mark(self, agenda: Agenda, now_s: float) -> None:
         """Put on the agenda what is due."""
         if now_s >= self._next_resync_s:
             agenda.mark_everything()
-        if now_s >= self._next_capacity_s:
+        if now_s >= self._next_capacity_s or self._ticks.is_due():
             agenda.capacity = True
 
     async def look(self, fleet: Fleet, agenda: Agenda, now: str) -> frozenset[Identity] | None:
@@ -61,9 +63,18 @@ class Lookout:
             await self._observe(fleet, now)
         changed: set[Identity] = set()
         if situation.decision is None:
-            self._parts.beat("deciding", len(fleet.templates))
-            changed = await asyncio.to_thread(self._decide, fleet, now)
+            changed |= await self._decide_aside(fleet, now)
+        if self._ticks.is_due() and situation.decision is not None:
+            self._parts.beat("looking for replicas without a node")
+            if self._ticks.run(situation.decision, now):
+                changed |= await self._decide_aside(fleet, now)
+        self._ticks.plan_next()
         return None if agenda.everything else frozenset(changed)
+
+    async def _decide_aside(self, fleet: Fleet, now: str) -> set[Identity]:
+        """Decide in a thread of its own, so that signs of life go on."""
+        self._parts.beat("deciding", len(fleet.templates))
+        return await asyncio.to_thread(self._decide, fleet, now)
 
     async def _reach_all(self, fleet: Fleet, now: str) -> None:
         parts, situation = self._parts, self._situation

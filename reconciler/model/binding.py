@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -77,6 +78,14 @@ class PreviousPlacement(Struct, frozen=True, kw_only=True):
     affinity_name: str = ""
 
 
+class Tick(StrEnum):
+    """Who put a constraint on a placement."""
+
+    GIVEN = ""
+    """Nobody of ours: it was given with the observations, and holds until its time."""
+    DESCHEDULING = "descheduling"
+
+
 class Constraint(Struct, frozen=True, kw_only=True):
     """What a tick decided: at most `replicas_max` replicas of a resource on a cluster. 0 excludes it.
 
@@ -90,3 +99,8 @@ class Constraint(Struct, frozen=True, kw_only=True):
     until: str = ""
     excludes: bool = False
     """An exclusion (failover): the cluster is no candidate at all, also for resources without replicas."""
+    tick: Tick = Tick.GIVEN
+    since: str = ""
+    """When the tick decided it."""
+    basis: str = ""
+    """A digest of what it rests on: the tick looks again when that changes."""

@@ -54,6 +54,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     unschedulable_since: str = ""
     health: Health = Health.UNKNOWN
     unhealthy_since: str = ""
+    held: Mapping[str, Resources] | None = None
+    """What its pods hold on each node, where some are unschedulable and it was looked up."""
 
 
 class ClusterObservation(Struct, frozen=True, kw_only=True):

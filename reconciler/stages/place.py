@@ -10,7 +10,6 @@ no limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from reconciler.model.binding import Binding, Constraint, PreviousPlacement
 from reconciler.model.problem import Problem, Severity
@@ -21,6 +20,7 @@ from reconciler.stages.capacity import FleetRoom
 from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
 from reconciler.stages.gang import components_of, place_whole
+from reconciler.stages.instants import instant
 from reconciler.stages.patched import patched
 from reconciler.stages.place_memo import (
     UNDECIDED,
@@ -230,23 +230,16 @@ class _Round:
 
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
     """Constraints that have not expired, by resource; of several on one cluster the tightest."""
-    moment = _instant(now)
+    moment = instant(now)
     tightest: dict[tuple[Identity, str], Constraint] = {}
     for constraint in sorted(constraints, key=lambda c: (not c.excludes, c.replicas_max, c.reason)):
-        until = _instant(constraint.until)
+        until = instant(constraint.until)
         if until is None or moment is None or until > moment:
             tightest.setdefault((constraint.identity, constraint.cluster), constraint)
     by_identity: dict[Identity, list[Constraint]] = {}
     for (identity, _), constraint in sorted(tightest.items()):
         by_identity.setdefault(identity, []).append(constraint)
     return {identity: tuple(found) for identity, found in by_identity.items()}
-
-
-def _instant(text: str) -> datetime | None:
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _excludes(constraint: Constraint, needs_capacity: bool) -> bool:
