@@ -89,7 +89,7 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
     if decision is None:
         decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
     settings = world.fleet.settings
-    settled = settle(_scene(world, decision))
+    settled = settle(_scene(world, decision, now))
     found = (replace(change, previous_names=settings.previous_names) for change in settled.changes)
     changes = tuple(sorted(found, key=_canonical_order))
     changes, held = guard(changes, settings.guards, settled.managed, now)
@@ -153,7 +153,7 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
     return copies
 
 
-def _scene(world: World, decision: Decision) -> Scene:
+def _scene(world: World, decision: Decision, now: str) -> Scene:
     inputs, cache = render_inputs(decision, _fixed_completions(world)), RenderCache()
 
     def render_one(
@@ -170,6 +170,8 @@ def _scene(world: World, decision: Decision) -> Scene:
         render=render_one,
         schema_of=schemas_of(decision, world),
         previous=world.observations.previous,
+        observed=world.observations.clusters,
+        now=now,
         has_history=world.has_history,
         only=world.only,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable
 
 import orjson
 
@@ -34,7 +35,7 @@ CONSTRAINT = Table(
     6,
     (
         *("position", *_IDENTITY, "cluster", "replicas_max", "excludes", "until", "reason"),
-        *("tick", "since", "basis"),
+        *("tick", "since", "basis", "before"),
     ),
 )
 TIMER = Table("timer", 1, ("name", "time"))
@@ -113,14 +114,20 @@ def applied_row(row: Row, recorded: JsonObject | None) -> AppliedRow:
 
 def binding_columns(placement: PreviousPlacement, revision: str) -> Row:
     """Targets are kept as JSON: they are only ever read together."""
-    targets = json_text([[target.cluster, target.replicas] for target in placement.targets])
-    return (*placement.identity, placement.affinity_name, targets, revision)
+    return (*placement.identity, placement.affinity_name, _targets_text(placement.targets), revision)
 
 
 def binding_value(row: Row) -> PreviousPlacement:
     """The inverse of `binding_columns`."""
-    targets = tuple(TargetCluster(cluster=name, replicas=replicas) for name, replicas in orjson.loads(row[5]))
-    return PreviousPlacement(identity=Identity(*row[:4]), affinity_name=row[4], targets=targets)
+    return PreviousPlacement(identity=Identity(*row[:4]), affinity_name=row[4], targets=_targets(row[5]))
+
+
+def _targets_text(targets: Iterable[TargetCluster]) -> str:
+    return json_text([[target.cluster, target.replicas] for target in targets])
+
+
+def _targets(text: str) -> tuple[TargetCluster, ...]:
+    return tuple(TargetCluster(cluster=name, replicas=replicas) for name, replicas in orjson.loads(text))
 
 
 def constraint_columns(position: int, constraint: Constraint) -> Row:
@@ -128,6 +135,7 @@ def constraint_columns(position: int, constraint: Constraint) -> Row:
     return (
         *(position, *constraint.identity, constraint.cluster, constraint.replicas_max, int(constraint.excludes)),
         *(constraint.until, constraint.reason, str(constraint.tick), constraint.since, constraint.basis),
+        _targets_text(constraint.before),
     )
 
 
@@ -143,6 +151,7 @@ def constraint_value(row: Row) -> Constraint:
         tick=Tick(row[10]),
         since=row[11],
         basis=row[12],
+        before=_targets(row[13]),
     )
 
 

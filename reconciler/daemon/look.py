@@ -41,6 +41,8 @@ class Known(Struct, frozen=True, kw_only=True):
     record_key: bytes = b""
     has_history: bool = True
     suspensions: tuple[SuspensionRecord, ...] = ()
+    timers: Mapping[str, str] = field(default_factory=dict)
+    """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
 
 
 class Looked(Struct, frozen=True, kw_only=True):
@@ -62,6 +64,7 @@ def remembered(journal: Journal) -> Known:
             record_key=journal.hash_key,
             has_history=journal.complete_rounds() > 0,
             suspensions=journal.suspensions(),
+            timers=journal.timers(),
         )
 
 

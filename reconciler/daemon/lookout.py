@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -50,7 +51,7 @@ class Lookout:
         """Put on the agenda what is due."""
         if now_s >= self._next_resync_s:
             agenda.mark_everything()
-        if now_s >= self._next_capacity_s or self._ticks.is_due():
+        if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
 
     async def look(self, fleet: Fleet, agenda: Agenda, now: str) -> frozenset[Identity] | None:
@@ -64,11 +65,9 @@ class Lookout:
         changed: set[Identity] = set()
         if situation.decision is None:
             changed |= await self._decide_aside(fleet, now)
-        if self._ticks.is_due() and situation.decision is not None:
-            self._parts.beat("looking for replicas without a node")
-            if self._ticks.run(situation.decision, now):
-                changed |= await self._decide_aside(fleet, now)
-        self._ticks.plan_next()
+        if agenda.everything or agenda.capacity:
+            changed |= await self._ticks.run(now, partial(self._decide_aside, fleet, now))
+            self._ticks.plan_next()
         return None if agenda.everything else frozenset(changed)
 
     async def _decide_aside(self, fleet: Fleet, now: str) -> set[Identity]:
@@ -101,6 +100,7 @@ class Lookout:
         if is_news(seen, situation.observations):
             situation.decision = None
         situation.observations = seen
+        self._ticks.take_times()
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
         pause_s = _CAPACITY_S if has_capacity else float("inf")
         self._next_capacity_s = self._parts.clock.monotonic_s() + pause_s

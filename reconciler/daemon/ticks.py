@@ -1,25 +1,41 @@
 """The timetable of ticks: what runs by the clock, and what it decides is recorded before anything rests on it.
 
-A tick moves nothing: it yields constraints, and placement does the rest. Source: design §3 and row "descheduler".
+A tick moves nothing: it yields constraints, and placement does the rest. Source: design §3, rows "descheduler" and
+"failover".
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.situation import Situation
+from reconciler.daemon.tick_news import events_of, tell, tell_once
 from reconciler.engine import Decision
-from reconciler.model.binding import Constraint, Tick
-from reconciler.model.ledger import Event
+from reconciler.model.binding import Constraint, PreviousPlacement, Tick
+from reconciler.model.refs import Identity
 from reconciler.stages.deschedule import deschedule
+from reconciler.stages.failover import due_exclusions, is_taken_over, kept_exclusions
+from reconciler.stages.timers import remembered_times
 
 log = logging.getLogger("reconciler")
 
 _NEVER_S = float("inf")
+
+Decide = Callable[[], Awaitable[Collection[Identity]]]
+"""Decides by what is known now; what is decided otherwise than before."""
+
+
+class _Due(Struct, frozen=True, kw_only=True):
+    """What a tick asks for. `exclusions` hold only where others take over."""
+
+    constraints: tuple[Constraint, ...]
+    exclusions: tuple[Constraint, ...] = ()
+    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
 
 
 class Ticks:
@@ -29,72 +45,101 @@ class Ticks:
         """Nothing is due before the clusters' nodes and pods have been read."""
         self._parts = parts
         self._situation = situation
-        self._next_s = _NEVER_S
+        self._descheduling_s = _NEVER_S
+        self._told: set[tuple[str, Identity, str]] = set()
 
     @property
     def next_s(self) -> float:
-        """When the next one is due, by the monotonic clock."""
-        return self._next_s
+        """When descheduling is due, by the monotonic clock. Failover is looked at with every observation."""
+        return self._descheduling_s
 
+    @property
     def is_due(self) -> bool:
-        """Whether one is due."""
-        return self._parts.clock.monotonic_s() >= self._next_s
+        """Whether descheduling is due."""
+        return self._parts.clock.monotonic_s() >= self._descheduling_s
+
+    def take_times(self) -> None:
+        """Take in what was just observed: since when applications have been unhealthy."""
+        situation = self._situation
+        situation.observations, timers = remembered_times(situation.observations, situation.known.timers)
+        if timers != situation.known.timers:
+            self._parts.journal.record_timers(timers)
+            situation.known = replace(situation.known, timers=timers)
+
+    async def run(self, now: str, decide: Decide) -> set[Identity]:
+        """Look at what was observed, decide and record; what is placed otherwise from now on."""
+        situation = self._situation
+        fleet, decision = situation.fleet, situation.decision
+        if fleet is None or decision is None or fleet.settings.observe_only:
+            return set()
+        before = situation.known.observations.constraints
+        due = self._due(decision, now)
+        if (*due.constraints, *due.exclusions) == before:
+            return set()
+        after = await self._try(decision, due, decide)
+        if after.constraints == before and not due.restored:
+            return after.changed
+        journal = self._parts.journal
+        with journal.transaction():
+            journal.record_constraints(after.constraints)
+            journal.patch_bindings(fleet.revision, dict(due.restored))
+            journal.record_events(events_of(before, after.constraints, now, journal.complete_rounds()))
+        tell(before, after.constraints)
+        return after.changed
 
     def plan_next(self) -> None:
-        """Fix the time of the next one, as far as there is anything to look at."""
+        """Fix the time of the next descheduling, as far as there is anything to look at."""
         fleet, seen = self._situation.fleet, self._situation.observations.clusters.values()
         has_capacity = any(cluster.nodes is not None for cluster in seen)
         if fleet is None or fleet.settings.observe_only or not has_capacity:
-            self._next_s = _NEVER_S
-        elif self._next_s == _NEVER_S or self.is_due():
-            self._next_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s
+            self._descheduling_s = _NEVER_S
+        elif self._descheduling_s == _NEVER_S or self.is_due:
+            self._descheduling_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s
 
-    def run(self, decision: Decision, now: str) -> bool:
-        """Decide and record; whether placements must be found anew."""
+    def _due(self, decision: Decision, now: str) -> _Due:
+        """What should hold from now on."""
         situation = self._situation
         before = situation.known.observations.constraints
         seen = replace(situation.observations, constraints=before)
-        caps = deschedule(decision, seen, now)
-        after = (*(known for known in before if known.tick is not Tick.DESCHEDULING), *caps)
-        if after == before:
-            return False
-        journal = self._parts.journal
-        with journal.transaction():
-            journal.record_constraints(after)
-            journal.record_events(_events(before, after, now, journal.complete_rounds()))
-        situation.known = replace(
-            situation.known, observations=replace(situation.known.observations, constraints=after)
-        )
-        _tell(before, after)
-        return True
+        given = tuple(known for known in before if known.tick is Tick.GIVEN)
+        caps = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
+        if self.is_due:
+            self._parts.beat("looking for replicas without a node")
+            caps = deschedule(decision, seen, now)
+        kept = kept_exclusions(decision, seen, now)
+        exclusions = due_exclusions(decision, replace(seen, constraints=kept.constraints), now)
+        if not decision.fleet.settings.failover_act:
+            tell_once(self._told, "FailoverAdvised", exclusions)
+            exclusions = ()
+        replaced = {(found.identity, found.cluster) for found in exclusions}
+        staying = tuple(known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
+        return _Due(constraints=(*given, *caps, *staying), exclusions=exclusions, restored=kept.restored)
+
+    async def _try(self, before: Decision, due: _Due, decide: Decide) -> _Tried:
+        """Place under the constraints, and take those exclusions back for which nobody takes over."""
+        wanted = (*due.constraints, *due.exclusions)
+        changed = set(await self._decide_under(wanted, due.restored, decide))
+        after = self._situation.decision
+        assert after is not None, "it has just been decided"
+        refused = {found for found in due.exclusions if not is_taken_over(before, after, found)}
+        if refused:
+            tell_once(self._told, "FailoverNowhere", sorted(refused, key=lambda c: (c.identity, c.cluster)))
+            wanted = tuple(found for found in wanted if found not in refused)
+            changed |= set(await self._decide_under(wanted, {}, decide))
+        return _Tried(constraints=wanted, changed=changed)
+
+    async def _decide_under(
+        self, constraints: tuple[Constraint, ...], restored: Mapping[Identity, PreviousPlacement], decide: Decide
+    ) -> Collection[Identity]:
+        situation = self._situation
+        known = situation.known.observations
+        known = replace(known, constraints=constraints, previous={**known.previous, **restored})
+        situation.known = replace(situation.known, observations=known)
+        return await decide()
 
 
-def _events(before: Iterable[Constraint], after: Iterable[Constraint], now: str, number: int) -> Iterable[Event]:
-    old, new = set(before), set(after)
-    for kind, found in (("constrained", new - old), ("freed", old - new)):
-        for constraint in sorted(found, key=_by_place):
-            yield Event(
-                round=number,
-                time=now,
-                kind=kind,
-                subject=f"{constraint.identity} @ {constraint.cluster}",
-                data={
-                    "tick": str(constraint.tick),
-                    "replicasMax": constraint.replicas_max,
-                    "excludes": constraint.excludes,
-                    "why": constraint.reason,
-                },
-            )
+class _Tried(Struct, frozen=True, kw_only=True):
+    """The constraints that hold, and what is decided otherwise under them."""
 
-
-def _tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
-    for constraint in sorted(set(after) - set(before), key=_by_place):
-        log.warning(
-            "replicas find no node in a cluster and move to others as far as these have room",
-            extra={"event": "Descheduled", "cluster": constraint.cluster, "obj": str(constraint.identity),
-                   "replicas_max": constraint.replicas_max, "reason": constraint.reason},
-        )  # fmt: skip
-
-
-def _by_place(constraint: Constraint) -> tuple[object, ...]:
-    return (constraint.identity, constraint.cluster)
+    constraints: tuple[Constraint, ...]
+    changed: set[Identity]

@@ -84,6 +84,7 @@ class Tick(StrEnum):
     GIVEN = ""
     """Nobody of ours: it was given with the observations, and holds until its time."""
     DESCHEDULING = "descheduling"
+    FAILOVER = "failover"
 
 
 class Constraint(Struct, frozen=True, kw_only=True):
@@ -104,3 +105,5 @@ class Constraint(Struct, frozen=True, kw_only=True):
     """When the tick decided it."""
     basis: str = ""
     """A digest of what it rests on: the tick looks again when that changes."""
+    before: tuple[TargetCluster, ...] = ()
+    """The placement that an exclusion changed, for an application that recovers in time."""

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
-from reconciler.model.binding import Binding
+from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
@@ -34,7 +34,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     `policies`: the policy that governs each bound template, its own or its owner's. `frozen`: templates that a broken
     file might concern; nothing is written for them. `holds`: why nothing is written for a template though it is placed
     (it waits for an override policy), `suspended`: the same per cluster. `ticked`: (identity, cluster) that a
-    constraint took from the placement. `needs`: what a template refers to. `definitions`: the
+    constraint took from the placement, with that constraint. `needs`: what a template refers to. `definitions`: the
     CustomResourceDefinition of each custom kind of the store. `yielded`: targets of autoscalers, with the clusters to
     which these go.
     """
@@ -45,7 +45,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     policies: Mapping[Identity, PropagationPolicy]
     frozen: frozenset[Identity] = frozenset()
     holds: Mapping[Identity, str] = field(default_factory=dict)
-    ticked: frozenset[tuple[Identity, str]] = frozenset()
+    ticked: Mapping[tuple[Identity, str], Constraint] = field(default_factory=dict)
     needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
@@ -213,15 +213,15 @@ def _waits_for_overrides(
 
 def _ticked(
     observations: Observations, bindings: Mapping[Identity, Binding], now: str
-) -> frozenset[tuple[Identity, str]]:
+) -> dict[tuple[Identity, str], Constraint]:
     """What constraints that are in force took from placements."""
     in_force = constraints_in_force(observations.constraints, now)
-    return frozenset(
-        (identity, constraint.cluster)
+    return {
+        (identity, constraint.cluster): constraint
         for identity, constraints in in_force.items()
         for constraint in constraints
         if identity in bindings and constraint.cluster not in bindings[identity].clusters
-    )
+    }
 
 
 def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:

@@ -71,7 +71,7 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
     """The most replicas that should be there; None: no fewer than now."""
     identity = workload.identity
     policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
-    if policy is None or binding is None or not _is_descheduled(identity, policy):
+    if policy is None or binding is None or not is_descheduled(identity, policy):
         return None
     assigned = binding.replicas_on(seen.name)
     # Another number than the assigned one: an override or an autoscaler decides about it, or a move is on its way.
@@ -83,19 +83,20 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
     return cap if cap < assigned else None
 
 
-def _is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
+def is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
+    """Whether replicas of it that find no node are moved one by one."""
     scheduling = policy.placement.scheduling
     return identity[:2] in _KINDS and scheduling.division.needs_capacity and not scheduling.gang
 
 
 def _threshold_s(decision: Decision, policy: PropagationPolicy, cluster: str) -> float:
     threshold_s = float(decision.fleet.settings.unschedulable_threshold_s)
-    if policy.ecs_provision and _is_last(policy, decision.fleet.clusters[cluster]):
+    if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[cluster]):
         return max(threshold_s, PROVISION_S)
     return threshold_s
 
 
-def _is_last(policy: PropagationPolicy, cluster: Cluster) -> bool:
+def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
     """Whether the cluster is in the last tier of its group, to which new nodes are added."""
     for group in groups_of(policy, by_capacity=True):
         tier, _ = tier_of(cluster, group)
@@ -123,7 +124,7 @@ def _fit(decision: Decision, seen: ClusterObservation, workload: Workload, looku
 def _still_holds(cap: Constraint, decision: Decision, observations: Observations, now: str, lookup: Lookup) -> bool:
     """Whether nothing has changed that could let more replicas in, or the cap is too young to tell."""
     policy, template = decision.policies.get(cap.identity), decision.fleet.templates.get(cap.identity)
-    if policy is None or template is None or not _is_descheduled(cap.identity, policy):
+    if policy is None or template is None or not is_descheduled(cap.identity, policy):
         return False
     if cap.cluster not in decision.fleet.clusters:
         return False

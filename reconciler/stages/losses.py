@@ -6,7 +6,7 @@ failed or partial reading.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -33,7 +33,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     fleet: Fleet
     bindings: Mapping[Identity, Binding]
     policies: Mapping[Identity, PropagationPolicy]
-    ticked: frozenset[tuple[Identity, str]] = frozenset()
+    ticked: Collection[tuple[Identity, str]] = ()
 
 
 class LostCopy(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import PreviousPlacement, Reason
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import Absent, Health
+from reconciler.model.observation import Absent, ClusterObservation, Health
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
@@ -25,6 +25,7 @@ from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
+from reconciler.stages.purge import effective_after_failure, failures_of
 from reconciler.stages.schema import Schema
 from reconciler.stages.standings import Standings
 
@@ -46,6 +47,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     schema_of: Callable[[GVK], Schema | None]
     previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
     """The placements of the last round: a decision that differs from them is a new one."""
+    observed: Mapping[str, ClusterObservation] = field(default_factory=dict)
+    now: str = ""
     has_history: bool = True
     only: frozenset[Identity] | None = None
     """Settle these alone; None: everything."""
@@ -162,12 +165,28 @@ def _state(
             return False
         return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
 
+    def has_nodes(cluster: str) -> bool:
+        comparison = compared.get(cluster)
+        return comparison is not None and comparison.in_sync and _has_nodes(scene, identity, cluster)
+
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked.
         return Effective(targets=target)
+    policy = scene.decision.policies.get(identity)
+    failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}
+    if failed and policy is not None and policy.application_failover is not None:
+        terms = policy.application_failover
+        return effective_after_failure(target, old, failed, terms, is_ready, has_nodes, scene.now)
     previous = scene.previous.get(identity)
     is_new = previous is not None and dict(previous.targets) != dict(target)
     return effective(target, old, is_ready, is_new=is_new)
+
+
+def _has_nodes(scene: Scene, identity: Identity, cluster: str) -> bool:
+    """Whether the scheduler has found nodes for all that is wanted of it there."""
+    seen = scene.observed.get(cluster)
+    workload = seen.workloads.get(identity) if seen is not None and seen.reachable else None
+    return workload is not None and not workload.unschedulable
 
 
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:

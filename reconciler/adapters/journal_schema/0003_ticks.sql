@@ -3,3 +3,4 @@
 ALTER TABLE placement_constraint ADD COLUMN tick TEXT NOT NULL DEFAULT '';
 ALTER TABLE placement_constraint ADD COLUMN since TEXT NOT NULL DEFAULT '';
 ALTER TABLE placement_constraint ADD COLUMN basis TEXT NOT NULL DEFAULT '';
+ALTER TABLE placement_constraint ADD COLUMN before TEXT NOT NULL DEFAULT '[]';  -- JSON: [[cluster, replicas or null], …]

@@ -1,0 +1,173 @@
+"""Application failover: exclusions for clusters in which an application is broken, so that others take it over.
+
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover". Unlike Karmada, nothing
+is excluded when no other cluster takes over, times are remembered across restarts, and a copy that recovers in time
+gets back what it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct, field
+
+from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.model.binding import Constraint, PreviousPlacement, Tick
+from reconciler.model.fleet import Template
+from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
+from reconciler.model.policy import ApplicationFailover, PurgeMode
+from reconciler.model.refs import Identity
+from reconciler.model.tree import digest_of
+from reconciler.stages.decide import Decision
+from reconciler.stages.deschedule import PROVISION_S, is_descheduled, is_last_tier
+from reconciler.stages.instants import age_s, instant
+
+EXCLUSION_S: Final = 600
+"""How long the first exclusion lasts; each that follows lasts twice as long."""
+EXCLUSION_S_MAX: Final = 6 * 3600
+PER_TICK: Final = 8
+"""So many applications fail over in one tick at most: a fault that many share must not set everything in motion."""
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """Exclusions that stay, ended ones that are remembered for the next one's length among them.
+
+    `restored`: placements that applications get back which recovered before their copies had gone.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+
+
+def kept_exclusions(decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for) -> Kept:
+    """The exclusions among the constraints of the observations that still mean something.
+
+    One ends when its time is up, when the pod template changes, or, under Graciously, when the old copy is healthy
+    again while it is still there.
+    """
+    constraints: list[Constraint] = []
+    restored: dict[Identity, PreviousPlacement] = {}
+    for known in observations.constraints:
+        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, now, lookup):
+            continue
+        if _has_recovered(known, decision, observations, now):
+            restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
+        else:
+            constraints.append(known)
+    return Kept(constraints=tuple(constraints), restored=restored)
+
+
+def due_exclusions(
+    decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for
+) -> tuple[Constraint, ...]:
+    """Exclusions for applications that have been broken for longer than their policy tolerates, the longest first.
+
+    `observations`: with the exclusions that are kept. Whether others take over is for `is_taken_over` to say.
+    """
+    found = [
+        (workload.unhealthy_since, identity, name)
+        for name, seen in observations.clusters.items()
+        for identity, workload in (seen.workloads.items() if seen.reachable else ())
+        if workload.health is Health.UNHEALTHY and _is_due(decision, seen, workload, now)
+    ]
+    known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
+    due: list[Constraint] = []
+    for since, identity, name in sorted(found):
+        last = known.get((identity, name))
+        if last is None or not is_in_force(last, now):
+            due.append(_exclusion(decision, identity, name, since, now, last, lookup))
+    return tuple(due[:PER_TICK])
+
+
+def is_in_force(exclusion: Constraint, now: str) -> bool:
+    """Whether its time is not up."""
+    return not exclusion.until or age_s(exclusion.until, now) < 0
+
+
+def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> bool:
+    """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone."""
+    old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
+    if old is None or new is None:
+        return False
+    had, has = dict(old.targets), dict(new.targets)
+    loses = exclusion.cluster not in has or (has[exclusion.cluster] or 0) < (had.get(exclusion.cluster) or 0)
+    gains = any(name not in had or (count or 0) > (had[name] or 0) for name, count in has.items())
+    return loses and gains
+
+
+def _is_due(decision: Decision, seen: ClusterObservation, workload: Workload, now: str) -> bool:
+    identity = workload.identity
+    policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
+    if policy is None or policy.application_failover is None or binding is None or identity in decision.frozen:
+        return False
+    if seen.name not in binding.clusters or binding.is_dependency:
+        return False
+    toleration_s = float(policy.application_failover.toleration_s)
+    if workload.unschedulable:
+        if is_descheduled(identity, policy):
+            return False
+        if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[seen.name]):
+            toleration_s = max(toleration_s, PROVISION_S)
+    return age_s(workload.unhealthy_since, now) > toleration_s
+
+
+def _exclusion(
+    decision: Decision,
+    identity: Identity,
+    cluster: str,
+    since: str,
+    now: str,
+    last: Constraint | None,
+    lookup: Lookup,
+) -> Constraint:
+    terms = _terms(decision, identity)
+    assert terms is not None, "what fails over has a policy that says so"
+    return Constraint(
+        identity=identity,
+        cluster=cluster,
+        replicas_max=0,
+        excludes=True,
+        reason=f"unhealthy since {since}",
+        # What Never keeps is for a person to take away, so its cluster must not come back by itself.
+        until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
+        tick=Tick.FAILOVER,
+        since=now,
+        basis=_basis(decision.fleet.templates[identity], lookup),
+        before=decision.bindings[identity].targets,
+    )
+
+
+def _end(now: str, last: Constraint | None) -> str:
+    span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
+    begins = instant(now)
+    assert begins is not None, "a tick runs at a time"
+    return (begins + timedelta(seconds=max(EXCLUSION_S, span_s))).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_of_now(known: Constraint, decision: Decision, now: str, lookup: Lookup) -> bool:
+    """Whether it is about what is in the store now, and not so old that the next one need not know of it."""
+    policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
+    if policy is None or policy.application_failover is None or template is None:
+        return False
+    is_forgotten = age_s(known.until, now) >= EXCLUSION_S_MAX
+    return known.cluster in decision.fleet.clusters and not is_forgotten and known.basis == _basis(template, lookup)
+
+
+def _has_recovered(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
+    terms = _terms(decision, known.identity)
+    seen = observations.clusters.get(known.cluster)
+    workload = seen.workloads.get(known.identity) if seen is not None and seen.reachable else None
+    is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
+    is_there = workload is not None and workload.health is Health.HEALTHY
+    return is_gracious and is_in_force(known, now) and is_there
+
+
+def _terms(decision: Decision, identity: Identity) -> ApplicationFailover | None:
+    policy = decision.policies.get(identity)
+    return policy.application_failover if policy is not None else None
+
+
+def _basis(template: Template, lookup: Lookup) -> str:
+    return digest_of(lookup(*template.identity[:2]).pod_template(template.body) or template.body.get("spec"))

@@ -1,0 +1,56 @@
+"""What becomes of the old copy of a failed application: the purge modes of its policy.
+
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover": Immediately goes as soon
+as others have been found to take over, Graciously when these are healthy, or after the grace period when their pods
+have found nodes, Never when a person evicts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.model.binding import Constraint, Tick
+from reconciler.model.policy import ApplicationFailover, PurgeMode
+from reconciler.model.refs import Identity
+from reconciler.stages.instants import age_s
+from reconciler.stages.moves import Effective, Replicas, effective
+
+KEPT_BY_POLICY = "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
+
+
+def effective_after_failure(
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    failed: Mapping[str, Constraint],
+    terms: ApplicationFailover,
+    is_ready: Callable[[str], bool],
+    has_nodes: Callable[[str], bool],
+    now: str,
+) -> Effective:
+    """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
+
+    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. `has_nodes(cluster)`: it equals what is
+    wanted, and the scheduler has found nodes for its pods.
+    """
+    if terms.purge_mode is PurgeMode.GRACIOUSLY:
+        grace_s = terms.grace_period_s or 0
+        is_over = all(age_s(exclusion.since, now) >= grace_s for exclusion in failed.values())
+        return effective(target, old, lambda cluster: is_ready(cluster) or (is_over and has_nodes(cluster)))
+    others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
+    state = effective(target, others, is_ready)
+    if terms.purge_mode is PurgeMode.IMMEDIATELY:
+        return state
+    kept = {cluster: old[cluster] for cluster in failed if cluster in old}
+    return replace(
+        state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, KEPT_BY_POLICY)}
+    )
+
+
+def failures_of(
+    ticked: Mapping[tuple[Identity, str], Constraint], identity: Identity, old: Iterable[str]
+) -> dict[str, Constraint]:
+    """The clusters of `old` that an application leaves since it failed there, with what excluded it."""
+    found = {cluster: ticked.get((identity, cluster)) for cluster in old}
+    return {name: tick for name, tick in found.items() if tick is not None and tick.tick is Tick.FAILOVER}
