@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from reconciler.adapters import journal_applied, journal_suspensions, journal_trail
+from reconciler.adapters import journal_applied, journal_trail
 from reconciler.adapters.journal_file import JournalFile, Row, Table
 from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
 from reconciler.adapters.journal_mirror import Ledger, Mirror, Placements
+from reconciler.adapters.journal_orders import OrderBook, Orders
 from reconciler.adapters.journal_rows import (
     BINDING,
     CLUSTER,
@@ -31,11 +32,10 @@ from reconciler.adapters.journal_rows import (
     constraint_columns,
     constraint_value,
 )
-from reconciler.adapters.journal_suspensions import SuspensionBook
 from reconciler.adapters.journal_trail import EventFilter
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
-from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, RoundRecord, SuspensionRecord
+from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, RoundRecord
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
@@ -43,7 +43,7 @@ EVENTS_MAX = 100_000
 """How many events, closed intents and rounds are kept, each; older ones go."""
 
 
-class Journal:
+class Journal(Orders):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
@@ -82,13 +82,13 @@ class Journal:
         return journal
 
     @staticmethod
-    def open_beside(path: Path) -> SuspensionBook:
-        """The suspensions of a journal that a daemon may be writing; nothing else can be written through it.
+    def open_beside(path: Path) -> OrderBook:
+        """The orders in a journal that a daemon may be writing; nothing else can be written through it.
 
         Raises:
             JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
         """
-        return SuspensionBook(path)
+        return OrderBook(path)
 
     def _prepare(self) -> None:
         try:
@@ -140,7 +140,7 @@ class Journal:
 
     @property
     def data_version(self) -> int:
-        """A number that changes when another process has written: a suspension came or went."""
+        """A number that changes when another process has written: an order came or went."""
         return self._file.pragma("data_version")
 
     @property
@@ -235,6 +235,8 @@ class Journal:
 
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints in the order in which they were recorded."""
+        if not self._file.has_table(CONSTRAINT):
+            return ()  # An older schema, which is only read.
         return tuple(map(constraint_value, self._file.rows(CONSTRAINT, "ORDER BY position")))
 
     def record_timers(self, timers: Mapping[str, str]) -> None:
@@ -276,18 +278,6 @@ class Journal:
     def cluster_uids(self) -> dict[str, str]:
         """Cluster name to the uid of its kube-system."""
         return dict(self._file.rows(CLUSTER, "ORDER BY name"))
-
-    def suspend(self, suspension: SuspensionRecord) -> None:
-        """Record a person's order to stop writing; it replaces one of the same scope."""
-        journal_suspensions.put(self._file, suspension)
-
-    def resume(self, scope: str) -> bool:
-        """End a suspension; False when there was none."""
-        return journal_suspensions.remove(self._file, scope)
-
-    def suspensions(self) -> tuple[SuspensionRecord, ...]:
-        """All suspensions, sorted by scope; expired ones too."""
-        return journal_suspensions.read(self._file)
 
     # Intents
 
@@ -386,7 +376,7 @@ class Journal:
         self._mirror.forget()
 
 
-_REBUILT = ("applied", "manifest", "binding", "placement_constraint", "timer", "good_blob", "intent", "round", "state")
+_REBUILT = ("applied", "manifest", "binding", "tick_constraint", "timer", "good_blob", "intent", "round", "state")
 
 
 def _make_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ import orjson
 
 from reconciler.adapters.journal_file import Row, Table
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster, Tick
-from reconciler.model.ledger import AppliedRow, Event, Intent, RoundRecord, SuspensionRecord
+from reconciler.model.ledger import AppliedRow, Event, EvictionRecord, Intent, RoundRecord, SuspensionRecord
 from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import Source
@@ -31,13 +31,14 @@ APPLIED = Table(
 )
 BINDING = Table("binding", 4, (*_IDENTITY, "affinity_name", "targets", "revision"))
 CONSTRAINT = Table(
-    "placement_constraint",
+    "tick_constraint",
     6,
     (
         *("position", *_IDENTITY, "cluster", "replicas_max", "excludes", "until", "reason"),
         *("tick", "since", "basis", "before"),
     ),
 )
+EVICTION = Table("eviction", 5, (*_IDENTITY, "cluster", "since", "until", "who", "reason"))
 TIMER = Table("timer", 1, ("name", "time"))
 GOOD_BLOB = Table("good_blob", 1, ("path", "blob"))
 SUSPENSION = Table("suspension", 1, ("scope", "reason", "who", "until"))
@@ -53,7 +54,10 @@ EVENT = Table("event", 1, ("id", "round", "time", "kind", "subject", "data"))
 ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
 STATE = Table("state", 1, ("name", "document"))
 
-TABLES = (META, CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND, STATE)
+TABLES = (
+    *(META, CLUSTER, APPLIED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND),
+    STATE,
+)
 """Every table with checksums."""
 
 _PACK_LEVEL = 1  # a manifest shrinks to two fifths at level 1; higher levels cost more than they save
@@ -152,6 +156,18 @@ def constraint_value(row: Row) -> Constraint:
         since=row[11],
         basis=row[12],
         before=_targets(row[13]),
+    )
+
+
+def eviction_columns(eviction: EvictionRecord) -> Row:
+    """One row for each resource and cluster."""
+    return (*eviction.identity, eviction.cluster, eviction.since, eviction.until, eviction.who, eviction.reason)
+
+
+def eviction_value(row: Row) -> EvictionRecord:
+    """The inverse of `eviction_columns`."""
+    return EvictionRecord(
+        identity=Identity(*row[:4]), cluster=row[4], since=row[5], until=row[6], who=row[7], reason=row[8]
     )
 
 

@@ -10,17 +10,12 @@ import orjson
 from reconciler.adapters import journal_applied
 from reconciler.adapters.journal_file import JournalFile, Table
 from reconciler.adapters.journal_rows import (
-    APPLIED,
-    BINDING,
-    CLUSTER,
-    CONSTRAINT,
     EVENT,
-    GOOD_BLOB,
     INTENT,
+    META,
     ROUND,
     STATE,
-    SUSPENSION,
-    TIMER,
+    TABLES,
     event_value,
     intent_columns,
     intent_value,
@@ -169,7 +164,7 @@ def _state_parts(document: JsonObject) -> dict[str, Json]:
 
 def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
     """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
-    tables = (CLUSTER, APPLIED, BINDING, CONSTRAINT, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND, STATE)
+    tables = tuple(table for table in TABLES if table is not META)
     document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
     for table in tables:
         key = ", ".join(table.columns[: table.keys])
@@ -179,7 +174,7 @@ def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
     return document
 
 
-_JSON_COLUMNS = frozenset({"targets", "data", "summary", "document"})
+_JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})
 
 
 def _object(table: Table, row: tuple[Json, ...]) -> dict[str, Json]:

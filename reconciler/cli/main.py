@@ -35,6 +35,7 @@ COMMANDS = {
     "history": "Say who changed what, and when.",
     "suspend": "Stop writing: everywhere, to one cluster, or to one resource.",
     "resume": "End a suspension.",
+    "evict": "Take a resource away from a cluster.",
     "clusters": "List the member clusters.",
     "doctor": "Check access to every cluster.",
     "observe": "Write down what is known of the clusters.",

@@ -14,6 +14,7 @@ from reconciler.errors import JournalError
 
 if TYPE_CHECKING:
     from reconciler.adapters.journal import Journal
+    from reconciler.model.binding import Constraint
     from reconciler.model.ledger import Event
 
 _EVENTS_MAX = 100_000
@@ -37,7 +38,7 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
     from reconciler.report.status_document import Status, status_document
     from reconciler.report.status_text import released_text, status_text
 
-    path = journal_path(journal)
+    path, now = journal_path(journal), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():
         picture = opened.state()
         if picture is None:
@@ -48,8 +49,8 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
             writer=str(holder(path) or ""),
             picture=picture,
             commit=Commits(store or picture["source"]).words(picture["revision"]),
-            suspensions=in_force(opened.suspensions(), SystemClock().now()),
-            constraints=opened.constraints(),
+            suspensions=in_force(opened.suspensions(), now),
+            constraints=_constraints(opened, now),
             released=released_objects(opened),
         )
     document = status_document(status)
@@ -61,6 +62,14 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
         answer(text)
     else:
         remark("nothing has been released")
+
+
+def _constraints(journal: Journal, now: str) -> tuple[Constraint, ...]:
+    """What ticks and persons have put on placements, as far as it has not expired."""
+    from reconciler.daemon.look import eviction
+
+    found = (*journal.constraints(), *map(eviction, journal.evictions()))
+    return tuple(constraint for constraint in found if not constraint.until or constraint.until > now)
 
 
 def released_objects(journal: Journal) -> tuple[Event, ...]:

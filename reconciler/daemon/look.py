@@ -20,8 +20,9 @@ from reconciler.daemon.capacity_need import is_workload, may_need_room, workload
 from reconciler.daemon.gather import PROMPT_S, Interest, gather
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, SuspensionRecord
+from reconciler.model.ledger import AppliedRow, EvictionRecord, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.schema import Schema, schema_of_openapi
@@ -59,13 +60,31 @@ def remembered(journal: Journal) -> Known:
     with journal.transaction():
         return Known(
             ledger=journal.ledger(),
-            observations=Observations(constraints=journal.constraints(), previous=journal.previous_placements()),
+            observations=Observations(
+                constraints=(*journal.constraints(), *map(eviction, journal.evictions())),
+                previous=journal.previous_placements(),
+            ),
             cluster_uids=journal.cluster_uids(),
             record_key=journal.hash_key,
             has_history=journal.complete_rounds() > 0,
             suspensions=journal.suspensions(),
             timers=journal.timers(),
         )
+
+
+def eviction(order: EvictionRecord) -> Constraint:
+    """A person's order as the constraint that carries it out."""
+    why = f": {order.reason}" if order.reason else ""
+    return Constraint(
+        identity=order.identity,
+        cluster=order.cluster,
+        replicas_max=0,
+        excludes=True,
+        reason=f"evicted by {order.who or 'a person'}{why}",
+        until=order.until,
+        since=order.since,
+        tick=Tick.EVICTION,
+    )
 
 
 class Glance(Struct, frozen=True, kw_only=True):

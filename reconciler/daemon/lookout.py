@@ -78,6 +78,7 @@ class Lookout:
     async def _reach_all(self, fleet: Fleet, now: str) -> None:
         parts, situation = self._parts, self._situation
         parts.beat("reaching the clusters")
+        self._take_orders()
         known = situation.known.cluster_uids
         situation.reachable, uids = await reach(fleet, parts.members, known)
         if not fleet.settings.observe_only:
@@ -91,6 +92,13 @@ class Lookout:
             situation.known = remembered(parts.journal)
         self._next_resync_s = parts.clock.monotonic_s() + fleet.settings.resync_s
         await self._observe(fleet, now)
+
+    def _take_orders(self) -> None:
+        """Take in what a person has ordered since; a decision that rests on other orders is void."""
+        situation = self._situation
+        before, situation.known = situation.known, remembered(self._parts.journal)
+        if situation.known.observations.constraints != before.observations.constraints:
+            situation.decision = None
 
     async def _observe(self, fleet: Fleet, now: str) -> None:
         """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""

@@ -105,11 +105,13 @@ def _parts(
 
 
 async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> None:
-    """A person's orders come through the journal: suspensions, and their end."""
+    """A person's orders come through the journal: suspensions and evictions, and their end."""
 
     def orders() -> object:
-        # The number tells of what came and went between two looks; suspensions are all that others write.
-        return journal.data_version, in_force(journal.suspensions(), clock.now())
+        # The number tells of what came and went between two looks; orders are all that others write.
+        now = clock.now()
+        evictions = [order for order in journal.evictions() if not order.until or order.until > now]
+        return journal.data_version, in_force(journal.suspensions(), now), evictions
 
     known = orders()
     while True:

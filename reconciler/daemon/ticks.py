@@ -47,6 +47,7 @@ class Ticks:
         self._situation = situation
         self._descheduling_s = _NEVER_S
         self._told: set[tuple[str, Identity, str]] = set()
+        self._in_force: frozenset[Constraint] = frozenset()
 
     @property
     def next_s(self) -> float:
@@ -74,14 +75,16 @@ class Ticks:
             return set()
         before = situation.known.observations.constraints
         due = self._due(decision, now)
-        if (*due.constraints, *due.exclusions) == before:
+        in_force = frozenset(known for known in before if not known.until or known.until > now)
+        has_expired, self._in_force = not in_force >= self._in_force, in_force
+        if (*due.constraints, *due.exclusions) == before and not has_expired:
             return set()
         after = await self._try(decision, due, decide)
         if after.constraints == before and not due.restored:
             return after.changed
         journal = self._parts.journal
         with journal.transaction():
-            journal.record_constraints(after.constraints)
+            journal.record_constraints(tuple(c for c in after.constraints if c.tick is not Tick.EVICTION))
             journal.patch_bindings(fleet.revision, dict(due.restored))
             journal.record_events(events_of(before, after.constraints, now, journal.complete_rounds()))
         tell(before, after.constraints)
@@ -101,7 +104,7 @@ class Ticks:
         situation = self._situation
         before = situation.known.observations.constraints
         seen = replace(situation.observations, constraints=before)
-        given = tuple(known for known in before if known.tick is Tick.GIVEN)
+        given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
         caps = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
         if self.is_due:
             self._parts.beat("looking for replicas without a node")
@@ -113,7 +116,7 @@ class Ticks:
             exclusions = ()
         replaced = {(found.identity, found.cluster) for found in exclusions}
         staying = tuple(known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
-        return _Due(constraints=(*given, *caps, *staying), exclusions=exclusions, restored=kept.restored)
+        return _Due(constraints=(*caps, *staying, *given), exclusions=exclusions, restored=kept.restored)
 
     async def _try(self, before: Decision, due: _Due, decide: Decide) -> _Tried:
         """Place under the constraints, and take those exclusions back for which nobody takes over."""

@@ -85,6 +85,8 @@ class Tick(StrEnum):
     """Nobody of ours: it was given with the observations, and holds until its time."""
     DESCHEDULING = "descheduling"
     FAILOVER = "failover"
+    EVICTION = "eviction"
+    """No tick, but a person."""
 
 
 class Constraint(Struct, frozen=True, kw_only=True):

@@ -71,6 +71,17 @@ class IntentOutcome(NamedTuple):
     detail: str = ""
 
 
+class EvictionRecord(Struct, frozen=True, kw_only=True):
+    """A person's order that a resource leaves a cluster. `since` and `until`: RFC 3339 UTC; empty `until`: no end."""
+
+    identity: Identity
+    cluster: str
+    since: str
+    until: str = ""
+    who: str = ""
+    reason: str = ""
+
+
 class Event(Struct, frozen=True, kw_only=True):
     """An entry of the audit trail. `time` is RFC 3339 UTC, `round` the number of the round, 0 outside of one."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from reconciler.model.binding import Constraint
-from reconciler.model.ledger import Event, SuspensionRecord
+from reconciler.model.ledger import Event, EvictionRecord, SuspensionRecord
 from reconciler.model.tree import Json
 
 
@@ -48,7 +48,7 @@ def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
 
 
 def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
-    """`[{resource, cluster, replicasMax, excludes, until, reason}]` in the order of the ticks."""
+    """`[{resource, cluster, replicasMax, excludes, until, reason, tick}]`, those of ticks first."""
     return [
         {
             "resource": str(found.identity),
@@ -57,8 +57,24 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
             "excludes": found.excludes,
             "until": found.until or None,
             "reason": found.reason,
+            "tick": str(found.tick) or None,
         }
         for found in constraints
+    ]
+
+
+def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:
+    """`[{resource, cluster, since, until, who, reason}]`; until is null when only `--undo` ends it."""
+    return [
+        {
+            "resource": str(found.identity),
+            "cluster": found.cluster,
+            "since": found.since,
+            "until": found.until or None,
+            "who": found.who,
+            "reason": found.reason,
+        }
+        for found in evictions
     ]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.model.binding import Binding, Constraint, PreviousPlacement
+from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Tick
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.stages.affinity_groups import Group, groups_of
@@ -229,10 +229,10 @@ class _Round:
 
 
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
-    """Constraints that have not expired, by resource; of several on one cluster the tightest."""
+    """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
     moment = instant(now)
     tightest: dict[tuple[Identity, str], Constraint] = {}
-    for constraint in sorted(constraints, key=lambda c: (not c.excludes, c.replicas_max, c.reason)):
+    for constraint in sorted(constraints, key=_tightness):
         until = instant(constraint.until)
         if until is None or moment is None or until > moment:
             tightest.setdefault((constraint.identity, constraint.cluster), constraint)
@@ -240,6 +240,11 @@ def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Id
     for (identity, _), constraint in sorted(tightest.items()):
         by_identity.setdefault(identity, []).append(constraint)
     return {identity: tuple(found) for identity, found in by_identity.items()}
+
+
+def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
+    by_person = constraint.tick is Tick.EVICTION
+    return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
 
 
 def _excludes(constraint: Constraint, needs_capacity: bool) -> bool:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal_file import migrations, statements
 from reconciler.errors import JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.ledger import AppliedRow, Event, Intent, Outcome, SuspensionRecord
@@ -443,7 +444,10 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
     path = tmp_path / "journal.db"
     Journal.open(path).close()
     connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE state")
+    for table in ("state", "tick_constraint", "eviction"):
+        connection.execute(f"DROP TABLE {table}")
+    (first,) = [sql for sql in statements(migrations()[0]) if "CREATE TABLE placement_constraint" in sql]
+    connection.execute(first)
     connection.execute("PRAGMA user_version = 1")
     connection.commit()
     connection.close()
@@ -451,6 +455,8 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
         assert old.state() is None
         assert old.verify() == ()
         assert old.export()["state"] == []
+        assert old.constraints() == ()
+        assert old.evictions() == ()
     with Journal.open(path) as current:
         current.record_state({"version": 1})
         assert current.state() == {"version": 1}

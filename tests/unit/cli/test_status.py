@@ -11,12 +11,14 @@ import yaml
 from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
-from reconciler.model.binding import Constraint
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.ledger import Event, SuspensionRecord
 from reconciler.model.refs import GVK, Identity
 from tests.unit.adapters.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import LATER, NOW, ORPHAN, down, empty, journal_at, record_round, shop
+
+FAR = "2999-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -148,7 +150,8 @@ def test_shows_suspensions_in_force_and_constraints(path: Path) -> None:
             (
                 Constraint(identity=identity, cluster="m1", replicas_max=2, reason="4 pods cannot be scheduled"),
                 Constraint(identity=identity, cluster="m2", replicas_max=0, reason="unhealthy", excludes=True,
-                           until=LATER),
+                           until=FAR, tick=Tick.FAILOVER),
+                Constraint(identity=identity, cluster="m3", replicas_max=0, reason="over", until=LATER),
             )
         )  # fmt: skip
     document = status_of(path)
@@ -157,7 +160,7 @@ def test_shows_suspensions_in_force_and_constraints(path: Path) -> None:
     text = run("status", "--journal", str(path)).out
     assert "fleet by li@host until resumed: incident" in text
     assert "Deployment demo/web @ m1: at most 2 replicas, 4 pods cannot be scheduled" in text
-    assert f"Deployment demo/web @ m2: excluded until {LATER}, unhealthy" in text
+    assert f"Deployment demo/web @ m2: excluded until {FAR}, unhealthy" in text
 
 
 def test_released_objects_are_listed_until_they_are_ours_again(path: Path) -> None:

@@ -151,6 +151,7 @@ def test_resume_wants_a_scope_or_all(path: Path, args: tuple[str, ...]) -> None:
     assert run("resume", *args, "--journal", str(path)).code == 2
 
 
-def test_only_suspensions_can_be_written_beside_a_daemon(path: Path) -> None:
+def test_only_orders_can_be_written_beside_a_daemon(path: Path) -> None:
     with Journal.open_beside(path) as book:
-        assert {name for name in dir(book) if not name.startswith("_")} == {"suspend", "resume", "suspensions"}
+        orders = {"suspend", "resume", "suspensions", "evict", "readmit", "evictions"}
+        assert {name for name in dir(book) if not name.startswith("_")} == orders

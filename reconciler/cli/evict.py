@@ -1,0 +1,119 @@
+"""`reconciler evict`: take a resource away from a cluster, as soon as others have it. Works while a daemon runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import journal_path
+from reconciler.cli.printing import answer, remark
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.adapters.journal import Journal
+    from reconciler.model.binding import PreviousPlacement
+    from reconciler.model.ledger import EvictionRecord
+
+
+@click.command(context_settings=options.SETTINGS)
+@click.argument("resource", required=False)
+@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
+@options.option("--cluster", default="", help="The cluster that it leaves.")
+@options.option("--reason", default="", help="Why; shown in plans, `status` and `explain`.")
+@options.option(
+    "--for", "span", default="10m", show_default=True, metavar="SPAN", help="It may not come back for so long."
+)
+@options.option("--undo", is_flag=True, help="Let it come back now.")
+@options.journal
+@options.output("table", "json", "yaml", default="table")
+def command(
+    *,
+    resource: str | None,
+    namespace: str | None,
+    cluster: str,
+    reason: str,
+    span: str,
+    undo: bool,
+    journal: Path | None,
+    output: str,
+) -> None:
+    """Take RESOURCE (KIND/NAME) away from a cluster. Without a resource, list what is evicted.
+
+    Its replicas go to other clusters first; where none can take them, they stay. It is also how a failed copy goes
+    that `purgeMode: Never` keeps.
+    """
+    from reconciler.adapters.journal import Journal
+
+    path = journal_path(journal)
+    if resource is None:
+        with Journal.open(path, read_only=True) as opened:
+            answer(_listed(opened, output))
+        return
+    if not cluster:
+        raise click.UsageError("name the cluster that it leaves: --cluster NAME")
+    with Journal.open(path, read_only=True) as opened:
+        placement = _placement(opened, resource, namespace)
+    with Journal.open_beside(path) as book:
+        if undo:
+            if not book.readmit(placement.identity, cluster):
+                raise ConfigurationError(f"{placement.identity} is not evicted from {cluster}")
+            remark(f"{placement.identity} may come back to {cluster}")
+            return
+        record = _record(placement, cluster, reason, span)
+        book.evict(record)
+    remark(f"{record.identity} leaves {cluster} as soon as others have it, and stays away until {record.until}")
+
+
+def _placement(journal: Journal, resource: str, namespace: str | None) -> PreviousPlacement:
+    from reconciler.cli.resources import is_called
+
+    found = [
+        placement
+        for identity, placement in journal.previous_placements().items()
+        if is_called(identity.kind, identity.group, identity.name, resource) and namespace in (None, identity.namespace)
+    ]
+    if len(found) == 1:
+        return found[0]
+    where = f" in namespace {namespace}" if namespace else ""
+    if not found:
+        raise ConfigurationError(f"nothing called {resource}{where} is placed anywhere")
+    raise ConfigurationError(
+        f"{resource} may be: {', '.join(str(f.identity) for f in found)}; name the namespace with -n"
+    )
+
+
+def _record(placement: PreviousPlacement, cluster: str, reason: str, span: str) -> EvictionRecord:
+    from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
+    from reconciler.cli.durations import seconds_in
+    from reconciler.cli.suspend import person
+    from reconciler.model.ledger import EvictionRecord
+
+    now = SystemClock().now()
+    return EvictionRecord(
+        identity=placement.identity,
+        cluster=cluster,
+        since=now,
+        until=rfc3339(epoch_s(now) + seconds_in(span)),
+        who=person(),
+        reason=reason,
+    )
+
+
+def _listed(journal: Journal, output: str) -> str:
+    from reconciler.adapters.clock import SystemClock
+    from reconciler.cli.printing import document_text
+    from reconciler.report.status_document import evictions_part
+    from reconciler.report.table import table
+
+    now = SystemClock().now()
+    found = [order for order in journal.evictions() if not order.until or order.until > now]
+    if output != "table":
+        return document_text({"version": 1, "evictions": evictions_part(found)}, output)
+    if not found:
+        remark("nothing is evicted")
+        return ""
+    rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in found]
+    return table(["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"], rows)
