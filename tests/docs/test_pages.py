@@ -143,19 +143,6 @@ def test_every_page_is_reached_from_the_index() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize(
-    ("page", "sentence"),
-    [
-        ("README.md", "does not deschedule or fail over by itself yet"),
-        ("docs/reference/spec-coverage.md", "nothing decides them by itself yet"),
-    ],
-)
-def test_what_is_said_to_be_missing_is_missing(page: str, sentence: str) -> None:
-    is_there = any((ROOT / "reconciler/stages" / name).exists() for name in ("deschedule.py", "failover.py"))
-    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-    assert is_there != (sentence in text), f"{page} should {'no longer say' if is_there else 'say'}: {sentence}"
-
-
 @pytest.mark.parametrize("script", ["make_reference.py", "make_pictures.py"])
 def test_what_is_generated_is_fresh(script: str) -> None:
     done = subprocess.run(
