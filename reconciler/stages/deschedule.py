@@ -71,7 +71,7 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
     """The most replicas that should be there; None: no fewer than now."""
     identity = workload.identity
     policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
-    if policy is None or binding is None or not is_descheduled(identity, policy):
+    if policy is None or binding is None or identity in decision.frozen or not is_descheduled(identity, policy):
         return None
     assigned = binding.replicas_on(seen.name)
     # Another number than the assigned one: an override or an autoscaler decides about it, or a move is on its way.
