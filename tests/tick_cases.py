@@ -37,8 +37,8 @@ DIVISIONS: dict[str, dict[str, Any]] = {
     "aggregated": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
     "duplicated": {"replicaSchedulingType": "Duplicated"},
     "static": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
-    "gang": {"replicaSchedulingType": "Divided", "customSchedulingType": "Gang"},
 }
+DIVISIONS["gang"] = {**DIVISIONS["dynamic"], "customSchedulingType": "Gang"}
 
 
 def moment(ago_s: float = 0) -> str:
@@ -155,8 +155,9 @@ def observations(case: Case, now_ago_s: float = 0, constraints: tuple[Constraint
     )
 
 
-def targets(given: Mapping[str, int | None]) -> tuple[TargetCluster, ...]:
-    return tuple(TargetCluster(cluster=name, replicas=count) for name, count in sorted(given.items()))
+def targets(given: Mapping[str, Any]) -> tuple[TargetCluster, ...]:
+    found = sorted((name, count) for name, count in given.items() if count != "gone")
+    return tuple(TargetCluster(cluster=name, replicas=count) for name, count in found)
 
 
 def _cluster(name: str, case: Case, found: Mapping[Identity, Case], now_ago_s: float) -> ClusterObservation:
@@ -166,17 +167,15 @@ def _cluster(name: str, case: Case, found: Mapping[Identity, Case], now_ago_s: f
         for which, fields in found.items()
         if name in fields.get("seen", {})
     }
-    reachable = name not in case.get("down", [])
-    if not reachable:
-        return ClusterObservation(name=name, reachable=False)
     return ClusterObservation(
         name=name,
-        nodes=None if nodes is None else tuple(_node(node, given or {}) for node, given in nodes.items()),
+        reachable=name not in case.get("down", []),
+        nodes=None if nodes is None else tuple(_node(node, given) for node, given in nodes.items() if given != "gone"),
         workloads=seen,
     )
 
 
-def _workload(which: Identity, given: Case, placed: int | None, now_ago_s: float) -> Workload:
+def _workload(which: Identity, given: Case, placed: Any, now_ago_s: float) -> Workload:
     sick_s, waiting = given.get("sick_s"), given.get("waiting", 0)
     health = Health.HEALTHY if sick_s is None else Health.UNHEALTHY
     held = given.get("held")

@@ -24,9 +24,11 @@ _LEFT = {
 
 
 def events_of(before: Iterable[Constraint], after: Iterable[Constraint], now: str, number: int) -> Iterator[Event]:
-    """An event for every constraint that came (`constrained`) or went (`freed`)."""
+    """An event for every constraint that came or changed (`constrained`) or went (`freed`)."""
     old, new = set(before), set(after)
-    for kind, found in (("constrained", new - old), ("freed", old - new)):
+    places = {_by_place(constraint) for constraint in new}
+    gone = {constraint for constraint in old - new if _by_place(constraint) not in places}
+    for kind, found in (("constrained", new - old), ("freed", gone)):
         for constraint in sorted(found, key=_by_place):
             data = {
                 "tick": str(constraint.tick),
@@ -40,9 +42,11 @@ def events_of(before: Iterable[Constraint], after: Iterable[Constraint], now: st
 
 
 def tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
-    """Log every constraint that came."""
-    for constraint in sorted(set(after) - set(before), key=_by_place):
-        if constraint.tick in _WORDS:
+    """Log every constraint that came; one that only lasts longer is no news."""
+    old = set(before)
+    known = {(*_by_place(constraint), constraint.since) for constraint in old}
+    for constraint in sorted(set(after) - old, key=_by_place):
+        if constraint.tick in _WORDS and (*_by_place(constraint), constraint.since) not in known:
             event, words = _WORDS[constraint.tick]
             log.warning(words, extra={"event": event, **_about(constraint)})
 
@@ -65,5 +69,5 @@ def _about(constraint: Constraint) -> dict[str, object]:
     }
 
 
-def _by_place(constraint: Constraint) -> tuple[Identity, str]:
-    return (constraint.identity, constraint.cluster)
+def _by_place(constraint: Constraint) -> tuple[Identity, str, str]:
+    return (constraint.identity, constraint.cluster, str(constraint.tick))

@@ -7,6 +7,7 @@ A tick moves nothing: it yields constraints, and placement does the rest. Source
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from msgspec import Struct, field
@@ -47,6 +48,7 @@ class Ticks:
         self._situation = situation
         self._descheduling_s = _NEVER_S
         self._told: set[tuple[str, Identity, str]] = set()
+        self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
 
     @property
@@ -110,9 +112,9 @@ class Ticks:
             self._parts.beat("looking for replicas without a node")
             caps = deschedule(decision, seen, now)
         kept = kept_exclusions(decision, seen, now)
-        exclusions = due_exclusions(decision, replace(seen, constraints=kept.constraints), now)
+        exclusions = due_exclusions(decision, replace(seen, constraints=kept.constraints), now, self._tried)
         if not decision.fleet.settings.failover_act:
-            tell_once(self._told, "FailoverAdvised", exclusions)
+            self._leave("FailoverAdvised", exclusions)
             exclusions = ()
         replaced = {(found.identity, found.cluster) for found in exclusions}
         staying = tuple(known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
@@ -126,10 +128,17 @@ class Ticks:
         assert after is not None, "it has just been decided"
         refused = {found for found in due.exclusions if not is_taken_over(before, after, found)}
         if refused:
-            tell_once(self._told, "FailoverNowhere", sorted(refused, key=lambda c: (c.identity, c.cluster)))
+            self._leave("FailoverNowhere", sorted(refused, key=lambda c: (c.identity, c.cluster)))
             wanted = tuple(found for found in wanted if found not in refused)
             changed |= set(await self._decide_under(wanted, {}, decide))
+        for found in set(due.exclusions) - refused:
+            self._tried.pop((found.identity, found.cluster), None)
         return _Tried(constraints=wanted, changed=changed)
+
+    def _leave(self, event: str, exclusions: Collection[Constraint]) -> None:
+        """Leave applications where they are, and let others have their turn first."""
+        tell_once(self._told, event, exclusions)
+        self._tried.update((found.identity, found.cluster) for found in exclusions)
 
     async def _decide_under(
         self, constraints: tuple[Constraint, ...], restored: Mapping[Identity, PreviousPlacement], decide: Decide

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
@@ -30,6 +32,8 @@ EXCLUSION_S_MAX: Final = 6 * 3600
 PER_TICK: Final = 8
 """So many applications fail over in one tick at most: a fault that many share must not set everything in motion."""
 
+NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
+
 
 class Kept(Struct, frozen=True, kw_only=True):
     """Exclusions that stay, ended ones that are remembered for the next one's length among them.
@@ -44,37 +48,45 @@ class Kept(Struct, frozen=True, kw_only=True):
 def kept_exclusions(decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for) -> Kept:
     """The exclusions among the constraints of the observations that still mean something.
 
-    One ends when its time is up, when the pod template changes, or, under Graciously, when the old copy is healthy
-    again while it is still there.
+    One ends when its time is up and the old copy is gone, when the pod template changes, or, under Graciously, when the
+    old copy is healthy again while it is still there. Of several that an application recovers from, the oldest knows
+    what it had.
     """
     constraints: list[Constraint] = []
     restored: dict[Identity, PreviousPlacement] = {}
+    begun: dict[Identity, str] = {}
     for known in observations.constraints:
         if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, now, lookup):
             continue
-        if _has_recovered(known, decision, observations, now):
+        if not _has_recovered(known, decision, observations, now):
+            constraints.append(_outlasting(known, decision, observations, now))
+        elif known.identity not in restored or known.since < begun[known.identity]:
+            begun[known.identity] = known.since
             restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
-        else:
-            constraints.append(known)
     return Kept(constraints=tuple(constraints), restored=restored)
 
 
 def due_exclusions(
-    decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for
+    decision: Decision,
+    observations: Observations,
+    now: str,
+    tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
+    lookup: Lookup = interpreter_for,
 ) -> tuple[Constraint, ...]:
     """Exclusions for applications that have been broken for longer than their policy tolerates, the longest first.
 
-    `observations`: with the exclusions that are kept. Whether others take over is for `is_taken_over` to say.
+    `observations`: with the exclusions that are kept. Whether others take over is for `is_taken_over` to say. `tried`:
+    how often nobody did; those come later, or a few that can go nowhere would keep all others from their turn.
     """
     found = [
-        (workload.unhealthy_since, identity, name)
+        (tried.get((identity, name), 0), workload.unhealthy_since, identity, name)
         for name, seen in observations.clusters.items()
         for identity, workload in (seen.workloads.items() if seen.reachable else ())
         if workload.health is Health.UNHEALTHY and _is_due(decision, seen, workload, now)
     ]
     known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
     due: list[Constraint] = []
-    for since, identity, name in sorted(found):
+    for _, since, identity, name in sorted(found):
         last = known.get((identity, name))
         if last is None or not is_in_force(last, now):
             due.append(_exclusion(decision, identity, name, since, now, last, lookup))
@@ -141,9 +153,27 @@ def _exclusion(
 
 def _end(now: str, last: Constraint | None) -> str:
     span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
-    begins = instant(now)
-    assert begins is not None, "a tick runs at a time"
-    return (begins + timedelta(seconds=max(EXCLUSION_S, span_s))).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _later(now, max(EXCLUSION_S, span_s))
+
+
+def _outlasting(known: Constraint, decision: Decision, observations: Observations, now: str) -> Constraint:
+    """The exclusion, prolonged while the copy that it takes away is there: it says how that goes.
+
+    Of a cluster that does not answer, it is taken to be there. What ended longer ago explains nothing of today.
+    """
+    binding = decision.bindings.get(known.identity)
+    is_left = binding is None or known.cluster not in binding.clusters
+    if is_in_force(known, now) or age_s(known.until, now) >= EXCLUSION_S or not is_left:
+        return known
+    seen = observations.clusters.get(known.cluster)
+    is_gone = seen is not None and seen.reachable and known.identity not in seen.workloads
+    return known if is_gone else replace(known, until=_later(now, EXCLUSION_S))
+
+
+def _later(now: str, seconds: int) -> str:
+    moment = instant(now)
+    assert moment is not None, "a tick runs at a time"
+    return (moment + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_of_now(known: Constraint, decision: Decision, now: str, lookup: Lookup) -> bool:
