@@ -19,6 +19,7 @@ from reconciler.daemon.recover import recover
 from reconciler.daemon.situation import Situation
 from reconciler.daemon.ticks import Ticks
 from reconciler.engine import Decision, decide
+from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.stages.decide_memo import DecideMemo
@@ -37,6 +38,7 @@ class Lookout:
         self._situation = situation
         self._memo = DecideMemo()
         self._decided: Decision | None = None
+        self._decided_under: frozenset[Constraint] = frozenset()
         self._copies: Copies = {}
         self._ledger: Ledger = {}
         self._ticks = Ticks(parts, situation)
@@ -63,7 +65,7 @@ class Lookout:
             # A commit is divided by the room that there is now, not by what was there before the last round.
             await self._observe(fleet, now)
         changed: set[Identity] = set()
-        if situation.decision is None:
+        if situation.decision is None or self._decided_under != _constraints(situation):
             changed |= await self._decide_aside(fleet, now)
         if agenda.everything or agenda.capacity:
             changed |= await self._ticks.run(now, partial(self._decide_aside, fleet, now))
@@ -78,7 +80,7 @@ class Lookout:
     async def _reach_all(self, fleet: Fleet, now: str) -> None:
         parts, situation = self._parts, self._situation
         parts.beat("reaching the clusters")
-        self._take_orders()
+        situation.known = remembered(parts.journal)
         known = situation.known.cluster_uids
         situation.reachable, uids = await reach(fleet, parts.members, known)
         if not fleet.settings.observe_only:
@@ -92,13 +94,6 @@ class Lookout:
             situation.known = remembered(parts.journal)
         self._next_resync_s = parts.clock.monotonic_s() + fleet.settings.resync_s
         await self._observe(fleet, now)
-
-    def _take_orders(self) -> None:
-        """Take in what a person has ordered since; a decision that rests on other orders is void."""
-        situation = self._situation
-        before, situation.known = situation.known, remembered(self._parts.journal)
-        if situation.known.observations.constraints != before.observations.constraints:
-            situation.decision = None
 
     async def _observe(self, fleet: Fleet, now: str) -> None:
         """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""
@@ -122,4 +117,10 @@ class Lookout:
         before = self._decided
         decision = decide(fleet, situation.observations, now, copies=self._copies, memo=self._memo)
         self._decided = situation.decision = decision
+        self._decided_under = _constraints(situation)
         return changed_identities(before, decision, self._memo.touched)
+
+
+def _constraints(situation: Situation) -> frozenset[Constraint]:
+    """What ticks and persons want of placement. An order may come in with any reading of the journal."""
+    return frozenset(situation.known.observations.constraints)

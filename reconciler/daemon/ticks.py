@@ -18,9 +18,10 @@ from reconciler.daemon.situation import Situation
 from reconciler.daemon.tick_news import events_of, tell, tell_once
 from reconciler.engine import Decision
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
+from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.stages.deschedule import deschedule
-from reconciler.stages.failover import due_exclusions, is_taken_over, kept_exclusions
+from reconciler.stages.failover import due_exclusions, is_taken_over, kept_exclusions, overdue
 from reconciler.stages.timers import remembered_times
 
 log = logging.getLogger("reconciler")
@@ -70,11 +71,17 @@ class Ticks:
             situation.known = replace(situation.known, timers=timers)
 
     async def run(self, now: str, decide: Decide) -> set[Identity]:
-        """Look at what was observed, decide and record; what is placed otherwise from now on."""
+        """Look at what was observed, decide and record; what is to be looked at again in the clusters."""
         situation = self._situation
         fleet, decision = situation.fleet, situation.decision
         if fleet is None or decision is None or fleet.settings.observe_only:
             return set()
+        changed = await self._constrain(fleet, decision, now, decide)
+        return changed | overdue(situation.decision or decision, situation.observations, now)
+
+    async def _constrain(self, fleet: Fleet, decision: Decision, now: str, decide: Decide) -> set[Identity]:
+        """Put constraints on placements; what is placed otherwise from now on."""
+        situation = self._situation
         before = situation.known.observations.constraints
         due = self._due(decision, now)
         in_force = frozenset(known for known in before if not known.until or known.until > now)

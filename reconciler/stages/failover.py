@@ -109,6 +109,37 @@ def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> b
     return loses and gains
 
 
+def overdue(decision: Decision, observations: Observations, now: str) -> frozenset[Identity]:
+    """Applications whose failed copy may go now: its time of grace is over, and the new pods have nodes.
+
+    Neither is an event in a cluster, so they have to be looked at again.
+    """
+    return frozenset(
+        identity
+        for (identity, cluster), exclusion in decision.ticked.items()
+        if exclusion.tick is Tick.FAILOVER
+        and _is_grace_over(_terms(decision, identity), exclusion, now)
+        and _workload(observations, identity, cluster) is not None
+        and all(_has_nodes(observations, identity, name) for name in decision.bindings[identity].clusters)
+    )
+
+
+def _is_grace_over(terms: ApplicationFailover | None, exclusion: Constraint, now: str) -> bool:
+    if terms is None or terms.purge_mode is not PurgeMode.GRACIOUSLY:
+        return False
+    return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
+
+
+def _has_nodes(observations: Observations, identity: Identity, cluster: str) -> bool:
+    workload = _workload(observations, identity, cluster)
+    return workload is not None and not workload.unschedulable
+
+
+def _workload(observations: Observations, identity: Identity, cluster: str) -> Workload | None:
+    seen = observations.clusters.get(cluster)
+    return seen.workloads.get(identity) if seen is not None and seen.reachable else None
+
+
 def _is_due(decision: Decision, seen: ClusterObservation, workload: Workload, now: str) -> bool:
     identity = workload.identity
     policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
@@ -187,8 +218,7 @@ def _is_of_now(known: Constraint, decision: Decision, now: str, lookup: Lookup) 
 
 def _has_recovered(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
     terms = _terms(decision, known.identity)
-    seen = observations.clusters.get(known.cluster)
-    workload = seen.workloads.get(known.identity) if seen is not None and seen.reachable else None
+    workload = _workload(observations, known.identity, known.cluster)
     is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
     is_there = workload is not None and workload.health is Health.HEALTHY
     return is_gracious and is_in_force(known, now) and is_there

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
 from reconciler.model.observation import Observations
 from reconciler.stages.decide import Decision, decide
-from reconciler.stages.failover import PER_TICK, due_exclusions, is_taken_over, kept_exclusions
+from reconciler.stages.failover import PER_TICK, due_exclusions, is_taken_over, kept_exclusions, overdue
 from reconciler.stages.instants import age_s
 from tests.tick_cases import NOW, Case, decided, identity, moment, observations, overlaid, targets
 
@@ -145,3 +145,44 @@ def test_an_exclusion_that_is_kept_is_the_same_value() -> None:
     before = tick(BROKEN).due
     seen = observations(BROKEN, constraints=before)
     assert kept_exclusions(decided(BROKEN, seen), seen, "2026-11-21T10:09:59Z").constraints == before
+
+
+MOVING = {
+    "replicas": 2, "placed": {"m2": 2}, "policy": {"failover": {}},
+    "seen": {"m1": {"sick_s": 400, "replicas": 2}, "m2": {}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("now", "over", "is_over"),
+    [
+        ("2026-11-21T10:10:00Z", {}, True),
+        ("2026-11-21T10:09:59Z", {}, False),
+        ("2026-11-21T10:10:00Z", {"seen": {"m2": {"waiting": 1}}}, False),
+        ("2026-11-21T10:10:00Z", {"down": ["m2"]}, False),
+        ("2026-11-21T10:10:00Z", {"down": ["m1"]}, False),
+        ("2026-11-21T10:10:00Z", {"policy": {"failover": {"purgeMode": "Never"}}}, False),
+        ("2026-11-21T10:10:00Z", {"policy": {"failover": {"gracePeriodSeconds": 601}}}, False),
+        ("2026-11-21T10:00:30Z", {"policy": {"failover": {"gracePeriodSeconds": 30}}}, True),
+    ],
+)
+def test_a_copy_whose_grace_is_over_is_looked_at_again(now: str, over: Case, is_over: bool) -> None:
+    exclusion = replace(tick(BROKEN).due[0], until="")
+    case = overlaid(MOVING, over)
+    seen = observations(case, constraints=(exclusion,))
+    decision = decided(case, seen)
+    assert (identity("web", MOVING), "m1") in decision.ticked
+    assert overdue(decision, seen, now) == ({identity("web", MOVING)} if is_over else set())
+
+
+def test_a_copy_that_is_gone_is_not_looked_at_again() -> None:
+    exclusion = replace(tick(BROKEN).due[0], until="")
+    case = {**MOVING, "seen": {"m2": {}}}
+    seen = observations(case, constraints=(exclusion,))
+    assert overdue(decided(case, seen), seen, "2026-11-21T10:20:00Z") == set()
+
+
+def test_what_others_took_away_is_not_looked_at_again() -> None:
+    order = replace(tick(BROKEN).due[0], until="", tick=Tick.EVICTION)
+    seen = observations(MOVING, constraints=(order,))
+    assert overdue(decided(MOVING, seen), seen, "2026-11-21T10:20:00Z") == set()
