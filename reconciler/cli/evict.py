@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,8 @@ from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.adapters.journal import Journal
-    from reconciler.model.binding import PreviousPlacement
     from reconciler.model.ledger import EvictionRecord
+    from reconciler.model.refs import Identity
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -55,37 +56,67 @@ def command(
     if not cluster:
         raise click.UsageError("name the cluster that it leaves: --cluster NAME")
     with Journal.open(path, read_only=True) as opened:
-        placement = _placement(opened, resource, namespace)
+        identity = (
+            _evicted(opened, resource, namespace, cluster) if undo else _there(opened, resource, namespace, cluster)
+        )
     with Journal.open_beside(path) as book:
         if undo:
-            if not book.readmit(placement.identity, cluster):
-                raise ConfigurationError(f"{placement.identity} is not evicted from {cluster}")
-            remark(f"{placement.identity} may come back to {cluster}")
+            book.readmit(identity, cluster)
+            remark(f"{identity} may come back to {cluster}")
             return
-        record = _record(placement, cluster, reason, span)
+        record = _record(identity, cluster, reason, span)
         book.evict(record)
     remark(f"{record.identity} leaves {cluster} as soon as others have it, and stays away until {record.until}")
 
 
-def _placement(journal: Journal, resource: str, namespace: str | None) -> PreviousPlacement:
+def _there(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
+    """What is called so and is in the cluster, or is kept away from it already.
+
+    Raises:
+        ConfigurationError: there is no such resource, it is not there, or it is there for others alone.
+    """
+    ledger = journal.ledger()
+    where: dict[Identity, set[str]] = {
+        identity: {target.cluster for target in placement.targets}
+        for identity, placement in journal.previous_placements().items()
+    }
+    for name, rows in ledger.items():
+        for identity in rows:
+            # A copy that purgeMode Never keeps is in no placement any more.
+            where.setdefault(identity, set()).add(name)
+    identity = _one(where, resource, namespace, "is placed anywhere")
+    known = where[identity] | {order.cluster for order in journal.evictions() if order.identity == identity}
+    if cluster not in known:
+        raise ConfigurationError(f"{identity} is not in {cluster}; it is in {', '.join(sorted(known))}")
+    row = ledger.get(cluster, {}).get(identity)
+    if row is not None and (row.dependency or not row.policy):
+        raise ConfigurationError(f"{identity} goes where what needs it goes; evict that from {cluster}")
+    return identity
+
+
+def _evicted(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
+    """What is called so and is evicted from the cluster, also when it is placed nowhere any more."""
+    found = [order.identity for order in journal.evictions() if order.cluster == cluster]
+    return _one(found, resource, namespace, f"is evicted from {cluster}")
+
+
+def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
     from reconciler.cli.resources import is_called
 
     found = [
-        placement
-        for identity, placement in journal.previous_placements().items()
+        identity
+        for identity in sorted(identities)
         if is_called(identity.kind, identity.group, identity.name, resource) and namespace in (None, identity.namespace)
     ]
     if len(found) == 1:
         return found[0]
     where = f" in namespace {namespace}" if namespace else ""
     if not found:
-        raise ConfigurationError(f"nothing called {resource}{where} is placed anywhere")
-    raise ConfigurationError(
-        f"{resource} may be: {', '.join(str(f.identity) for f in found)}; name the namespace with -n"
-    )
+        raise ConfigurationError(f"nothing called {resource}{where} {what}")
+    raise ConfigurationError(f"{resource} may be: {', '.join(map(str, found))}; name the namespace with -n")
 
 
-def _record(placement: PreviousPlacement, cluster: str, reason: str, span: str) -> EvictionRecord:
+def _record(identity: Identity, cluster: str, reason: str, span: str) -> EvictionRecord:
     from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
     from reconciler.cli.durations import seconds_in
     from reconciler.cli.suspend import person
@@ -93,7 +124,7 @@ def _record(placement: PreviousPlacement, cluster: str, reason: str, span: str) 
 
     now = SystemClock().now()
     return EvictionRecord(
-        identity=placement.identity,
+        identity=identity,
         cluster=cluster,
         since=now,
         until=rfc3339(epoch_s(now) + seconds_in(span)),

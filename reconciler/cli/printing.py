@@ -26,7 +26,7 @@ def style_for(stream: object = None) -> Style:
 
 def answer(text: str) -> None:
     """To stdout, as it is."""
-    click.echo(text, nl=not text.endswith("\n"), color=True)
+    click.echo(text, nl=bool(text) and not text.endswith("\n"), color=True)
 
 
 def document_text(document: Json, form: str) -> str:
