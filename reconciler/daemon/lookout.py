@@ -21,6 +21,7 @@ from reconciler.daemon.ticks import Ticks
 from reconciler.engine import Decision, decide
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.signatures import changed_identities
@@ -68,7 +69,7 @@ class Lookout:
         if situation.decision is None or self._decided_under != _constraints(situation):
             changed |= await self._decide_aside(fleet, now)
         if agenda.everything or agenda.capacity:
-            changed |= await self._ticks.run(now, partial(self._decide_aside, fleet, now))
+            changed |= await self._ticks.run(now, partial(self._decide_under, fleet, now, changed))
             self._ticks.plan_next()
         return None if agenda.everything else frozenset(changed)
 
@@ -76,6 +77,15 @@ class Lookout:
         """Decide in a thread of its own, so that signs of life go on."""
         self._parts.beat("deciding", len(fleet.templates))
         return await asyncio.to_thread(self._decide, fleet, now)
+
+    def _decide_under(self, fleet: Fleet, now: str, changed: set[Identity], given: Observations) -> Decision:
+        """Decide under other constraints and previous placements. What is decided otherwise is added to `changed`."""
+        situation = self._situation
+        known = replace(situation.known.observations, constraints=given.constraints, previous=given.previous)
+        situation.known = replace(situation.known, observations=known)
+        changed |= self._decide(fleet, now)
+        assert situation.decision is not None, "it has just been decided"
+        return situation.decision
 
     async def _reach_all(self, fleet: Fleet, now: str) -> None:
         parts, situation = self._parts, self._situation

@@ -6,38 +6,23 @@ A tick moves nothing: it yields constraints, and placement does the rest. Source
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.situation import Situation
 from reconciler.daemon.tick_news import events_of, tell, tell_once
-from reconciler.engine import Decision
-from reconciler.model.binding import Constraint, PreviousPlacement, Tick
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
-from reconciler.stages.deschedule import deschedule
-from reconciler.stages.failover import due_exclusions, is_taken_over, kept_exclusions, overdue
+from reconciler.stages.failover import overdue
+from reconciler.stages.tick import DecideUnder, Ticked, tick
 from reconciler.stages.timers import remembered_times
 
-log = logging.getLogger("reconciler")
-
 _NEVER_S = float("inf")
-
-Decide = Callable[[], Awaitable[Collection[Identity]]]
-"""Decides by what is known now; what is decided otherwise than before."""
-
-
-class _Due(Struct, frozen=True, kw_only=True):
-    """What a tick asks for. `exclusions` hold only where others take over."""
-
-    constraints: tuple[Constraint, ...]
-    exclusions: tuple[Constraint, ...] = ()
-    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
 
 
 class Ticks:
@@ -70,34 +55,40 @@ class Ticks:
             self._parts.journal.record_timers(timers)
             situation.known = replace(situation.known, timers=timers)
 
-    async def run(self, now: str, decide: Decide) -> set[Identity]:
-        """Look at what was observed, decide and record; what is to be looked at again in the clusters."""
+    async def run(self, now: str, decide: DecideUnder) -> frozenset[Identity]:
+        """Look at what was observed, decide and record; what no event tells of, and is to be looked at again."""
         situation = self._situation
         fleet, decision = situation.fleet, situation.decision
         if fleet is None or decision is None or fleet.settings.observe_only:
-            return set()
-        changed = await self._constrain(fleet, decision, now, decide)
-        return changed | overdue(situation.decision or decision, situation.observations, now)
+            return frozenset()
+        known = situation.known.observations
+        seen = replace(situation.observations, constraints=known.constraints, previous=known.previous)
+        in_force = frozenset(c for c in seen.constraints if not c.until or c.until > now)
+        if not in_force >= self._in_force:
+            # An exclusion whose time is up is no event either.
+            decision = await asyncio.to_thread(decide, seen)
+        self._in_force = in_force
+        if self.is_due:
+            self._parts.beat("looking for replicas without a node")
+        look = partial(tick, deschedules=self.is_due, tried=self._tried)
+        ticked = await asyncio.to_thread(look, decision, seen, now, decide)
+        self._take_in(fleet, seen.constraints, ticked, now)
+        return overdue(ticked.decision, situation.observations, now)
 
-    async def _constrain(self, fleet: Fleet, decision: Decision, now: str, decide: Decide) -> set[Identity]:
-        """Put constraints on placements; what is placed otherwise from now on."""
-        situation = self._situation
-        before = situation.known.observations.constraints
-        due = self._due(decision, now)
-        in_force = frozenset(known for known in before if not known.until or known.until > now)
-        has_expired, self._in_force = not in_force >= self._in_force, in_force
-        if (*due.constraints, *due.exclusions) == before and not has_expired:
-            return set()
-        after = await self._try(decision, due, decide)
-        if after.constraints == before and not due.restored:
-            return after.changed
+    def _take_in(self, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> None:
+        """Record what was decided, and tell it."""
+        tell_once(self._told, "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised", ticked.left)
+        self._tried.update((found.identity, found.cluster) for found in ticked.left)
+        for found in ticked.excluded:
+            self._tried.pop((found.identity, found.cluster), None)
+        if ticked.constraints == before and not ticked.restored:
+            return
         journal = self._parts.journal
         with journal.transaction():
-            journal.record_constraints(tuple(c for c in after.constraints if c.tick is not Tick.EVICTION))
-            journal.patch_bindings(fleet.revision, dict(due.restored))
-            journal.record_events(events_of(before, after.constraints, now, journal.complete_rounds()))
-        tell(before, after.constraints)
-        return after.changed
+            journal.record_constraints(tuple(c for c in ticked.constraints if c.tick is not Tick.EVICTION))
+            journal.patch_bindings(fleet.revision, dict(ticked.restored))
+            journal.record_events(events_of(before, ticked.constraints, now, journal.complete_rounds()))
+        tell(before, ticked.constraints)
 
     def plan_next(self) -> None:
         """Fix the time of the next descheduling, as far as there is anything to look at."""
@@ -107,58 +98,3 @@ class Ticks:
             self._descheduling_s = _NEVER_S
         elif self._descheduling_s == _NEVER_S or self.is_due:
             self._descheduling_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s
-
-    def _due(self, decision: Decision, now: str) -> _Due:
-        """What should hold from now on."""
-        situation = self._situation
-        before = situation.known.observations.constraints
-        seen = replace(situation.observations, constraints=before)
-        given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
-        caps = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
-        if self.is_due:
-            self._parts.beat("looking for replicas without a node")
-            caps = deschedule(decision, seen, now)
-        kept = kept_exclusions(decision, seen, now)
-        exclusions = due_exclusions(decision, replace(seen, constraints=kept.constraints), now, self._tried)
-        if not decision.fleet.settings.failover_act:
-            self._leave("FailoverAdvised", exclusions)
-            exclusions = ()
-        replaced = {(found.identity, found.cluster) for found in exclusions}
-        staying = tuple(known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
-        return _Due(constraints=(*caps, *staying, *given), exclusions=exclusions, restored=kept.restored)
-
-    async def _try(self, before: Decision, due: _Due, decide: Decide) -> _Tried:
-        """Place under the constraints, and take those exclusions back for which nobody takes over."""
-        wanted = (*due.constraints, *due.exclusions)
-        changed = set(await self._decide_under(wanted, due.restored, decide))
-        after = self._situation.decision
-        assert after is not None, "it has just been decided"
-        refused = {found for found in due.exclusions if not is_taken_over(before, after, found)}
-        if refused:
-            self._leave("FailoverNowhere", sorted(refused, key=lambda c: (c.identity, c.cluster)))
-            wanted = tuple(found for found in wanted if found not in refused)
-            changed |= set(await self._decide_under(wanted, {}, decide))
-        for found in set(due.exclusions) - refused:
-            self._tried.pop((found.identity, found.cluster), None)
-        return _Tried(constraints=wanted, changed=changed)
-
-    def _leave(self, event: str, exclusions: Collection[Constraint]) -> None:
-        """Leave applications where they are, and let others have their turn first."""
-        tell_once(self._told, event, exclusions)
-        self._tried.update((found.identity, found.cluster) for found in exclusions)
-
-    async def _decide_under(
-        self, constraints: tuple[Constraint, ...], restored: Mapping[Identity, PreviousPlacement], decide: Decide
-    ) -> Collection[Identity]:
-        situation = self._situation
-        known = situation.known.observations
-        known = replace(known, constraints=constraints, previous={**known.previous, **restored})
-        situation.known = replace(situation.known, observations=known)
-        return await decide()
-
-
-class _Tried(Struct, frozen=True, kw_only=True):
-    """The constraints that hold, and what is decided otherwise under them."""
-
-    constraints: tuple[Constraint, ...]
-    changed: set[Identity]
