@@ -48,15 +48,15 @@ class Kept(Struct, frozen=True, kw_only=True):
 def kept_exclusions(decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for) -> Kept:
     """The exclusions among the constraints of the observations that still mean something.
 
-    One ends when its time is up and the old copy is gone, when the pod template changes, or, under Graciously, when the
-    old copy is healthy again while it is still there. Of several that an application recovers from, the oldest knows
-    what it had.
+    One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
+    copy, or, under Graciously, when the old copy is healthy again while it is still there. Of several that an
+    application recovers from, the oldest knows what it had.
     """
     constraints: list[Constraint] = []
     restored: dict[Identity, PreviousPlacement] = {}
     begun: dict[Identity, str] = {}
     for known in observations.constraints:
-        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, now, lookup):
+        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, observations, now, lookup):
             continue
         if not _has_recovered(known, decision, observations, now):
             constraints.append(_outlasting(known, decision, observations, now))
@@ -190,15 +190,20 @@ def _end(now: str, last: Constraint | None) -> str:
 def _outlasting(known: Constraint, decision: Decision, observations: Observations, now: str) -> Constraint:
     """The exclusion, prolonged while the copy that it takes away is there: it says how that goes.
 
-    Of a cluster that does not answer, it is taken to be there. What ended longer ago explains nothing of today.
+    What ended longer ago explains nothing of today.
     """
+    has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
+    is_explaining = has_ended and _leaves_a_copy(known, decision, observations)
+    return replace(known, until=_later(now, EXCLUSION_S)) if is_explaining else known
+
+
+def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observations) -> bool:
+    """Whether the copy that it takes away is there yet; in a cluster that does not answer, it is taken to be."""
     binding = decision.bindings.get(known.identity)
-    is_left = binding is None or known.cluster not in binding.clusters
-    if is_in_force(known, now) or age_s(known.until, now) >= EXCLUSION_S or not is_left:
-        return known
+    if binding is not None and known.cluster in binding.clusters:
+        return False
     seen = observations.clusters.get(known.cluster)
-    is_gone = seen is not None and seen.reachable and known.identity not in seen.workloads
-    return known if is_gone else replace(known, until=_later(now, EXCLUSION_S))
+    return seen is None or not seen.reachable or known.identity in seen.workloads
 
 
 def _later(now: str, seconds: int) -> str:
@@ -207,13 +212,16 @@ def _later(now: str, seconds: int) -> str:
     return (moment + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _is_of_now(known: Constraint, decision: Decision, now: str, lookup: Lookup) -> bool:
+def _is_of_now(known: Constraint, decision: Decision, observations: Observations, now: str, lookup: Lookup) -> bool:
     """Whether it is about what is in the store now, and not so old that the next one need not know of it."""
     policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
     if policy is None or policy.application_failover is None or template is None:
         return False
-    is_forgotten = age_s(known.until, now) >= EXCLUSION_S_MAX
-    return known.cluster in decision.fleet.clusters and not is_forgotten and known.basis == _basis(template, lookup)
+    if known.cluster not in decision.fleet.clusters or age_s(known.until, now) >= EXCLUSION_S_MAX:
+        return False
+    # What Never keeps is a person's to take away, whatever the template says by now.
+    is_kept = policy.application_failover.purge_mode is PurgeMode.NEVER
+    return known.basis == _basis(template, lookup) or (is_kept and _leaves_a_copy(known, decision, observations))
 
 
 def _has_recovered(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:

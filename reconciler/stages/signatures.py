@@ -41,6 +41,7 @@ def changed_identities(
         suspects |= changed_keys(before.fleet.templates, after.fleet.templates)
     suspects |= changed_keys(before.holds, after.holds) | changed_keys(before.yielded, after.yielded)
     suspects |= before.frozen ^ after.frozen
+    suspects |= {identity for identity, _ in changed_keys(before.ticked, after.ticked)}
     suspects |= _overridden_anew(before, after)
     index = _index(before)
     is_same = before.fleet.overrides == after.fleet.overrides
@@ -71,10 +72,14 @@ def _index(decision: Decision) -> OverrideIndex:
 def _signatures(decision: Decision, identities: Iterable[Identity], index: OverrideIndex) -> dict[Identity, Hashable]:
     digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
     found: dict[Identity, Hashable] = {}
+    # Who took a copy away decides how it goes.
+    ticked: dict[Identity, frozenset[Hashable]] = {}
+    for (identity, cluster), constraint in decision.ticked.items():
+        ticked[identity] = ticked.get(identity, frozenset()) | {(cluster, constraint.tick)}
     for identity in identities:
         binding = decision.bindings.get(identity)
         if binding is not None:
-            found[identity] = _signature(decision, binding, index, digests)
+            found[identity] = (*_signature(decision, binding, index, digests), ticked.get(identity, frozenset()))
         elif identity in decision.frozen:
             found[identity] = "frozen"
     return found
@@ -82,7 +87,7 @@ def _signatures(decision: Decision, identities: Iterable[Identity], index: Overr
 
 def _signature(
     decision: Decision, binding: Binding, index: OverrideIndex, digests: Mapping[PolicyRef, str]
-) -> Hashable:
+) -> tuple[Hashable, ...]:
     identity = binding.identity
     template = template_of(decision.fleet, identity)
     assert template is not None, f"{identity} is bound and has no template"
