@@ -26,6 +26,8 @@ from reconciler.model.ledger import AppliedRow, EvictionRecord, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.schema import Schema, schema_of_openapi
+from reconciler.stages.tick import tick
+from reconciler.stages.timers import remembered_times
 from reconciler.stages.wants_capacity import wants_capacity
 
 Reachable = Mapping[str, MemberCluster | str]
@@ -92,12 +94,14 @@ class Glance(Struct, frozen=True, kw_only=True):
 
     `clusters`: read only these (empty: all); placement still rests on all of them. `only`: read these identities alone,
     by name. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place anew.
+    `at`: as of this time (RFC 3339 UTC), with what the ticks of the service would decide then; empty: now, without.
     """
 
     clusters: tuple[str, ...] = ()
     only: frozenset[Identity] | None = None
     deep: bool = False
     fresh: bool = False
+    at: str = ""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Kinds that members have described already."""
     progress: Callable[[], None] = lambda: None
@@ -110,9 +114,16 @@ EVERYTHING = Glance()
 async def look(fleet: Fleet, members: Members, known: Known, clock: Clock, glance: Glance = EVERYTHING) -> Looked:
     """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
     reachable, uids = await reach(fleet, members, known.cluster_uids)
-    now = clock.now()
-    observations = await observe_members(fleet, reachable, known, now, deep=glance.deep)
-    decision = decide(fleet, observations, now, copies=copies_in(known.ledger), fresh=glance.fresh)
+    seen_at = clock.now()
+    observations = await observe_members(fleet, reachable, known, seen_at, deep=glance.deep)
+    now, copies = glance.at or seen_at, copies_in(known.ledger)
+    decision = decide(fleet, observations, now, copies=copies, fresh=glance.fresh)
+    if glance.at:
+        observations, _ = remembered_times(observations, known.timers)
+        ticked = tick(decision, observations, now, lambda given: decide(fleet, given, now, copies=copies))
+        decision = ticked.decision
+        previous = {**observations.previous, **ticked.restored}
+        observations = replace(observations, constraints=ticked.constraints, previous=previous)
     world = await read_world(fleet, reachable, known, decision, observations, glance)
     return Looked(world=world, decision=decision, now=now, uids=uids)
 

@@ -14,6 +14,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.dry_runs import dry_run
 from reconciler.daemon.failures import failures_after
 from reconciler.daemon.hold import hold, refuse_other_journal
 from reconciler.daemon.look import Glance, Known, Looked, look, remembered
@@ -50,13 +51,15 @@ async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
 async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
     """The round that would be made now, without writing anything. The journal is read when there is one.
 
-    `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones.
+    `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones. `at`: as of this
+    time, with what descheduling and failover would decide then.
     """
     known = _known(access.journal)
     async with open_members(fleet, access) as members:
-        looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
-    planned = plan_round(looked.world, at or looked.now, looked.decision if at is None else None)
-    return restrained(planned, in_force(known.suspensions, at or looked.now))
+        looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters, at=at or ""))
+        planned = plan_round(looked.world, looked.now, looked.decision)
+        planned = await dry_run(planned, members, looked.world, every=server_side)
+    return restrained(planned, in_force(known.suspensions, looked.now))
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Decision:
@@ -112,6 +115,7 @@ async def apply_once(
                 await refuse_other_journal(members.values(), fleet.settings.name, journal)
             looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
+            planned = await dry_run(planned, members, looked.world)
             planned = restrained(planned, in_force(known.suspensions, looked.now))
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
