@@ -99,13 +99,16 @@ async def test_graciously_a_copy_that_recovers_in_time_gets_back_what_it_had(tmp
         assert scene.ready() == {"m1": 2}
 
 
-async def test_graciously_the_old_copy_goes_after_a_while_when_the_new_pods_have_nodes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grace_s", [100, 600, 900])
+async def test_graciously_the_old_copy_goes_after_a_while_when_the_new_pods_have_nodes(
+    tmp_path: Path, grace_s: int
+) -> None:
     async with ticking(tmp_path, BOTH, never_ready="m2") as scene:
-        await fall_ill(scene)
+        await fall_ill(scene, gracePeriodSeconds=grace_s)
         await scene.until(lambda: scene.replicas() == {"m1": 2, "m2": 2})
-        await scene.rounds()
+        await scene.rounds(2)
         assert scene.replicas() == {"m1": 2, "m2": 2}
-        scene.clock.jump(600)
+        scene.clock.jump(grace_s)
         await scene.until(lambda: scene.replicas() == {"m2": 2})
 
 
