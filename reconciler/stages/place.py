@@ -262,7 +262,7 @@ def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> 
 def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
     item = placed.situation.item
     placement = item.policy.placement
-    fate = "what is there stays" if placed.decision.targets else "nothing of it is placed"
+    fate = _fate(placed)
     return Problem(
         source=placement.source if placement.source.path else item.policy.source,
         path="spec.placement",
@@ -270,6 +270,15 @@ def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
         message=f"{item.identity}: {shortfall.text}; {fate}; {_ADVICE[shortfall.code]}",
         severity=Severity.WARNING,
     )
+
+
+def _fate(placed: Placed) -> str:
+    counts = {target.cluster: target.replicas or 0 for target in placed.decision.targets}
+    if not counts:
+        return "nothing of it is placed"
+    if any(count > placed.situation.had.get(cluster, 0) for cluster, count in counts.items()):
+        return f"{sum(counts.values())} replicas are placed"
+    return "what is there stays"
 
 
 _ADVICE = {
