@@ -47,8 +47,8 @@ def place_by_capacity(
 ) -> Decision:
     """A placement by free room; groups are given in the order in which they are tried.
 
-    When the replicas fit nowhere, what is there stays and the shortfall is told. Of what has to leave a cluster, as many
-    replicas as were there before are still moved. With `partial` what fits is placed.
+    When the replicas fit nowhere, what is there stays and the shortfall is told. Where a cluster has to be left, as
+    many replicas as were there before are still placed. With `partial` what fits is placed.
     """
     there = sum(situation.had.values())
     shortfalls: tuple[Shortfall, ...] = ()
@@ -75,7 +75,7 @@ def place_by_capacity(
 
 
 def _has_to_move(situation: Situation, candidates: Candidates) -> bool:
-    """Whether a cluster must be left by the affinity or by a tick. Too many clusters or too little room move nothing."""
+    """Whether the affinity or a tick takes anything away. Too many clusters and too little room do not."""
     names = {member.name for member in candidates.members}
     return any(
         count > situation.caps.get(name, count) or name not in names for name, count in situation.had.items() if count
