@@ -19,6 +19,7 @@ from reconciler.model.observation import Absent, Health
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
+from reconciler.stages.bodies import Bodies
 from reconciler.stages.compare import Comparison, Stance, compare, conflict_resolution
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
@@ -110,6 +111,7 @@ def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> 
     compared: dict[str, Comparison] = {}
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
+    bodies: Bodies | None = None
     for cluster, replicas in target.items():
         member = scene.members.get(cluster)
         if not isinstance(member, Read):
@@ -118,7 +120,8 @@ def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> 
         problems += faults
         if manifest is not None:
             manifests[cluster] = manifest
-            compared[cluster] = _compare(scene, member, manifest, standings.of(identity, cluster))
+            bodies = bodies or _bodies(scene, manifest)
+            compared[cluster] = _compare(scene, member, manifest, bodies, standings.of(identity, cluster))
     state = _state(scene, identity, target, old, compared)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
@@ -177,7 +180,13 @@ def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
     return run_of(found.body) if found is not None else Run.STARTED
 
 
-def _compare(scene: Scene, member: Read, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
+def _bodies(scene: Scene, manifest: Manifest) -> Bodies:
+    return Bodies(scene.schema_of(manifest.gvk), scene.stance.record_key)
+
+
+def _compare(
+    scene: Scene, member: Read, manifest: Manifest, bodies: Bodies, ownership: Ownership | None = None
+) -> Comparison:
     identity = manifest.identity
     live = member.live(identity)
     if manifest.gvk not in member.served:
@@ -185,10 +194,9 @@ def _compare(scene: Scene, member: Read, manifest: Manifest, ownership: Ownershi
             return Comparison(problem=_not_served(manifest, member))
         live = Absent()
     row = scene.ledger.get(member.name, {}).get(identity)
-    schema = scene.schema_of(manifest.gvk)
     policy = scene.decision.policies.get(identity)
     conflict = conflict_resolution(manifest, policy)
-    comparison = compare(manifest, live, row, schema, scene.stance, conflict, ownership)
+    comparison = compare(manifest, live, row, bodies, scene.stance, conflict, ownership)
     if manifest.gvk not in member.served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
@@ -208,7 +216,7 @@ def _reduced_later(
     manifest, _ = scene.render(identity, cluster, state.targets[cluster])
     if manifest is None:
         return None, None, None
-    now = _compare(scene, member, manifest)
+    now = _compare(scene, member, manifest, _bodies(scene, manifest))
     due = {change.path: change for change in target.change.fields} if target.change else {}
     done = {change.path for change in now.change.fields} if now.change else set()
     rest = tuple(change for path, change in due.items() if path not in done or path in _REPLICA_FIELDS)
