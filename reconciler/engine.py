@@ -20,7 +20,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
 from reconciler.stages.bodies import Bodies
-from reconciler.stages.compare import Stance, compare, conflict_resolution
+from reconciler.stages.compare import Stance, compare
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.guard import guard
@@ -140,9 +140,9 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:
     """Whether a live object is ours and equals its manifest: the comparison of a round for one object."""
     row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
-    conflict = conflict_resolution(manifest, decision.policies.get(manifest.identity))
+    policy = decision.policies.get(manifest.identity)
     bodies = Bodies(schemas_of(decision, world)(manifest.gvk), world.record_key)
-    return compare(manifest, Present(object=live), row, bodies, _stance(world), conflict).in_sync
+    return compare(manifest, Present(object=live), row, bodies, _stance(world), policy).in_sync
 
 
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:

@@ -68,14 +68,14 @@ def compare(
     row: AppliedRow | None,
     bodies: Bodies,
     stance: Stance,
-    conflict: ConflictResolution,
+    policy: PropagationPolicy | None,
     ownership: Ownership | None = None,
 ) -> Comparison:
     """The change that makes `live` equal `manifest`.
 
     `row`: what the journal recorded of the last apply there. `bodies`: those of the template, with the schema of its
-    kind; where that is unknown, engine T does not vouch for removals inside lists. `ownership`: of the live object,
-    when it is known already.
+    kind; where that is unknown, engine T does not vouch for removals inside lists. `policy`: the one that governs the
+    template. `ownership`: of the live object, when it is known already.
     """
     match live:
         case Unknown(why=why):
@@ -86,7 +86,7 @@ def compare(
             if ownership is None:
                 ownership = ownership_of(found, stance.fleet, stance.previous_names)
             if ownership.standing is not Standing.OURS:
-                return _foreign(manifest, found, ownership, bodies, stance, conflict)
+                return _foreign(manifest, found, ownership, bodies, stance, policy)
             if row is not None and row.finished and found.uid == row.uid:
                 return _finished(manifest, found, row, bodies, stance)
             return _ours(manifest, found, row, bodies, stance)
@@ -152,7 +152,7 @@ def _foreign(
     ownership: Ownership,
     bodies: Bodies,
     stance: Stance,
-    conflict: ConflictResolution,
+    policy: PropagationPolicy | None,
 ) -> Comparison:
     if manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None:
         # What lives in a namespace needs it to exist, not to be ours.
@@ -164,7 +164,7 @@ def _foreign(
             f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
         )
         return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
-    if conflict is ConflictResolution.ABORT:
+    if conflict_resolution(manifest, policy) is ConflictResolution.ABORT:
         message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
         return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
     wanted = bodies.wanted(yield_replicas(manifest, live, stance.fleet))

@@ -20,7 +20,7 @@ from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.bodies import Bodies
-from reconciler.stages.compare import Comparison, Stance, compare, conflict_resolution
+from reconciler.stages.compare import Comparison, Stance, compare
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
@@ -195,8 +195,7 @@ def _compare(
         live = Absent()
     row = scene.ledger.get(member.name, {}).get(identity)
     policy = scene.decision.policies.get(identity)
-    conflict = conflict_resolution(manifest, policy)
-    comparison = compare(manifest, live, row, bodies, scene.stance, conflict, ownership)
+    comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership)
     if manifest.gvk not in member.served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
