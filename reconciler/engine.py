@@ -91,7 +91,9 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
         decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
     settings = world.fleet.settings
     settled = settle(_scene(world, decision))
-    found = (replace(change, previous_names=settings.previous_names) for change in settled.changes)
+    found = settled.changes
+    if settings.previous_names:
+        found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
     changes, held = guard(changes, settings.guards, settled.managed, now)
     plan = Plan(

@@ -6,6 +6,7 @@ deletion causes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
@@ -27,7 +28,7 @@ from reconciler.stages.losses import LostCopy, Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
 from reconciler.stages.schema import Schema
-from reconciler.stages.standings import Standings
+from reconciler.stages.standings import Seen, Standings
 
 RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
 """(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
@@ -68,30 +69,28 @@ def settle(scene: Scene) -> Settled:
     changes: list[Change] = []
     problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
-    holds: dict[tuple[Identity, str], str] = {}
-    bindings = scene.decision.bindings
+    ours: Counter[str] = Counter()
+    bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
     standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
-    for identity in sorted(bindings if scene.only is None else scene.only & bindings.keys()):
-        part = _settle_identity(scene, identity, standings)
+    bound = bindings.keys() if scene.only is None else bindings.keys() & scene.only
+    for identity in sorted({*bound, *standings.identities}):
+        seen = standings.of(identity)
+        ours.update(seen.copies.keys())
+        part = _settle_identity(scene, identity, seen) if identity in bindings else _Part()
         changes += part.changes
         problems += part.problems
-        holds.update({(identity, cluster): why for cluster, why in part.holds.items()})
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
-    wanted = _wanted(scene.decision)
-    for name in sorted(scene.members):
-        member = scene.members[name]
-        if isinstance(member, Read):
-            for lost in lost_copies(member, wanted, scene.only):
-                change, problem = _lose(scene, member, lost, holds.get((lost.live.identity, name)))
-                changes += [change] if change else []
-                problems += [problem] if problem else []
+        for lost in lost_copies(identity, seen, scene.members, wanted):
+            change, problem = _lose(scene, lost, part.holds.get(lost.cluster))
+            changes += [change] if change else []
+            problems += [problem] if problem else []
     return Settled(
         changes=tuple(changes),
         manifests=manifests,
         problems=tuple(problems),
         is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
-        managed={name: _count_ours(scene, member, standings) for name, member in scene.members.items()},
+        managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
     )
 
 
@@ -102,12 +101,12 @@ class _Part(Struct, frozen=True, kw_only=True):
     holds: Mapping[str, str] = field(default_factory=dict)
 
 
-def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> _Part:
+def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     decision = scene.decision
     if identity in decision.frozen:
         return _Part()
     target = dict(decision.bindings[identity].targets)
-    old = standings.copies(identity)
+    old = seen.copies
     compared: dict[str, Comparison] = {}
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
@@ -121,7 +120,7 @@ def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> 
         if manifest is not None:
             manifests[cluster] = manifest
             bodies = bodies or _bodies(scene, manifest)
-            compared[cluster] = _compare(scene, member, manifest, bodies, standings.of(identity, cluster))
+            compared[cluster] = _compare(scene, member, manifest, bodies, seen.owners.get(cluster))
     state = _state(scene, identity, target, old, compared)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
@@ -239,8 +238,9 @@ def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
     return replace(change, held=why) if why else change
 
 
-def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
-    if lost.fate is Fate.FROZEN:
+def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
+    member = scene.members[lost.cluster]
+    if lost.fate is Fate.FROZEN or not isinstance(member, Read):
         return None, None
     identity = lost.live.identity
     # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
@@ -290,10 +290,10 @@ def _wanted(decision: Decision) -> Wanted:
     )
 
 
-def _count_ours(scene: Scene, member: Member, standings: Standings) -> int:
+def _count_ours(scene: Scene, member: Member, seen: int) -> int:
     if isinstance(member, NotRead) or scene.only is not None:
         return len(scene.ledger.get(member.name, {}))
-    return standings.count_ours(member.name)
+    return seen
 
 
 def _not_read(member: NotRead) -> Problem:
