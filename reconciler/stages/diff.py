@@ -108,7 +108,7 @@ def difference_from(
     walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
     found = live.get("metadata")
     walk.objects(wanted.fields, live, _without_metadata(owned), node, ())
-    if isinstance(found, Mapping):
+    if isinstance(found, (dict, Mapping)):
         # Metadata is the API server's own type whatever the kind is.
         walk.keeps_empty = False
         walk.objects(wanted.metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
@@ -232,7 +232,7 @@ def _lost(
     What another manager holds by Apply is its declared will, and is left. What nobody owns any more (its ownership
     record was cleared) is ours while it still has the value that we sent; a default looks different.
     """
-    if previous == recorded:
+    if previous is recorded or previous == recorded:
         return ()
     trees = [
         (entry["fieldsV1"], entry.get("operation") == "Apply")

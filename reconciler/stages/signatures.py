@@ -35,7 +35,7 @@ def changed_identities(
         old = signatures(before) if before is not None else {}
         return _differing(old, signatures(after))
     if touched is not None:
-        suspects = set(touched)
+        suspects = {identity for identity in touched if not _is_same(before, after, identity)}
     else:
         suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
         suspects |= changed_keys(before.fleet.templates, after.fleet.templates)
@@ -49,6 +49,15 @@ def changed_identities(
         return plain | _differing(_signatures(before, suspects, None), _signatures(after, suspects, None))
     return plain | _differing(
         _signatures(before, suspects, _index(before)), _signatures(after, suspects, _index(after))
+    )
+
+
+def _is_same(before: Decision, after: Decision, identity: Identity) -> bool:
+    """Whether the two decisions hold the same objects for an identity, but for what is found in other ways."""
+    return (
+        before.bindings.get(identity) is after.bindings.get(identity)
+        and before.policies.get(identity) is after.policies.get(identity)
+        and before.fleet.templates.get(identity) is after.fleet.templates.get(identity)
     )
 
 
