@@ -102,7 +102,7 @@ def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Compa
 
 def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
     wanted = bodies.wanted(yield_replicas(manifest, live, stance.fleet))
-    predecessors = _predecessors(live, stance)
+    predecessors = _predecessors(live, stance) if stance.previous_names else ()
     if predecessors:
         # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
         live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
@@ -133,8 +133,6 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
 
 def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
     """Managers of earlier names of the fleet that still hold fields of the object."""
-    if not stance.previous_names:
-        return ()
     managers = managers_of_fleet(stance.fleet, stance.previous_names)[1:]
     return tuple(manager for manager in managers if holds_field(live, (manager,)))
 

@@ -107,12 +107,17 @@ def difference_from(
     # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
     walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
     found = live.get("metadata")
-    walk.objects(wanted.fields, live, _without_metadata(owned), node, ())
+    fields = dict(owned)
+    fields.pop("f:metadata", None)
+    fields.pop("f:status", None)
+    walk.objects(wanted.fields, live, fields, node, ())
     if isinstance(found, (dict, Mapping)):
         # Metadata is the API server's own type whatever the kind is.
         walk.keeps_empty = False
         walk.objects(wanted.metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
-    lost = _lost(previous, wanted.recorded, live, owned, manager, node) if previous is not None else ()
+    lost: tuple[FieldPath, ...] = ()
+    if previous is not None and previous is not wanted.recorded:
+        lost = _lost(previous, wanted.recorded, live, owned, manager, node)
     if not walk.changed and not walk.removed and not lost:
         return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
     return _assembled(_Found(wanted, live, manager, previous, schema), walk, lost, ignored)
@@ -130,10 +135,6 @@ class _Found(Struct, frozen=True):
     @property
     def keeps_empty(self) -> bool:
         return self.schema is None or self.schema.keeps_empty
-
-
-def _without_metadata(owned: Owned) -> Owned:
-    return {name: inner for name, inner in owned.items() if name not in ("f:metadata", "f:status")}
 
 
 def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tuple[str, ...]) -> Difference:
@@ -232,7 +233,7 @@ def _lost(
     What another manager holds by Apply is its declared will, and is left. What nobody owns any more (its ownership
     record was cleared) is ours while it still has the value that we sent; a default looks different.
     """
-    if previous is recorded or previous == recorded:
+    if previous == recorded:
         return ()
     trees = [
         (entry["fieldsV1"], entry.get("operation") == "Apply")

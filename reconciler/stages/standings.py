@@ -55,13 +55,13 @@ class Standings:
         """Whose the objects are, and where ours are."""
         owners: dict[str, Ownership] = {}
         copies: dict[str, Replicas] = {}
+        fleet, previous_names = self._stance.fleet, self._stance.previous_names
         for name in self._clusters.get(identity, ()):
             member = self._members[name]
             if not isinstance(member, Read):
                 copies[name] = self._ledger[name][identity].replicas
                 continue
-            found = ownership_of(member.objects[identity], self._stance.fleet, self._stance.previous_names)
-            owners[name] = found
+            found = owners[name] = ownership_of(member.objects[identity], fleet, previous_names)
             if found.standing is Standing.OURS and found.owner is not None:
                 copies[name] = found.owner.replicas
         return Seen(owners, copies)
