@@ -78,10 +78,6 @@ def compare(
     template. `ownership`: of the live object, when it is known already.
     """
     match live:
-        case Unknown(why=why):
-            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
-        case Absent():
-            return _absent(manifest, row, bodies)
         case Present(object=found):
             if ownership is None:
                 ownership = ownership_of(found, stance.fleet, stance.previous_names)
@@ -90,6 +86,10 @@ def compare(
             if row is not None and row.finished and found.uid == row.uid:
                 return _finished(manifest, found, row, bodies, stance)
             return _ours(manifest, found, row, bodies, stance)
+        case Absent():
+            return _absent(manifest, row, bodies)
+        case Unknown(why=why):
+            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
 
 
 def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:

@@ -75,7 +75,8 @@ def settle(scene: Scene) -> Settled:
     bound = bindings.keys() if scene.only is None else bindings.keys() & scene.only
     for identity in sorted({*bound, *standings.identities}):
         seen = standings.of(identity)
-        ours.update(seen.copies.keys())
+        for cluster in seen.copies:
+            ours[cluster] += 1
         part = _settle_identity(scene, identity, seen) if identity in bindings else _Part()
         changes += part.changes
         problems += part.problems
@@ -188,14 +189,15 @@ def _compare(
 ) -> Comparison:
     identity = manifest.identity
     live = member.live(identity)
-    if manifest.gvk not in member.served:
+    is_served = manifest.gvk in member.served
+    if not is_served:
         if not _defined_in_plan(scene, identity, member.name):
             return Comparison(problem=_not_served(manifest, member))
         live = Absent()
     row = scene.ledger.get(member.name, {}).get(identity)
     policy = scene.decision.policies.get(identity)
     comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership)
-    if manifest.gvk not in member.served and comparison.change is not None:
+    if not is_served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
     return comparison

@@ -43,7 +43,7 @@ class Standings:
         self._clusters: dict[Identity, list[str]] = {}
         for name, member in members.items():
             there = member.objects if isinstance(member, Read) else ledger.get(name, {})
-            for identity in there if only is None else there.keys() & only:
+            for identity in there if only is None else filter(there.__contains__, only):
                 self._clusters.setdefault(identity, []).append(name)
 
     @property
