@@ -15,6 +15,7 @@ from msgspec import Struct
 from reconciler.model.document import Document
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.tree import Json, JsonObject, Step
+from reconciler.stages.yaml_block import read_block
 from reconciler.stages.yaml_json import json_values
 from reconciler.stages.yaml_limits import (
     YamlRefused,
@@ -92,6 +93,11 @@ class _Reading:
 
     def read_stream(self) -> None:
         """Read all documents at once; when one is broken, read each by itself."""
+        usual = read_block(self.data)
+        if usual is not None:
+            for line, body in usual:
+                self.accept(line, body, (), 0)
+            return
         try:
             found = list(_bodies(self.data))
         except YamlRefused:
