@@ -10,12 +10,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.content import Content
 from reconciler.model.fleet import Fleet, FleetSettings, Reach, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity
-from reconciler.model.tree import dig, digest_of, with_value
+from reconciler.model.tree import dig, with_value
 from reconciler.stages.assemble_memo import AssembleMemo, is_chart_file
 from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.scopes import is_namespaced
@@ -158,7 +159,7 @@ def _settle_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str],
 def _in_default_namespace(template: Template) -> Template:
     body = with_value(template.body, ("metadata", "namespace"), DEFAULT_NAMESPACE)
     identity = template.identity._replace(namespace=DEFAULT_NAMESPACE)
-    return replace(template, body=body, identity=identity, digest=digest_of(body))
+    return replace(template, body=Content(tree=body), identity=identity)
 
 
 def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:

@@ -1,6 +1,6 @@
 """The usual YAML of Kubernetes, read line by line: in a third of the time that libyaml's nodes take.
 
-Usual is block style: a key or an item a line, values that are plain, quoted, a list of such in brackets, or a literal
+Usual is block style: a key or an item a line, values that are plain, quoted, in flow style on their line, or a literal
 text. Of everything else (anchors, tags, escapes, folding, tabs, what surprises, every fault) this reader judges
 nothing: it says None for the whole file, and `yaml_nodes` reads it. Source: ADR 11.
 """
@@ -16,6 +16,7 @@ from reconciler.stages.yaml_scalars import ScalarRefused, key_text, plain_value,
 _MAX_BYTES: Final = 100_000
 """What is larger must be counted before it is read: `check_shape`."""
 _MAX_DEPTH: Final = 50
+_MAX_FLOW_DEPTH: Final = 10
 _MAX_MEMO: Final = 20_000
 _MAX_MEMO_TEXT: Final = 64
 
@@ -25,8 +26,11 @@ _LINE: Final = re.compile(r"( *)(- +)?(?:([A-Za-z0-9_/.][A-Za-z0-9_/.-]{0,200}):
 """Indentation, dash, key, and what follows."""
 _QUOTED: Final = re.compile(r"""(?:"([^"\\]*)"|'([^']*)') *(?: #.*)?""")
 _NO_PLAIN_START: Final = frozenset("?:,[]{}#&*!|>'\"%@`")
-_ITEM: Final = re.compile(r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_/.][A-Za-z0-9_/.-]*)""", re.ASCII)
-_LIST: Final = re.compile(rf"\[ *((?:{_ITEM.pattern}(?: *, *{_ITEM.pattern})*)?) *\] *(?: #.*)?", re.ASCII)
+_TOKEN: Final = re.compile(
+    r"""\ *(?:("[^"\\]*"|'[^']*')|([A-Za-z0-9_/.][A-Za-z0-9_/.-]*)(?:(:)\ +)?|([\[\]{},]))""", re.ASCII | re.VERBOSE
+)
+"""In flow style: quoted text, plain text, the colon that makes it a key, a bracket or comma."""
+_END: Final = re.compile(r" *(?: #.*)?")
 
 
 class _Unsure(Exception):
@@ -37,14 +41,13 @@ class _Late(NamedTuple):
     """In place of a value that is made anew each time, or whose text is on the lines that follow."""
 
     form: str
-    items: tuple[Json, ...] = ()
+    made: Json = None
 
 
 _NESTED: Final = _Late("a mapping, a list or null")
 _CLIPPED: Final = _Late("|")
 _STRIPPED: Final = _Late("|-")
-_EMPTY: Final = _Late("{}")
-_LATE: Final = {"": _NESTED, "|": _CLIPPED, "|-": _STRIPPED, "{}": _EMPTY}
+_LATE: Final = {"": _NESTED, "|": _CLIPPED, "|-": _STRIPPED}
 
 _Line = tuple[int, int, str | None, Any]
 """Indentation, the column of what follows a dash (-1: there is none), key, and value or `_Late`."""
@@ -107,7 +110,7 @@ def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
         if at != indent or (box.__class__ is list) != (column >= 0) or len(outer) > _MAX_DEPTH:
             raise _Unsure
         if key is None:
-            box.append(value)
+            box.append(_copied(value.made) if value.__class__ is _Late else value)
             continue
         if column >= 0:
             outer.append((at, box))
@@ -127,12 +130,16 @@ def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
 
 def _made(late: _Late, lines: list[str], number: int, at: int) -> tuple[int, Json]:
     """The line that follows a value of a key in the column `at`, and the value."""
-    if late is _EMPTY:
-        return number, {}
     if late is _CLIPPED or late is _STRIPPED:
         number, text = _literal(lines, number, at)
         return number, text + "\n" if late is _CLIPPED else text
-    return number, list(late.items)
+    return number, _copied(late.made)
+
+
+def _copied(value: Json) -> Json:
+    if value.__class__ is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if value.__class__ is list else value
 
 
 def _literal(lines: list[str], number: int, at: int) -> tuple[int, str]:
@@ -165,7 +172,7 @@ def _read_line(text: str) -> _Line | None:
     if key is not None:
         key = _keys.get(key) or _new_key(key)
     value = _values[rest] if rest in _values else _new_value(rest)
-    if key is None and (not dash or value.__class__ is _Late):
+    if key is None and (not dash or (value.__class__ is _Late and value.made is None)):
         raise _Unsure
     indent = len(blanks)
     line = (indent, indent + len(dash) if dash else -1, key, value)
@@ -201,12 +208,11 @@ def _new_value(text: str) -> Any:
         if match is None:
             raise _Unsure
         value = match[2] if match[1] is None else match[1]
-    elif text[0] == "[":
-        found = _LIST.fullmatch(text)
-        if found is None:
+    elif text[0] in "[{":
+        made, end = _flow(text, 0, 0)
+        if not _END.fullmatch(text, end):
             raise _Unsure
-        items = _ITEM.findall(found[1])
-        value = _Late("[]", tuple(item[1:-1] if item[0] in "\"'" else _plain(item) for item in items))
+        value = _Late("flow style", made)
     else:
         plain = text.partition(" #")[0].rstrip(" ")
         is_usual = plain[0] not in _NO_PLAIN_START and ": " not in plain and plain[-1] != ":"
@@ -215,6 +221,40 @@ def _new_value(text: str) -> Any:
         value = _plain(plain)
     _remember(_values, text, value)
     return value
+
+
+def _flow(text: str, start: int, depth: int) -> tuple[Json, int]:
+    """A value in flow style that begins at `start`, and where it ends."""
+    match = _TOKEN.match(text, start)
+    if match is None or match[3] or depth > _MAX_FLOW_DEPTH:
+        raise _Unsure
+    quoted, plain, _, sign = match.groups()
+    if quoted or plain:
+        return quoted[1:-1] if quoted else _plain(plain), match.end()
+    if sign not in ("[", "{"):
+        raise _Unsure
+    box: Any = [] if sign == "[" else {}
+    last, at = "]" if sign == "[" else "}", match.end()
+    while True:
+        match = _TOKEN.match(text, at)
+        if match is not None and match[4] == last and not box:
+            return box, match.end()
+        if sign == "{":
+            if match is None or not match[3]:
+                raise _Unsure
+            key, at = _keys.get(match[2]) or _new_key(match[2]), match.end()
+            if key in box:
+                raise _Unsure
+            box[key], at = _flow(text, at, depth + 1)
+        else:
+            item, at = _flow(text, at, depth + 1)
+            box.append(item)
+        match = _TOKEN.match(text, at)
+        if match is None or match[4] not in (",", last):
+            raise _Unsure
+        at = match.end()
+        if match[4] == last:
+            return box, at
 
 
 def _plain(text: str) -> Json:

@@ -59,6 +59,7 @@ USUAL = {
     "literal": "a: |\n  x\n\n    y\n  z \n\n\nb: |-\n    x\n\n\nc: |\n  last\n",
     "literal in a list": "a:\n- b: |\n    x\n  c: 1\n",
     "in brackets": "a: [x, \"y, z\", 'w', 1, true, /a/b.c] # ]\nb: []\nc: [ ]\nd: {}\n",
+    "in braces": "a: {b: c, d: [e, {f: 'g, h'}], i:  {}}\nj:\n- {k: l, m: 2} # n\n- [o, {p: q}]\n- []\n",
     "not ASCII": "a: \u00e9\u4e2d\U0001f600 \u00a0x\nb: '\u00e9'\nc: |\n  \u00e9\n# \u00e9\n",
     "nothing": "# a comment\n\n",
 }
@@ -113,8 +114,21 @@ LEFT = {
     "literal that begins with a blank line": "a: |\n\n  b\n",
     "literal in a list": "a:\n- |\n  b\n",
     "literal at the end": "a: |\n",
-    "flow mapping": "a: {b: c}\n",
-    "nested brackets": "a: [[b]]\n",
+    "flow mapping with a quoted key": "a: {'b': c}\n",
+    "flow mapping without a blank": "a: {b:c}\n",
+    "flow mapping without a value": "a: {b: }\n",
+    "set in flow style": "a: {b}\n",
+    "duplicate key in flow style": "a: {b: 1, b: 2}\n",
+    "surprising key in flow style": "a: {on: 1}\n",
+    "flow mapping as a key": "{a: b}: c\n",
+    "list in flow style as a key": "a:\n- [b]: c\n",
+    "deep in flow style": "a: " + "[" * 12 + "]" * 12 + "\n",
+    "wrong bracket": "a: [b}\n",
+    "text after a bracket": "a: [b] c\n",
+    "comment at a bracket": "a: [b]#c\n",
+    "two words in flow style": "a: [b c]\n",
+    "two commas": "a: [b,,c]\n",
+    "comma alone": "a: [,]\n",
     "brackets of two lines": "a: [b,\n  c]\n",
     "comma at the end": "a: [b,]\n",
     "colon in brackets": "a: [b: c]\n",
@@ -148,11 +162,11 @@ def test_leaves_large_files_to_the_other_reader() -> None:
 
 
 def test_makes_mappings_and_lists_anew_for_each_file() -> None:
-    data = b"a: [b]\nc: {}\n"
+    data = b"a: [b]\nc: {d: {}}\n"
     one, other = read_block(data), read_block(data)
     assert one is not None and other is not None
     assert one[0][1]["a"] is not other[0][1]["a"]
-    assert one[0][1]["c"] is not other[0][1]["c"]
+    assert one[0][1]["c"]["d"] is not other[0][1]["c"]["d"]
 
 
 @pytest.mark.parametrize("table", sorted(path.relative_to(CASES).as_posix() for path in CASES.rglob("*yaml*.yaml")))
@@ -182,7 +196,9 @@ _VALUES = st.sampled_from(
     ["", "", "", "x", "1", "1.5", "0644", "on", "~", "x y", "x # y", "x #", "#x", "# x", "x:", "x: y", "x:y", "-",
      "- x", "-x", "--- x", "'x'", '"x"', "'x' # y", "'x", "'x''y'",
      '"x\\n"', "[]", "[x, y]", "[x,y] # ]", "['x, y', \"z\"]",
-     "[x", "[x: y]", "{}", "{x: y}", "|", "|", "|-", "|+", ">", "| # x", "&x y", "*x", "!x y", "? x", ", x", "%x", "@x",
+     "[x", "[x: y]", "{}", "{x: y}", "{x: [y, {z: 1}], w: 'v'}", "[[x], {}]", "{x: y, x: z}", "{x:y}", "{x}",
+     "[{x: y}", "{x: y} # z", "[x] y", "|", "|", "|-", "|+", ">", "| # x", "&x y", "*x", "!x y", "? x", ", x",
+     "%x", "@x",
      "<<", "=", "x ", " x", "\u00e9", "x\u00a0", "...", "---", ".5", "1e3", "0x1F", "22:22", "2024-01-02", "null", "y"]
 )  # fmt: skip
 _KEYS = st.sampled_from(["a: ", "b: ", "c: ", "a:", "b:", "c:", "a.b/c-d: ", "a:  ", "", "on: ", "1: ", "'a': ", "x"])
