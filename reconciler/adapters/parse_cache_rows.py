@@ -25,9 +25,7 @@ class KeptTemplate(Struct, frozen=True, array_like=True):
     namespace: str
     name: str
     line: int
-    digest: str
-    labels: dict[str, str]
-    body: Raw
+    content: Content
 
 
 class KeptFile(Struct, frozen=True, array_like=True):
@@ -43,12 +41,13 @@ class KeptFile(Struct, frozen=True, array_like=True):
 
 
 class Unpacker:
-    """Makes files of bytes whose checksum was right. Texts that are the same are one object: comparing is quicker."""
+    """Makes files of bytes whose checksum was right. Types and namespaces that are equal are one object."""
 
     def __init__(self) -> None:
         """Begin with no text known."""
-        self._texts: dict[str, str] = {}
         self._gvks: dict[tuple[str, str, str], GVK] = {}
+        self._namespaces: dict[str, str] = {}
+        self._places: dict[tuple[str, str, str, str], tuple[GVK, str]] = {}
 
     def file(self, packed: bytes) -> ParsedFile | None:
         """The file as it was packed; None when it is none of ours."""
@@ -68,16 +67,16 @@ class Unpacker:
         )
 
     def _template(self, kept: KeptTemplate, path: str) -> Template:
-        written = (kept.group, kept.version, kept.kind)
-        gvk = self._gvks.get(written)
-        if gvk is None:
-            gvk = self._gvks[written] = GVK(*written)
-        share = self._texts.setdefault
-        name, namespace = kept.name, kept.namespace
+        told = (kept.group, kept.version, kept.kind, kept.namespace)
+        shared = self._places.get(told)
+        if shared is None:
+            gvk = self._gvks.setdefault(told[:3], GVK(*told[:3]))
+            shared = self._places[told] = (gvk, self._namespaces.setdefault(kept.namespace, kept.namespace))
+        gvk, namespace = shared
         return Template(
             gvk=gvk,
-            identity=Identity(gvk.group, gvk.kind, share(namespace, namespace), share(name, name)),
-            body=Content(packed=kept.body, known_labels=kept.labels, known_digest=kept.digest),
+            identity=Identity(gvk.group, gvk.kind, namespace, kept.name),
+            body=kept.content,
             source=Source(path, kept.line),
         )
 
@@ -114,7 +113,9 @@ def _kept(template: Template) -> KeptTemplate:
         namespace=identity.namespace,
         name=identity.name,
         line=template.source.line,
-        digest=template.digest,
-        labels=dict(template.labels),
-        body=Raw(msgspec.msgpack.encode(template.body)),
+        content=Content(
+            packed=Raw(msgspec.msgpack.encode(template.body)),
+            known_labels=template.labels,
+            known_digest=template.digest,
+        ),
     )

@@ -7,26 +7,28 @@ unless it compares with an earlier round.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from reconciler.model.tree import JsonObject, digest_of
 
+_NOTHING: Final = Raw()
 _unpacked = msgspec.msgpack.Decoder(dict).decode
 
 
-class Content(Struct, eq=False):
+class Content(Struct, eq=False, array_like=True):
     """The body of a template: a tree, or MessagePack that became one before and is known to be unspoilt.
 
     It says the same for ever, so that two threads that make a form at the same time do no harm.
     """
 
-    tree: JsonObject | None = None
-    packed: Raw | None = None
+    packed: Raw = field(default_factory=Raw)
     known_labels: Mapping[str, str] | None = None
     """metadata.labels, where they are known without the tree."""
     known_digest: str = ""
+    tree: JsonObject | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether the bodies are equal; a body alone may stand for its content."""
@@ -36,14 +38,13 @@ class Content(Struct, eq=False):
 
     def body(self) -> JsonObject:
         """The tree."""
-        tree = self.tree
-        if tree is None:
+        if self.tree is None:
             packed = self.packed
-            # Another thread that was quicker has left the tree in its place.
-            tree = self.tree if packed is None else _unpacked(packed)
-            assert tree is not None, "content has a tree, or is packed"
-            self.tree, self.packed = tree, None
-        return tree
+            # Nothing is left of it when another thread was quicker, and has put the tree in its place before.
+            self.tree = self.tree if packed == _NOTHING else _unpacked(packed)
+            self.packed = _NOTHING
+        assert self.tree is not None, "content has a tree, or is packed"
+        return self.tree
 
     def digest(self) -> str:
         """The digest of the tree."""
