@@ -22,6 +22,7 @@ _MAX_MEMO_TEXT: Final = 64
 
 _UNUSUAL: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Characters that YAML forbids, line breaks but for \\n, tabs, byte order marks."""
+_USUAL_ASCII: Final = bytes((10, *range(32, 127)))
 _LINE: Final = re.compile(r"( *)(- +)?(?:([A-Za-z0-9_/.][A-Za-z0-9_/.-]{0,200}):(?: +|$))?(.*)", re.ASCII)
 """Indentation, dash, key, and what follows."""
 _QUOTED: Final = re.compile(r"""(?:"([^"\\]*)"|'([^']*)') *(?: #.*)?""")
@@ -65,7 +66,9 @@ def read_block(data: bytes) -> list[tuple[int, dict[str, Json]]] | None:
         return None
     try:
         text = data.decode()
-        return None if _UNUSUAL.search(text) else _documents(text.split("\n"))
+        # Deleting the usual from ASCII is ten times as quick as a search for the unusual.
+        is_usual = not data.translate(None, _USUAL_ASCII) if text.isascii() else not _UNUSUAL.search(text)
+        return _documents(text.split("\n")) if is_usual else None
     except (UnicodeDecodeError, _Unsure):
         return None
 
@@ -86,6 +89,7 @@ def _documents(lines: list[str]) -> list[tuple[int, dict[str, Json]]]:
 def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
     """The line after a document that begins at `number`, and its value."""
     # One loop without a call for a line that was seen before: this is where a cold start spends its time.
+    known = _lines
     root: dict[str, Json] = {}
     box: Any = root  # The innermost mapping or list, whose entries begin in the column `at`.
     at = 0
@@ -94,17 +98,19 @@ def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
     end = len(lines)
     while number < end and (text := lines[number]) != "---":
         number += 1
-        line = _lines[text] if text in _lines else _read_line(text)
+        try:
+            line = known[text]
+        except KeyError:
+            line = _read_line(text)
         if line is None:
             continue
         indent, column, key, value = line
-        if awaiting is not None:
-            if indent > at or (indent == at and column >= 0):
-                outer.append((at, box))
-                below: Any = {} if column < 0 else []
-                box[awaiting] = below
-                at, box = indent, below
-            awaiting = None
+        if awaiting is not None and (indent > at or (indent == at and column >= 0)):
+            outer.append((at, box))
+            below: Any = {} if column < 0 else []
+            box[awaiting] = below
+            at, box = indent, below
+        awaiting = None
         while (at > indent or (column < 0 and box.__class__ is list)) and outer:
             at, box = outer.pop()
         if at != indent or (box.__class__ is list) != (column >= 0) or len(outer) > _MAX_DEPTH:
@@ -171,7 +177,10 @@ def _read_line(text: str) -> _Line | None:
         return None
     if key is not None:
         key = _keys.get(key) or _new_key(key)
-    value = _values[rest] if rest in _values else _new_value(rest)
+    try:
+        value = _values[rest]
+    except KeyError:
+        value = _new_value(rest)
     if key is None and (not dash or (value.__class__ is _Late and value.made is None)):
         raise _Unsure
     indent = len(blanks)
