@@ -159,18 +159,19 @@ def _in_default_namespace(template: Template) -> Template:
 
 def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
     """Templates by identity in its order, without those that stand more than once."""
-    unique = {template.identity: template for template in templates}
-    if len(unique) < len(templates):
+    ordered = sorted(templates, key=attrgetter("identity"))
+    unique = {template.identity: template for template in ordered}
+    if len(unique) < len(ordered):
         twins: dict[Identity, list[Template]] = {}
-        for template in templates:
+        for template in ordered:
             twins.setdefault(template.identity, []).append(template)
-        for identity, found in sorted(twins.items()):
+        for identity, found in twins.items():
             if len(found) > 1:
                 del unique[identity]
                 sources = sorted(template.source for template in found)
                 _report_duplicates(str(identity), sources, collected)
                 collected.frozen.extend(Reach(source=source, identities=frozenset({identity})) for source in sources)
-    return {identity: unique[identity] for identity in sorted(unique)}
+    return unique
 
 
 def _unique_policies(policies: list[_Value], collected: _Collected) -> tuple[_Value, ...]:
