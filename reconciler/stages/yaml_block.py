@@ -58,6 +58,7 @@ _lines: dict[str, _Line | None] = {}
 _keys: dict[str, str] = {}
 _values: dict[str, Any] = {}
 """What follows a key, as it is read. Values are immutable, so sharing is safe."""
+_UNSEEN: Final = object()
 
 
 def read_block(data: bytes) -> list[tuple[int, dict[str, Json]]] | None:
@@ -177,9 +178,8 @@ def _read_line(text: str) -> _Line | None:
         return None
     if key is not None:
         key = _keys.get(key) or _new_key(key)
-    try:
-        value = _values[rest]
-    except KeyError:
+    value = _values.get(rest, _UNSEEN)
+    if value is _UNSEEN:
         value = _new_value(rest)
     if key is None and (not dash or (value.__class__ is _Late and value.made is None)):
         raise _Unsure
