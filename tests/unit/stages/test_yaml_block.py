@@ -10,10 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench import corpus
-from reconciler.model.tree import Json
+from reconciler.model.tree import Json, canonical_bytes
+from reconciler.stages.template_rules import MAX_OBJECT_BYTES
 from reconciler.stages.yaml_block import read_block
 from reconciler.stages.yaml_limits import YamlRefused, check_encoding, check_file, check_shape
 from reconciler.stages.yaml_nodes import Note, build, compose, may_have_aliases
+from reconciler.stages.yaml_reader import read_yaml
 from tests.unit.stages.yaml_cases import CASES, cases
 
 ROOT = Path(__file__).parents[3]
@@ -246,3 +248,16 @@ def _usual_texts(draw: st.DrawFn, indent: int = 0, depth: int = 0) -> str:
 @given(_usual_texts())
 def test_reads_block_style_as_the_long_way(text: str) -> None:
     assert_reads_as_the_long_way(text.encode() + b"\n")
+
+
+@pytest.mark.parametrize("item", ["9e18", "''", "a", "~", "'\"'", "'\\'", "{a: 9e18}", "[]"])
+def test_what_is_small_as_text_is_small_as_an_object(item: str) -> None:
+    """The promise of `Document.is_small`, on which the check of an object's size relies."""
+    text = f"a: [{', '.join([item] * (99_000 // (len(item) + 2)))}]\n"
+    (document,) = read_yaml("a.yaml", text.encode()).documents
+    assert len(canonical_bytes(document.body)) < MAX_OBJECT_BYTES // 2
+
+
+def test_says_which_documents_are_small() -> None:
+    usual, other = b"a: b\n", b"a: &b c\nd: *b\n"
+    assert [read_yaml("a.yaml", data).documents[0].is_small for data in (usual, other)] == [True, False]
