@@ -45,7 +45,7 @@ def command(
     """
     from reconciler.daemon.session import apply_once
     from reconciler.report.plan_json import plan_document
-    from reconciler.report.plan_text import plan_text
+    from reconciler.report.plan_text import has_destruction, plan_text
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
@@ -60,7 +60,10 @@ def command(
         if not sys.stdin.isatty():
             remark("error: nobody can be asked here; give --yes to apply the plan")
             return False
-        return click.confirm("Apply these changes?", err=True)
+        question = "Apply these changes?"
+        if has_destruction(planned.plan):
+            question = style_for().red("Apply these changes, deletions, replacements or releases among them?")
+        return click.confirm(question, err=True)
 
     def tell(result: Result) -> None:
         if output == "text":

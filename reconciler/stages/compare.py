@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Absent, Health, Live, LiveObject, Present, Unknown
+from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
@@ -305,8 +305,3 @@ def _problem(manifest: Manifest, code: str, message: str, severity: Severity = S
         severity=severity,
         cluster=manifest.cluster,
     )
-
-
-def is_healthy(comparison: Comparison, health: Health | None) -> bool:
-    """Whether a copy can take over what moves: equal to what is wanted, and healthy."""
-    return comparison.in_sync and health is Health.HEALTHY
