@@ -19,7 +19,8 @@ from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
-from reconciler.stages.compare import Stance, compare, conflict_resolution
+from reconciler.stages.bodies import Bodies
+from reconciler.stages.compare import Stance, compare
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.guard import guard
@@ -90,7 +91,9 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
         decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
     settings = world.fleet.settings
     settled = settle(_scene(world, decision, now))
-    found = (replace(change, previous_names=settings.previous_names) for change in settled.changes)
+    found = settled.changes
+    if settings.previous_names:
+        found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
     changes, held = guard(changes, settings.guards, settled.managed, now)
     plan = Plan(
@@ -139,9 +142,9 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:
     """Whether a live object is ours and equals its manifest: the comparison of a round for one object."""
     row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
-    conflict = conflict_resolution(manifest, decision.policies.get(manifest.identity))
-    schema = schemas_of(decision, world)(manifest.gvk)
-    return compare(manifest, Present(object=live), row, schema, _stance(world), conflict).in_sync
+    policy = decision.policies.get(manifest.identity)
+    bodies = Bodies(schemas_of(decision, world)(manifest.gvk), world.record_key)
+    return compare(manifest, Present(object=live), row, bodies, _stance(world), policy).in_sync
 
 
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
@@ -154,7 +157,7 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 
 
 def _scene(world: World, decision: Decision, now: str) -> Scene:
-    inputs, cache = render_inputs(decision, _fixed_completions(world)), RenderCache()
+    inputs, cache = render_inputs(decision, _fixed_completions(world, decision)), RenderCache()
 
     def render_one(
         identity: Identity, cluster: str, replicas: int | None
@@ -177,13 +180,22 @@ def _scene(world: World, decision: Decision, now: str) -> Scene:
     )
 
 
-def _fixed_completions(world: World) -> dict[Identity, dict[str, int]]:
-    """Completions of our live Jobs: an API server refuses to change them."""
+def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[str, int]]:
+    """Completions of our live Jobs that are to be rendered: an API server refuses to change them."""
+    bound = decision.bindings.keys()
+    # The members hold far more objects than there are Jobs in the store.
+    jobs = [
+        identity
+        for identity in (bound if world.only is None else bound & world.only)
+        if identity[:2] == ("batch", "Job")
+    ]
     fixed: dict[Identity, dict[str, int]] = {}
-    for name, member in world.members.items():
-        for identity, live in member.objects.items() if isinstance(member, Read) else ():
-            count = dig(live.body, "spec", "completions") if identity[:2] == ("batch", "Job") else None
-            if isinstance(count, int) and read_owner(live.body) is not None:
+    for name, member in world.members.items() if jobs else ():
+        objects = member.objects if isinstance(member, Read) else {}
+        for identity in jobs:
+            live = objects.get(identity)
+            count = dig(live.body, "spec", "completions") if live is not None else None
+            if live is not None and isinstance(count, int) and read_owner(live.body) is not None:
                 fixed.setdefault(identity, {})[name] = count
     return fixed
 

@@ -66,11 +66,6 @@ class MemberCluster:
     async def __aexit__(self, *exc: object) -> None:
         """Nothing of its own is left open."""
 
-    @property
-    def is_held_back(self) -> bool:
-        """Whether its circuit breaker is open."""
-        return self._transport.breaker.is_open
-
     async def version(self) -> str:
         """The API server's version, e.g. `v1.36.3`."""
         answer = await self._send(requests.read("/version"))

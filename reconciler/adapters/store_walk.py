@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable
 from enum import Enum, auto
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct, field
@@ -127,17 +128,18 @@ def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> Non
         shown, real, rules = pending.pop()
         walk.real.add(real)
         try:
-            entries = sorted(walk.tree.children(real), key=lambda entry: entry.name)
+            entries = sorted(walk.tree.children(real), key=attrgetter("name"))
         except Unreadable as error:
             walk.report(shown or ".", "folder-unreadable", str(error))
             continue
         rules = _rules_inside(walk, shown, real, rules, entries)
         for entry in entries:
-            shown_path, real_path = _join(shown, entry.name), _join(real, entry.name)
+            shown_path = _join(shown, entry.name)
+            real_path = shown_path if shown == real else _join(real, entry.name)
             if entry.kind is EntryKind.FOLDER:
                 if not is_hidden_folder(entry.name) and not is_ignored(rules, shown_path, is_folder=True):
                     pending.append((shown_path, real_path, rules))
-            elif not is_leftover(entry.name) and not is_ignored(rules, shown_path, is_folder=False):
+            elif not is_leftover(entry.name) and (rules is None or not is_ignored(rules, shown_path, is_folder=False)):
                 _take(walk, shown_path, real_path, entry)
 
 

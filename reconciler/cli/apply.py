@@ -17,6 +17,7 @@ from reconciler.cli.running import run
 if TYPE_CHECKING:
     from reconciler.daemon.act import Result
     from reconciler.engine import Round
+    from reconciler.model.plan import Plan
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -60,7 +61,7 @@ def command(
         if not sys.stdin.isatty():
             remark("error: nobody can be asked here; give --yes to apply the plan")
             return False
-        return click.confirm("Apply these changes?", err=True)
+        return click.confirm(_question(planned.plan), err=True)
 
     def tell(result: Result) -> None:
         if output == "text":
@@ -80,6 +81,14 @@ def command(
     if output == "text" and applied.results:
         remark(f"{len(applied.results) - failed} changes made, {failed} failed")
     sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else 0)
+
+
+def _question(plan: Plan) -> str:
+    from reconciler.report.plan_text import has_destruction
+
+    if has_destruction(plan):
+        return style_for().red("Apply these changes, with deletions, replacements or releases among them?")
+    return "Apply these changes?"
 
 
 def _line(result: Result) -> str:

@@ -10,12 +10,16 @@ from reconciler.model.refs import Identity
 
 
 class Agenda(Struct):
-    """`capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision."""
+    """`capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
+
+    `reload`: somebody waits for the end of the round that does all this.
+    """
 
     everything: bool = True
     identities: set[Identity] = field(default_factory=set)
     store: bool = True
     capacity: bool = False
+    reload: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def mark(self, *identities: Identity) -> None:

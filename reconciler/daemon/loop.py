@@ -75,6 +75,7 @@ class ControlLoop:
             except ConfigurationError as error:
                 log.error("the kubeconfig cannot be read; the old one stays in force",
                           extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
+        self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
 
@@ -146,6 +147,11 @@ class ControlLoop:
 
     async def _round(self) -> None:
         agenda, self._agenda = self._agenda, Agenda(everything=False, store=False, wake=self._agenda.wake)
+        await self._work_off(agenda)
+        if agenda.reload:
+            self._parts.vitals.is_reloading = self._agenda.reload
+
+    async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:
             await self._read_store(agenda)
         fleet = self._now.fleet

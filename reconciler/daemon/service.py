@@ -103,7 +103,7 @@ async def supervise(
     It runs on the event loop that it vouches for, so a blocked loop sends nothing either.
     """
     interval_s = watchdog_interval_s(environ, os.getpid())
-    is_told_ready = False
+    is_told_ready = is_told_reload = False
     next_s = clock.monotonic_s()
     while notifier.is_listened_to:
         now_s = clock.monotonic_s()
@@ -112,6 +112,9 @@ async def supervise(
         if vitals.is_ready and not is_told_ready:
             notifier.ready()
             is_told_ready = True
+        if is_told_ready and vitals.is_reloading is not is_told_reload:
+            is_told_reload = vitals.is_reloading
+            (notifier.reloading if is_told_reload else notifier.ready)()
         if is_alive and not is_told_ready:
             notifier.extend_timeout(_START_EXTENSION_S)
         if is_alive and interval_s is not None and now_s >= next_s:

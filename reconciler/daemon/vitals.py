@@ -38,6 +38,8 @@ class Vitals(Struct, kw_only=True):
     source_read_at: str = ""
     phase: str = "starting"
     is_ready: bool = False
+    is_reloading: bool = False
+    """A reload was asked for, and no round has ended that knows of it."""
     journal_error: str = ""
     heartbeat_s: float = 0.0
     allowance_s: float = 0.0

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from reconciler.daemon.act import Acting, Result, act
 from reconciler.daemon.fights import Fights
 from reconciler.daemon.hold import hold
+from reconciler.daemon.logs import Transitions
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.suspensions import in_force, restrained
 from reconciler.engine import Round
@@ -31,6 +32,7 @@ class Writer:
         self._parts = parts
         self._fights = fights
         self._held_s: dict[str, float] = {}
+        self._failing = Transitions(log)
 
     def restrained(self, planned: Round, now: str) -> Round:
         """The plan as far as suspensions, `observe` and fights allow it."""
@@ -78,9 +80,11 @@ class Writer:
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause)}  # fmt: skip
+        subject = (change.cluster, change.identity)
         if result.error:
-            log.warning("change failed", extra={**extra, "error": result.error})
-        else:
+            # It is tried again and again; `status` and the metrics say for how long.
+            self._failing.enter(subject, result.error, logging.WARNING, "change failed", **extra, error=result.error)
+        elif not self._failing.leave(subject, "change made", **extra):
             log.info("change made", extra=extra)
 
 

@@ -14,13 +14,15 @@ class Document(Struct, frozen=True, kw_only=True):
     """A mapping that was read as kubectl reads it. Items of a `List` are documents of their own.
 
     `line` is its first line from 1. `locate` gives the line of a field (or of the nearest parent that exists); it
-    may parse the text again, so it is called for problems and provenance only, never on a hot path.
+    may parse the text again, so it is called for problems and provenance only, never on a hot path. `is_small`: its
+    text is at most 100,000 bytes, and nothing in it stands for more than is written there.
     """
 
     path: str
     line: int
     body: JsonObject
     locate: Callable[[tuple[Step, ...]], int]
+    is_small: bool = False
 
     @property
     def source(self) -> Source:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from msgspec import Struct, field
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.content import Content, mapping_in_metadata
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
@@ -33,29 +35,48 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-class Template(Struct, frozen=True, kw_only=True):
-    """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body."""
+class _TemplateFields(Struct, frozen=True, kw_only=True):
+    """What a `Template` is made with. A body may be given as its content, and then needs no digest."""
 
     gvk: GVK
     identity: Identity
-    body: JsonObject
+    body: JsonObject | Content
     source: Source
-    digest: str
+    digest: str = ""
+
+
+_given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
+_given_digest: Final[Callable[[_TemplateFields], str]] = vars(_TemplateFields)["digest"].__get__
+
+
+class Template(_TemplateFields, frozen=True, kw_only=True):
+    """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body.
+
+    Both hide the fields of the same name, which may hold what they are still to be made from.
+    """
+
+    @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
+    def body(self) -> JsonObject:
+        """The object as it was written, and the namespace that it lives in."""
+        given = _given_body(self)
+        return given.tree or given.body() if isinstance(given, Content) else given
+
+    @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
+    def digest(self) -> str:
+        """The digest of the body."""
+        given = _given_body(self)
+        return given.digest() if isinstance(given, Content) else _given_digest(self)
 
     @property
     def labels(self) -> Mapping[str, str]:
         """metadata.labels, empty when there are none."""
-        # By hand and in one call: every template is asked several times a round.
-        metadata = self.body.get("metadata")
-        found = metadata.get("labels") if isinstance(metadata, (dict, Mapping)) else None
-        return found if isinstance(found, (dict, Mapping)) else {}
+        given = _given_body(self)
+        return given.labels() if isinstance(given, Content) else mapping_in_metadata(given, "labels")
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
-        metadata = self.body.get("metadata")
-        found = metadata.get("annotations") if isinstance(metadata, (dict, Mapping)) else None
-        return found if isinstance(found, (dict, Mapping)) else {}
+        return mapping_in_metadata(self.body, "annotations")
 
 
 class Guards(Struct, frozen=True, kw_only=True):

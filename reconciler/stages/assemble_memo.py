@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import is_not
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.patched import patched
 
 _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
+_CHART_FILES: Final = ("Chart.yaml", "Chart.yml")
 _Pair = tuple[ParsedFile | None, ParsedFile | None]
 
 
@@ -70,7 +71,7 @@ def _differing(before: Sequence[ParsedFile], after: Sequence[ParsedFile]) -> lis
 
 def is_chart_file(path: str) -> bool:
     """Whether it says that its folder is a Helm chart."""
-    return path.rpartition("/")[2] in ("Chart.yaml", "Chart.yml")
+    return path.endswith(_CHART_FILES) and path.rpartition("/")[2] in _CHART_FILES
 
 
 def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) -> bool:

@@ -47,8 +47,8 @@ def place_by_capacity(
 ) -> Decision:
     """A placement by free room; groups are given in the order in which they are tried.
 
-    When the replicas fit nowhere, what is there stays and the shortfall is told; as many as were there before are still
-    moved where they have to and can move. With `partial` what fits is placed.
+    When the replicas fit nowhere, what is there stays and the shortfall is told. Where a cluster has to be left, as
+    many replicas as were there before are still placed. With `partial` what fits is placed.
     """
     there = sum(situation.had.values())
     shortfalls: tuple[Shortfall, ...] = ()
@@ -68,8 +68,18 @@ def place_by_capacity(
             return _decision(_with_old_copies(failed, situation), situation, (failed.failure,))
         shortfalls = shortfalls or (failed.failure,)
         first = first or failed
+        if not _has_to_move(situation, failed.candidates):
+            break
     assert first is not None, "at least one number of replicas is tried"
     return _decision(_kept(first, situation), situation, shortfalls, affinity_name=situation.group_in_use)
+
+
+def _has_to_move(situation: Situation, candidates: Candidates) -> bool:
+    """Whether the affinity or a tick takes anything away. Too many clusters and too little room do not."""
+    names = {member.name for member in candidates.members}
+    return any(
+        count > situation.caps.get(name, count) or name not in names for name, count in situation.had.items() if count
+    )
 
 
 def _try_groups(

@@ -10,14 +10,15 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Absent, Health, Live, LiveObject, Present, Unknown
+from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import JsonObject, dig, with_value, without
 from reconciler.stages.adoption import adopted
+from reconciler.stages.bodies import Bodies
 from reconciler.stages.canonical import sendable
-from reconciler.stages.diff import Difference, three_way
+from reconciler.stages.diff import Difference, Wanted, difference_from
 from reconciler.stages.managed_fields import managers_of
 from reconciler.stages.ownership import (
     TAKE_OVER,
@@ -28,8 +29,6 @@ from reconciler.stages.ownership import (
     managers_of_fleet,
     ownership_of,
 )
-from reconciler.stages.recorded import recorded_form
-from reconciler.stages.schema import Schema
 
 ALLOW_REPLACE = "fleet.reconciler/replace"
 """Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
@@ -67,52 +66,51 @@ def compare(
     manifest: Manifest,
     live: Live,
     row: AppliedRow | None,
-    schema: Schema | None,
+    bodies: Bodies,
     stance: Stance,
-    conflict: ConflictResolution,
+    policy: PropagationPolicy | None,
     ownership: Ownership | None = None,
 ) -> Comparison:
     """The change that makes `live` equal `manifest`.
 
-    `row`: what the journal recorded of the last apply there. `schema` None: the kind is unknown and engine T does not
-    vouch for removals inside its lists. `ownership`: of the live object, when it is known already.
+    `row`: what the journal recorded of the last apply there. `bodies`: those of the template, with the schema of its
+    kind; where that is unknown, engine T does not vouch for removals inside lists. `policy`: the one that governs the
+    template. `ownership`: of the live object, when it is known already.
     """
     match live:
-        case Unknown(why=why):
-            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
-        case Absent():
-            return _absent(manifest, row, schema)
         case Present(object=found):
             if ownership is None:
                 ownership = ownership_of(found, stance.fleet, stance.previous_names)
             if ownership.standing is not Standing.OURS:
-                return _foreign(manifest, found, ownership, schema, stance, conflict)
+                return _foreign(manifest, found, ownership, bodies, stance, policy)
             if row is not None and row.finished and found.uid == row.uid:
-                return _finished(manifest, found, row, schema, stance)
-            return _ours(manifest, found, row, schema, stance)
+                return _finished(manifest, found, row, bodies, stance)
+            return _ours(manifest, found, row, bodies, stance)
+        case Absent():
+            return _absent(manifest, row, bodies)
+        case Unknown(why=why):
+            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
 
 
-def _absent(manifest: Manifest, row: AppliedRow | None, schema: Schema | None) -> Comparison:
+def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
     if row is not None and row.finished and row.manifest_digest == manifest.digest:
         return Comparison(in_sync=True)
     # What was applied and is gone was deleted by somebody else.
     cause = Cause.DECLARED if row is None else Cause.DRIFT
-    return Comparison(change=_change(manifest, Action.CREATE, cause, body=sendable(manifest.body, schema)))
+    return Comparison(change=_change(manifest, Action.CREATE, cause, body=bodies.wanted(manifest.body).body))
 
 
-def _ours(
-    manifest: Manifest, live: LiveObject, row: AppliedRow | None, schema: Schema | None, stance: Stance
-) -> Comparison:
-    body = sendable(yield_replicas(manifest, live, stance.fleet), schema)
-    predecessors = _predecessors(live, stance)
+def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
+    wanted = bodies.wanted(yield_replicas(manifest, live, stance.fleet))
+    predecessors = _predecessors(live, stance) if stance.previous_names else ()
     if predecessors:
         # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
         live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
-    difference = _difference(manifest, body, live, row, schema, stance)
+    difference = _difference(manifest, wanted, live, row, bodies, stance)
     if not difference.fields and not difference.removed_paths:
         if difference.unsure is None:
             return Comparison(in_sync=True, live=live)
-        doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=body, live=live)
+        doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
         return Comparison(change=replace(doubtful, engine="S"), live=live)
     if difference.replace:
         return Comparison(change=_replacement(manifest, live, difference), live=live)
@@ -120,7 +118,7 @@ def _ours(
     held = None
     if cause is Cause.DRIFT and not stance.self_heal:
         held = "drift is left as it is (spec.drift.selfHeal: false)"
-    change = _change(manifest, Action.UPDATE, cause, body=body, live=live, held=held)
+    change = _change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, held=held)
     return Comparison(
         change=replace(
             change,
@@ -135,28 +133,24 @@ def _ours(
 
 def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
     """Managers of earlier names of the fleet that still hold fields of the object."""
-    if not stance.previous_names:
-        return ()
     managers = managers_of_fleet(stance.fleet, stance.previous_names)[1:]
     return tuple(manager for manager in managers if holds_field(live, (manager,)))
 
 
-def _finished(
-    manifest: Manifest, live: LiveObject, row: AppliedRow, schema: Schema | None, stance: Stance
-) -> Comparison:
+def _finished(manifest: Manifest, live: LiveObject, row: AppliedRow, bodies: Bodies, stance: Stance) -> Comparison:
     # A finished Job or Pod is history: it is only touched when its template changes.
     if row.manifest_digest == manifest.digest:
         return Comparison(in_sync=True, live=live)
-    return _ours(manifest, live, row, schema, stance)
+    return _ours(manifest, live, row, bodies, stance)
 
 
 def _foreign(
     manifest: Manifest,
     live: LiveObject,
     ownership: Ownership,
-    schema: Schema | None,
+    bodies: Bodies,
     stance: Stance,
-    conflict: ConflictResolution,
+    policy: PropagationPolicy | None,
 ) -> Comparison:
     if manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None:
         # What lives in a namespace needs it to exist, not to be ours.
@@ -168,14 +162,14 @@ def _foreign(
             f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
         )
         return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
-    if conflict is ConflictResolution.ABORT:
+    if conflict_resolution(manifest, policy) is ConflictResolution.ABORT:
         message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
         return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
-    body = sendable(yield_replicas(manifest, live, stance.fleet), schema)
+    wanted = bodies.wanted(yield_replicas(manifest, live, stance.fleet))
     # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
     taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
-    difference = _difference(manifest, body, taken, None, schema, stance)
-    change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=body, live=live)
+    difference = _difference(manifest, wanted, taken, None, bodies, stance)
+    change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
     return Comparison(change=replace(change, fields=difference.fields), live=live)
 
 
@@ -211,25 +205,19 @@ def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -
 
 
 def _difference(
-    manifest: Manifest,
-    body: JsonObject,
-    live: LiveObject,
-    row: AppliedRow | None,
-    schema: Schema | None,
-    stance: Stance,
+    manifest: Manifest, wanted: Wanted, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance
 ) -> Difference:
-    previous = recorded = None
+    previous = None
     if row is not None and row.recorded is not None:
-        recorded = recorded_form(body, stance.record_key)
         # Nearly always what was sent last is what would be sent now.
-        previous = recorded if row.recorded == recorded else sendable(row.recorded, schema)
-    return three_way(
-        body,
+        is_same = row.recorded == wanted.recorded
+        previous = wanted.recorded if is_same else sendable(row.recorded, bodies.schema)
+    return difference_from(
+        wanted,
         live.body,
         manager=field_manager(stance.fleet),
         previous=previous,
-        recorded=recorded,
-        schema=schema,
+        schema=bodies.schema,
         ignored=ignored_paths(manifest, stance.ignore) if stance.ignore else (),
     )
 
@@ -317,8 +305,3 @@ def _problem(manifest: Manifest, code: str, message: str, severity: Severity = S
         severity=severity,
         cluster=manifest.cluster,
     )
-
-
-def is_healthy(comparison: Comparison, health: Health | None) -> bool:
-    """Whether a copy can take over what moves: equal to what is wanted, and healthy."""
-    return comparison.in_sync and health is Health.HEALTHY

@@ -86,7 +86,9 @@ def decide(
     policies = memo.policies = patched(before, governed)
     if edits.has_definitions:
         memo.definitions = _definitions(fleet)
-    placed, unknown_classes = _place(memo, inputs, edits, policies, judged)
+    # What others scale is placed anew when these others come, go or change.
+    scaled = [i for i in memo.autoscaled.follow(fleet, edits.judged) if i in policies]
+    placed, unknown_classes = _place(memo, inputs, edits, policies, list(dict.fromkeys((*judged, *scaled))))
     # Dictionaries in place of sets keep what is sorted already in its order.
     moved = dict.fromkeys((*judged, *edits.copied, *memo.places.changed))
     left = _left_behind(placed.bindings, copies or {}, moved)
@@ -144,17 +146,22 @@ def _place(
     bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
     if bound_definitions:
         # Definitions go first: what they define may then go where they go.
-        first = place(replace(request, items=tuple(_items(fleet, bound_definitions, bound_definitions))))
+        first = place(replace(request, items=tuple(_items(memo, fleet, bound_definitions, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
-    unplaced = memo.to_place_again(edits, request.observations)
-    items = (*_items(fleet, policies, judged), *memo.places.items(unplaced))
+    known = set(judged)
+    unplaced = [i for i in memo.to_place_again(edits, request.observations) if i not in known]
+    items = (*_items(memo, fleet, policies, judged), *memo.places.items(unplaced))
     gone = [identity for identity in judged if identity not in policies]
     return place(replace(request, items=items), memo.places, gone), unknown_classes
 
 
 def _items(
-    fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], identities: Iterable[Identity]
+    memo: DecideMemo,
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    identities: Iterable[Identity],
 ) -> Iterator[PlacementItem]:
+    overrides = memo.replica_overrides(fleet)
     for identity in identities:
         policy = policies.get(identity)
         if policy is not None:
@@ -164,6 +171,8 @@ def _items(
                 gvk=template.gvk,
                 policy=policy,
                 demand=interpreter_for(*identity[:2]).demand(template.body),
+                is_autoscaled=memo.autoscaled.has(fleet, policies, identity),
+                rendered=overrides.of(identity),
             )
 
 

@@ -17,11 +17,13 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
+from reconciler.stages.autoscaled import AutoscaledMemo
 from reconciler.stages.claim import ClaimMemo
 from reconciler.stages.companions import CompanionMemo
 from reconciler.stages.differences import changed_keys
 from reconciler.stages.graph_memo import LinkMemo
 from reconciler.stages.namespaces import NamespaceMemo
+from reconciler.stages.override_replicas import ReplicaOverrides, of_replicas
 from reconciler.stages.patched import patched
 from reconciler.stages.place import constraints_in_force
 from reconciler.stages.place_memo import PlaceMemo, concerned_by, essentials
@@ -79,6 +81,8 @@ class DecideMemo:
         self.spaces = NamespaceMemo()
         self.company = CompanionMemo()
         self.scales = ScaleMemo()
+        self.autoscaled = AutoscaledMemo()
+        self._replica_overrides: tuple[Fleet, ReplicaOverrides] | None = None
         self.policies: Mapping[Identity, PropagationPolicy] = {}
         self.held: Mapping[Identity, frozenset[str]] = {}
         self.definitions: Mapping[tuple[str, str], Identity] = {}
@@ -138,6 +142,13 @@ class DecideMemo:
         known = (identity for identity in edits.known if identity in self.policies)
         return [identity for identity in dict.fromkeys((*known, *concerned)) if identity not in edits.judged]
 
+    def replica_overrides(self, fleet: Fleet) -> ReplicaOverrides:
+        """The override policies of the fleet that may set replicas."""
+        known = self._replica_overrides
+        if known is None or known[0] is not fleet:
+            known = self._replica_overrides = (fleet, ReplicaOverrides(fleet))
+        return known[1]
+
     def bound_of(self, templates: Iterable[Identity], bindings: Mapping[Identity, Binding]) -> Iterator[Identity]:
         """The templates that are or were bound, and Namespaces, since what they say counts for what is in them."""
         for identity in templates:
@@ -175,6 +186,7 @@ def _alike(before: Inputs, after: Inputs) -> bool:
         and old.frozen == new.frozen
         and old.settings == new.settings
         and old.clusters == new.clusters
+        and (old.overrides is new.overrides or of_replicas(old.overrides) == of_replicas(new.overrides))
     )
 
 

@@ -9,7 +9,7 @@ Source: design, "Diff", engine T; server-side apply's pruning rules as measured 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -45,6 +45,26 @@ class Difference(Struct, frozen=True, kw_only=True):
 NO_DIFFERENCE: Final = Difference()
 
 
+class Wanted(NamedTuple):
+    """What is asked of an object, in the forms that a comparison needs; all clusters with one body share it.
+
+    `body`: what would be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps.
+    `fields` and `metadata`: what of the body can be wished for.
+    """
+
+    body: JsonObject
+    recorded: JsonObject
+    fields: JsonObject
+    metadata: JsonObject
+
+
+def wanted_of(body: JsonObject, recorded: JsonObject | None = None) -> Wanted:
+    """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
+    fields = declared(body)
+    metadata = fields.pop("metadata")
+    return Wanted(body, body if recorded is None else recorded, fields, metadata)
+
+
 def three_way(
     desired: JsonObject,
     live: JsonObject,
@@ -64,44 +84,57 @@ def three_way(
     that left the desired state is handed over: no change, and our ownership stays until our next apply; it does no harm
     meanwhile, and a round with nothing to do writes nothing.
     """
+    wanted = wanted_of(desired, recorded)
+    return difference_from(wanted, live, manager=manager, previous=previous, schema=schema, ignored=ignored)
+
+
+def difference_from(
+    wanted: Wanted,
+    live: JsonObject,
+    *,
+    manager: str,
+    previous: JsonObject | None = None,
+    schema: Schema | None,
+    ignored: tuple[str, ...] = (),
+) -> Difference:
+    """`three_way`, of what has been made ready for all clusters that are asked for the same."""
     node = schema.root if schema is not None else FREE
-    recorded = desired if recorded is None else recorded
-    entries = entries_of(live)
-    ours = [entry["fieldsV1"] for entry in entries if is_applied_by(entry, manager)]
-    others = tuple([entry["fieldsV1"] for entry in entries if not is_applied_by(entry, manager)])
+    ours: list[Owned] = []
+    held: list[Owned] = []
+    for entry in entries_of(live):
+        (ours if is_applied_by(entry, manager) else held).append(entry["fieldsV1"])
     owned = ours[0] if len(ours) == 1 else union(ours)
     # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
-    walk = Walk(live=live, previous=previous, schema=schema, others=others)
-    wanted = declared(desired)
-    metadata, found = wanted.pop("metadata"), live.get("metadata")
-    walk.objects(wanted, live, _without_metadata(owned), node, ())
-    if isinstance(found, Mapping):
+    walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
+    found = live.get("metadata")
+    fields = dict(owned)
+    fields.pop("f:metadata", None)
+    fields.pop("f:status", None)
+    walk.objects(wanted.fields, live, fields, node, ())
+    if isinstance(found, (dict, Mapping)):
         # Metadata is the API server's own type whatever the kind is.
         walk.keeps_empty = False
-        walk.objects(metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
-    lost = _lost(previous, recorded, live, owned, manager, node) if previous is not None else ()
+        walk.objects(wanted.metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
+    lost: tuple[FieldPath, ...] = ()
+    if previous is not None and previous is not wanted.recorded:
+        lost = _lost(previous, wanted.recorded, live, owned, manager, node)
     if not walk.changed and not walk.removed and not lost:
         return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
-    return _assembled(_Found(desired, live, manager, previous, recorded, schema), walk, lost, ignored)
+    return _assembled(_Found(wanted, live, manager, previous, schema), walk, lost, ignored)
 
 
 class _Found(Struct, frozen=True):
     """The inputs of one comparison, for naming causes."""
 
-    desired: JsonObject
+    wanted: Wanted
     live: JsonObject
     manager: str
     previous: JsonObject | None
-    recorded: JsonObject
     schema: Schema | None
 
     @property
     def keeps_empty(self) -> bool:
         return self.schema is None or self.schema.keeps_empty
-
-
-def _without_metadata(owned: Owned) -> Owned:
-    return {name: inner for name, inner in owned.items() if name not in ("f:metadata", "f:status")}
 
 
 def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tuple[str, ...]) -> Difference:
@@ -118,7 +151,8 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
     if not pairs:
         return NO_DIFFERENCE
     pairs.sort(key=lambda pair: pair[1].path)
-    gvk = GVK.parse(str(found.desired.get("apiVersion", "")), str(found.desired.get("kind", "")))
+    body = found.wanted.body
+    gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
     replace = immutable_change(gvk.group_kind, pairs, found.live)
     removed = tuple(sorted(path_text(path) for path in lost if not is_left(path)))
     reasons = (
@@ -143,7 +177,7 @@ def _doubt(walk: Walk, schema: Schema | None) -> str | None:
 
 def _stale(found: _Found) -> str | None:
     """Our fields were recorded in another version of the kind, whose paths may differ."""
-    wanted = found.desired.get("apiVersion")
+    wanted = found.wanted.body.get("apiVersion")
     for entry in entries_of(found.live):
         if is_applied_by(entry, found.manager) and entry.get("apiVersion") != wanted:
             return f"our fields were recorded as {entry.get('apiVersion')}"
@@ -156,7 +190,7 @@ def _changed(found: _Found, path: FieldPath, before: Json, after: Json) -> Field
         path=path_text(path),
         before=before,
         after=after,
-        cause=cause_of(path, found.previous, found.recorded),
+        cause=cause_of(path, found.previous, found.wanted.recorded),
         owner=owner,
     )
 

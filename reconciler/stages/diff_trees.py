@@ -22,7 +22,9 @@ TreeChange = tuple[FieldPath, Json, Json]
 def declared(body: JsonObject) -> dict[str, Any]:
     """The body without apiVersion, kind, status, and metadata that only the API server writes."""
     metadata = body.get("metadata")
-    kept = {k: v for k, v in metadata.items() if k in DECLARED_METADATA} if isinstance(metadata, Mapping) else {}
+    kept = (
+        {k: v for k, v in metadata.items() if k in DECLARED_METADATA} if isinstance(metadata, (dict, Mapping)) else {}
+    )
     rest = {name: value for name, value in body.items() if name not in ("apiVersion", "kind", "metadata", "status")}
     return {**rest, "metadata": kept}
 

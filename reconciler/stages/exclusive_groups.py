@@ -7,7 +7,7 @@ placement when the one in use stops matching.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from reconciler.model.cluster import Cluster
 from reconciler.stages.affinity_groups import Group
@@ -33,12 +33,6 @@ def _group_in_use(groups: Sequence[Group], situation: Situation, clusters: Mappi
         return named if situation.had else None
     # A placement that does not tell its group (an observations file, marks read back) is recognised by its clusters.
     held = [clusters[name] for name in situation.had if name in clusters]
-    for matches_enough in (all, any):
-        for group in groups:
-            if held and matches_enough(_matches(held, group)):
-                return group
-    return None
-
-
-def _matches(held: Iterable[Cluster], group: Group) -> list[bool]:
-    return [tier_of(cluster, group)[0] is not None for cluster in held]
+    covered = [sum(tier_of(cluster, group)[0] is not None for cluster in held) for group in groups]
+    most = max(covered, default=0)
+    return groups[covered.index(most)] if most else None

@@ -6,21 +6,21 @@ failed or partial reading.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
-from reconciler.model.member import Read
+from reconciler.model.member import Member, Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import Fate, Loss, fate_of, keep_in_force
 from reconciler.stages.marks import Owner
-from reconciler.stages.ownership import Standing, ownership_of
 from reconciler.stages.reach import frozen_by
+from reconciler.stages.standings import Seen
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -47,23 +47,18 @@ class LostCopy(Struct, frozen=True, kw_only=True):
     why: str
 
 
-def lost_copies(member: Read, wanted: Wanted, only: frozenset[Identity] | None = None) -> tuple[LostCopy, ...]:
-    """Our objects in a cluster that nothing wants there, each with its fate; frozen ones included.
+def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], wanted: Wanted) -> Iterator[LostCopy]:
+    """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
 
-    `only`: look at these identities alone.
+    Of a member that was not read nothing is lost.
     """
-    settings = wanted.fleet.settings
-    found: list[LostCopy] = []
-    for identity in sorted(member.objects if only is None else only & member.objects.keys()):
-        binding = wanted.bindings.get(identity)
-        if binding is not None and member.name in binding.clusters:
+    binding = wanted.bindings.get(identity)
+    targets = {cluster for cluster, _ in binding.targets} if binding is not None else ()
+    for cluster in seen.copies:
+        member, ownership = members[cluster], seen.owners.get(cluster)
+        if cluster in targets or not isinstance(member, Read) or ownership is None or ownership.owner is None:
             continue
-        live = member.objects[identity]
-        ownership = ownership_of(live, settings.name, settings.previous_names)
-        if ownership.standing is not Standing.OURS or ownership.owner is None:
-            continue
-        found.append(_lost(member.name, live, ownership.owner, binding, wanted))
-    return tuple(found)
+        yield _lost(cluster, member.objects[identity], ownership.owner, binding, wanted)
 
 
 def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Wanted) -> LostCopy:

@@ -39,8 +39,9 @@ def step_of(raw: str) -> FieldStep | None:
 def entries_of(body: JsonObject) -> tuple[JsonObject, ...]:
     """The well-formed entries of metadata.managedFields."""
     entries = dig(body, "metadata", "managedFields")
-    found = entries if isinstance(entries, list) else ()
-    return tuple([entry for entry in found if isinstance(dig(entry, "fieldsV1"), dict)])
+    if not isinstance(entries, list):
+        return ()
+    return tuple([entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("fieldsV1"), dict)])
 
 
 def is_applied_by(entry: JsonObject, manager: str) -> bool:

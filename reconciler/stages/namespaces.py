@@ -6,8 +6,9 @@ Source: design, row "Namespace of a namespaced resource"; Karmada: namespaces ar
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -45,6 +46,13 @@ def bare_namespace(name: str) -> Template:
 Targets = tuple[TargetCluster, ...]
 
 
+class _Known(NamedTuple):
+    """What followed the last time: the first inhabitant of each cluster, and the binding that came of it."""
+
+    first: Mapping[str, Identity]
+    binding: Binding | None
+
+
 class NamespaceMemo:
     """What was bound in each namespace in the last call, and the Namespaces that followed."""
 
@@ -52,6 +60,8 @@ class NamespaceMemo:
         """Start with nothing bound."""
         self.inhabitants: dict[str, dict[Identity, Targets]] = {}
         """By namespace, what is bound in it with its targets, in order."""
+        self.first: dict[str, Mapping[str, Identity]] = {}
+        """By namespace, the first that is bound in it in each cluster."""
         self.followed: Mapping[Identity, Binding] = {}
         self.changed: Collection[Identity] = ()
         """The Namespaces that the last call looked at."""
@@ -72,10 +82,12 @@ def namespaces(
     memo = memo or NamespaceMemo()
     names: set[str] = set()
     grown: set[str] = set()
+    moved: dict[str, dict[Identity, Targets]] = defaultdict(dict)
     for identity in bindings if dirty is None else dirty:
         if identity.namespace:
             names.add(identity.namespace)
             inhabitants = memo.inhabitants.setdefault(identity.namespace, {})
+            moved[identity.namespace][identity] = inhabitants.get(identity, ())
             if identity not in bindings:
                 inhabitants.pop(identity, None)
                 continue
@@ -88,22 +100,22 @@ def namespaces(
         memo.inhabitants[name] = dict(sorted(memo.inhabitants[name].items()))
     followed: dict[Identity, Binding | None] = {}
     for name in sorted(names):
-        found = _followed(fleet, bindings, name, memo.inhabitants.get(name, {}))
+        inhabitants = memo.inhabitants.get(name, {})
+        known = _Known(memo.first.get(name, {}), memo.followed.get(namespace_identity(name)))
+        first = _first_after(known.first, inhabitants, moved[name]) if known.first else _first(inhabitants)
+        memo.first[name] = first
+        found = _followed(fleet, bindings, name, first, known)
         if found is not None or namespace_identity(name) in memo.followed:
             followed[namespace_identity(name)] = found
         if not memo.inhabitants.get(name, True):
-            del memo.inhabitants[name]
+            del memo.inhabitants[name], memo.first[name]
     memo.changed = [namespace_identity(name) for name in names]
     memo.followed = patched(memo.followed, followed)
     return memo.followed
 
 
-def _followed(
-    fleet: Fleet, bindings: Mapping[Identity, Binding], name: str, inhabitants: Mapping[Identity, Targets]
-) -> Binding | None:
-    """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
-    if not inhabitants or _is_there_already(fleet, name):
-        return None
+def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity]:
+    """The first inhabitant of each cluster."""
     first: dict[str, Identity] = {}
     seen: set[int] = set()
     for identity, targets in inhabitants.items():
@@ -113,11 +125,47 @@ def _followed(
             for cluster, _ in targets:
                 if cluster not in first:
                     first[cluster] = identity
+    return first
+
+
+def _first_after(
+    first: Mapping[str, Identity], inhabitants: Mapping[Identity, Targets], moved: Mapping[Identity, Targets]
+) -> Mapping[str, Identity]:
+    """The first inhabitants after some moved; the mapping itself when they are the same. `moved`: targets before."""
+    after = dict(first)
+    vacated: set[str] = set()
+    for identity, before in moved.items():
+        now = {cluster for cluster, _ in inhabitants.get(identity, ())}
+        vacated.update(cluster for cluster, _ in before if cluster not in now and first.get(cluster) == identity)
+        for cluster in now:
+            if cluster not in after or identity < after[cluster]:
+                after[cluster] = identity
+    for cluster in vacated:
+        del after[cluster]
+    for identity, targets in inhabitants.items():
+        if not vacated:
+            break
+        for cluster, _ in targets:
+            if cluster in vacated:
+                after[cluster] = identity
+                vacated.discard(cluster)
+    return first if after == first else after
+
+
+def _followed(
+    fleet: Fleet, bindings: Mapping[Identity, Binding], name: str, first: Mapping[str, Identity], known: _Known
+) -> Binding | None:
+    """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
+    if not first or _is_there_already(fleet, name):
+        return None
     identity = namespace_identity(name)
-    own = bindings.get(identity) or Binding(identity=identity, policy=None)
+    own = bindings.get(identity)
+    if own is None and first is known.first and known.binding is not None and known.binding.policy is None:
+        return known.binding
+    own = own or Binding(identity=identity, policy=None)
     there = set(own.clusters)
     missing = {cluster: first[cluster] for cluster in sorted(first) if cluster not in there}
-    return _extended(own, missing) if missing else None
+    return _extended(own, missing, known) if missing else None
 
 
 def _is_there_already(fleet: Fleet, name: str) -> bool:
@@ -128,15 +176,17 @@ def _is_there_already(fleet: Fleet, name: str) -> bool:
     return template is not None and template.labels.get(_SKIP) == "true"
 
 
-def _extended(own: Binding, missing: Mapping[str, Identity]) -> Binding:
-    reasons = {
-        cluster: Reason(rule=NAMESPACE_FOLLOWS, text=f"{inhabitant} lives in it there", cluster=cluster)
-        for cluster, inhabitant in missing.items()
-    }
-    targets = [*own.targets, *(TargetCluster(cluster=cluster) for cluster in missing)]
+def _extended(own: Binding, missing: Mapping[str, Identity], known: _Known) -> Binding:
+    given = known.binding.cluster_reasons if known.binding is not None else {}
+    reasons: dict[str, Reason] = {}
+    for cluster, inhabitant in missing.items():
+        reason = given.get(cluster) if known.first.get(cluster) == inhabitant else None
+        if reason is None or reason.rule != NAMESPACE_FOLLOWS:
+            reason = Reason(rule=NAMESPACE_FOLLOWS, text=f"{inhabitant} lives in it there", cluster=cluster)
+        reasons[cluster] = reason
     return replace(
         own,
-        targets=tuple(sorted(targets, key=lambda target: target.cluster)),
+        targets=tuple(sorted((*own.targets, *map(TargetCluster, missing)))),
         cluster_reasons={**own.cluster_reasons, **reasons},
         reasons=(*own.reasons, Reason(rule=NAMESPACE_FOLLOWS, text="goes where something in it goes")),
     )

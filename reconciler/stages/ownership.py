@@ -7,6 +7,7 @@ annotation, a field of ours, the recorded uid, no ownerReferences and a complete
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 from msgspec import Struct
 
@@ -51,6 +52,7 @@ _TOOL_LABELS = (
 )
 
 
+@cache  # It is asked for with every object, of the few names of one fleet.
 def field_manager(fleet: str) -> str:
     """The field manager that we apply as."""
     return f"fleet-reconciler/{fleet}"

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Tick
+from msgspec.structs import replace
+
+from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Reason, Tick
+from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.stages.affinity_groups import Group, groups_of
@@ -129,13 +132,16 @@ class _Round:
 
     def _binding(self, placed: Placed) -> Binding:
         item, decision = placed.situation.item, placed.decision
+        reasons = decision.reasons
+        if item.is_autoscaled and placed.situation.had:
+            reasons = (_AS_BEFORE, *reasons)
         return Binding(
             identity=item.identity,
             policy=item.policy.ref,
             targets=decision.targets,
             unplaced=decision.unplaced,
             affinity_name=decision.affinity_name,
-            reasons=decision.reasons,
+            reasons=reasons,
             cluster_reasons=self._ground.outcomes(decision),
         )
 
@@ -145,6 +151,8 @@ class _Round:
 
     def _situation(self, item: PlacementItem) -> Situation:
         previous = self._previous.get(item.identity)
+        if item.is_autoscaled and previous is not None:
+            item = _divided_as_before(item, previous)
         constraints = self._constraints.get(item.identity, ())
         if previous is None and not constraints:
             return Situation(item=item, fresh=self._request.fresh, partial=self._request.settings.partial)
@@ -224,8 +232,24 @@ class _Round:
                     room.take(target.cluster, room.known(part.shape), pods, namespace)
         elif situation.replicas:
             shape = room.known(item.demand.shape)
-            for target in decision.targets:
-                room.take(target.cluster, shape, (target.replicas or 0) - had.get(target.cluster, 0), namespace)
+            for name, replicas in decision.targets:
+                before = had.get(name, 0)
+                pods = (replicas or 0) - before
+                if item.rendered is not None:
+                    pods = item.sent(name, replicas or 0) - (item.sent(name, before) if name in had else 0)
+                room.take(name, shape, pods, namespace)
+
+
+_AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler decides about its replicas, so they are divided as before")
+
+
+def _divided_as_before(item: PlacementItem, previous: PreviousPlacement) -> PlacementItem:
+    """The item with the replicas that were divided before; scaled to 0 it is all the same."""
+    total = sum(target.replicas or 0 for target in previous.targets)
+    is_divided = item.policy.placement.scheduling.division is not Division.DUPLICATED
+    if not item.demand.replicas or not total or not is_divided:
+        return item
+    return replace(item, demand=replace(item.demand, replicas=total))
 
 
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
@@ -260,7 +284,7 @@ def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> 
 def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
     item = placed.situation.item
     placement = item.policy.placement
-    fate = "what is there stays" if placed.decision.targets else "nothing of it is placed"
+    fate = _fate(placed)
     return Problem(
         source=placement.source if placement.source.path else item.policy.source,
         path="spec.placement",
@@ -268,6 +292,15 @@ def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
         message=f"{item.identity}: {shortfall.text}; {fate}; {_ADVICE[shortfall.code]}",
         severity=Severity.WARNING,
     )
+
+
+def _fate(placed: Placed) -> str:
+    counts = {target.cluster: target.replicas or 0 for target in placed.decision.targets}
+    if not counts:
+        return "nothing of it is placed"
+    if any(count > placed.situation.had.get(cluster, 0) for cluster, count in counts.items()):
+        return f"{sum(counts.values())} replicas are placed"
+    return "what is there stays"
 
 
 _ADVICE = {

@@ -194,6 +194,7 @@ def takes_alike(one: Placed, other: Placed) -> bool:
         and one.situation.had == other.situation.had
         and one.situation.item.demand == other.situation.item.demand
         and one.situation.item.gvk == other.situation.item.gvk
+        and one.situation.item.rendered is other.situation.item.rendered
     )
 
 
@@ -205,8 +206,9 @@ def on_its_way(situation: Situation, running: Running) -> list[tuple[str, int]]:
     missing = []
     for cluster, replicas in had.items():
         workload = running[cluster].get(item.identity) if cluster in running else None
-        if workload is not None and workload.replicas < replicas:
-            missing.append((cluster, replicas - workload.replicas))
+        sent = item.sent(cluster, replicas) if workload is not None else 0
+        if workload is not None and workload.replicas < sent:
+            missing.append((cluster, sent - workload.replicas))
     return missing
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
@@ -17,12 +17,22 @@ from reconciler.model.refs import GVK, Identity
 
 
 class PlacementItem(Struct, frozen=True, kw_only=True):
-    """A claimed template: what it is, who claims it, what it asks for."""
+    """A claimed template: what it is, who claims it, what it asks for.
+
+    `is_autoscaled`: others decide about its replicas once it is there. `rendered`: (cluster, assigned replicas) to what
+    overrides make of them; None: nothing.
+    """
 
     identity: Identity
     gvk: GVK
     policy: PropagationPolicy
     demand: Demand
+    is_autoscaled: bool = False
+    rendered: Callable[[str, int], int] | None = None
+
+    def sent(self, cluster: str, assigned: int) -> int:
+        """The replicas that are sent to a cluster to which so many were assigned."""
+        return assigned if self.rendered is None else self.rendered(cluster, assigned)
 
 
 class PlacementRequest(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ deletion causes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
@@ -19,7 +20,8 @@ from reconciler.model.observation import Absent, ClusterObservation, Health
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.compare import Comparison, Stance, compare, conflict_resolution
+from reconciler.stages.bodies import Bodies
+from reconciler.stages.compare import Comparison, Stance, compare
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
@@ -27,7 +29,7 @@ from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned,
 from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
 from reconciler.stages.purge import effective_after_failure, failures_of
 from reconciler.stages.schema import Schema
-from reconciler.stages.standings import Standings
+from reconciler.stages.standings import Seen, Standings
 
 RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
 """(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
@@ -70,30 +72,29 @@ def settle(scene: Scene) -> Settled:
     changes: list[Change] = []
     problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
-    holds: dict[tuple[Identity, str], str] = {}
-    bindings = scene.decision.bindings
+    ours: Counter[str] = Counter()
+    bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
     standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
-    for identity in sorted(bindings if scene.only is None else scene.only & bindings.keys()):
-        part = _settle_identity(scene, identity, standings)
+    bound = bindings.keys() if scene.only is None else bindings.keys() & scene.only
+    for identity in sorted({*bound, *standings.identities}):
+        seen = standings.of(identity)
+        for cluster in seen.copies:
+            ours[cluster] += 1
+        part = _settle_identity(scene, identity, seen) if identity in bindings else _Part()
         changes += part.changes
         problems += part.problems
-        holds.update({(identity, cluster): why for cluster, why in part.holds.items()})
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
-    wanted = _wanted(scene.decision)
-    for name in sorted(scene.members):
-        member = scene.members[name]
-        if isinstance(member, Read):
-            for lost in lost_copies(member, wanted, scene.only):
-                change, problem = _lose(scene, member, lost, holds.get((lost.live.identity, name)))
-                changes += [change] if change else []
-                problems += [problem] if problem else []
+        for lost in lost_copies(identity, seen, scene.members, wanted):
+            change, problem = _lose(scene, lost, part.holds.get(lost.cluster))
+            changes += [change] if change else []
+            problems += [problem] if problem else []
     return Settled(
         changes=tuple(changes),
         manifests=manifests,
         problems=tuple(problems),
         is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
-        managed={name: _count_ours(scene, member, standings) for name, member in scene.members.items()},
+        managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
     )
 
 
@@ -104,15 +105,16 @@ class _Part(Struct, frozen=True, kw_only=True):
     holds: Mapping[str, str] = field(default_factory=dict)
 
 
-def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> _Part:
+def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     decision = scene.decision
     if identity in decision.frozen:
         return _Part()
     target = dict(decision.bindings[identity].targets)
-    old = standings.copies(identity)
+    old = seen.copies
     compared: dict[str, Comparison] = {}
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
+    bodies: Bodies | None = None
     for cluster, replicas in target.items():
         member = scene.members.get(cluster)
         if not isinstance(member, Read):
@@ -121,7 +123,8 @@ def _settle_identity(scene: Scene, identity: Identity, standings: Standings) -> 
         problems += faults
         if manifest is not None:
             manifests[cluster] = manifest
-            compared[cluster] = _compare(scene, member, manifest, standings.of(identity, cluster))
+            bodies = bodies or _bodies(scene, manifest)
+            compared[cluster] = _compare(scene, member, manifest, bodies, seen.owners.get(cluster))
     state = _state(scene, identity, target, old, compared)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
@@ -196,19 +199,24 @@ def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
     return run_of(found.body) if found is not None else Run.STARTED
 
 
-def _compare(scene: Scene, member: Read, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
+def _bodies(scene: Scene, manifest: Manifest) -> Bodies:
+    return Bodies(scene.schema_of(manifest.gvk), scene.stance.record_key)
+
+
+def _compare(
+    scene: Scene, member: Read, manifest: Manifest, bodies: Bodies, ownership: Ownership | None = None
+) -> Comparison:
     identity = manifest.identity
     live = member.live(identity)
-    if manifest.gvk not in member.served:
+    is_served = manifest.gvk in member.served
+    if not is_served:
         if not _defined_in_plan(scene, identity, member.name):
             return Comparison(problem=_not_served(manifest, member))
         live = Absent()
     row = scene.ledger.get(member.name, {}).get(identity)
-    schema = scene.schema_of(manifest.gvk)
     policy = scene.decision.policies.get(identity)
-    conflict = conflict_resolution(manifest, policy)
-    comparison = compare(manifest, live, row, schema, scene.stance, conflict, ownership)
-    if manifest.gvk not in member.served and comparison.change is not None:
+    comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership)
+    if not is_served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
     return comparison
@@ -227,7 +235,7 @@ def _reduced_later(
     manifest, _ = scene.render(identity, cluster, state.targets[cluster])
     if manifest is None:
         return None, None, None
-    now = _compare(scene, member, manifest)
+    now = _compare(scene, member, manifest, _bodies(scene, manifest))
     due = {change.path: change for change in target.change.fields} if target.change else {}
     done = {change.path for change in now.change.fields} if now.change else set()
     rest = tuple(change for path, change in due.items() if path not in done or path in _REPLICA_FIELDS)
@@ -251,8 +259,9 @@ def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
     return replace(change, held=why) if why else change
 
 
-def _lose(scene: Scene, member: Read, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
-    if lost.fate is Fate.FROZEN:
+def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
+    member = scene.members[lost.cluster]
+    if lost.fate is Fate.FROZEN or not isinstance(member, Read):
         return None, None
     identity = lost.live.identity
     # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
@@ -302,10 +311,10 @@ def _wanted(decision: Decision) -> Wanted:
     )
 
 
-def _count_ours(scene: Scene, member: Member, standings: Standings) -> int:
+def _count_ours(scene: Scene, member: Member, seen: int) -> int:
     if isinstance(member, NotRead) or scene.only is not None:
         return len(scene.ledger.get(member.name, {}))
-    return standings.count_ours(member.name)
+    return seen
 
 
 def _not_read(member: NotRead) -> Problem:

@@ -35,7 +35,7 @@ def changed_identities(
         old = signatures(before) if before is not None else {}
         return _differing(old, signatures(after))
     if touched is not None:
-        suspects = set(touched)
+        suspects = {identity for identity in touched if not _is_same(before, after, identity)}
     else:
         suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
         suspects |= changed_keys(before.fleet.templates, after.fleet.templates)
@@ -43,11 +43,34 @@ def changed_identities(
     suspects |= before.frozen ^ after.frozen
     suspects |= {identity for identity, _ in changed_keys(before.ticked, after.ticked)}
     suspects |= _overridden_anew(before, after)
-    index = _index(before)
-    is_same = before.fleet.overrides == after.fleet.overrides
-    return _differing(
-        _signatures(before, suspects, index), _signatures(after, suspects, index if is_same else _index(after))
+    plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
+    suspects -= plain
+    if before.fleet.overrides == after.fleet.overrides:
+        # The same rules select a template of the same digest for the same clusters: they need not be found.
+        return plain | _differing(_signatures(before, suspects, None), _signatures(after, suspects, None))
+    return plain | _differing(
+        _signatures(before, suspects, _index(before)), _signatures(after, suspects, _index(after))
     )
+
+
+def _is_same(before: Decision, after: Decision, identity: Identity) -> bool:
+    """Whether the two decisions hold the same objects for an identity, but for what is found in other ways."""
+    return (
+        before.bindings.get(identity) is after.bindings.get(identity)
+        and before.policies.get(identity) is after.policies.get(identity)
+        and before.fleet.templates.get(identity) is after.fleet.templates.get(identity)
+    )
+
+
+def _differs_plainly(before: Decision, after: Decision, identity: Identity) -> bool:
+    """Whether the targets or the template differ: most of what differs at all, seen without a signature."""
+    old, new = before.bindings.get(identity), after.bindings.get(identity)
+    if old is None or new is None:
+        return old is not new
+    if old.targets != new.targets:
+        return True
+    was, is_now = before.fleet.templates.get(identity), after.fleet.templates.get(identity)
+    return was is not None and is_now is not None and was.digest != is_now.digest
 
 
 def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
@@ -69,7 +92,10 @@ def _index(decision: Decision) -> OverrideIndex:
     return OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
 
 
-def _signatures(decision: Decision, identities: Iterable[Identity], index: OverrideIndex) -> dict[Identity, Hashable]:
+def _signatures(
+    decision: Decision, identities: Iterable[Identity], index: OverrideIndex | None
+) -> dict[Identity, Hashable]:
+    """Signatures; without an index those of decisions whose rules are known to be the same."""
     digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
     found: dict[Identity, Hashable] = {}
     # Who took a copy away decides how it goes.
@@ -86,7 +112,7 @@ def _signatures(decision: Decision, identities: Iterable[Identity], index: Overr
 
 
 def _signature(
-    decision: Decision, binding: Binding, index: OverrideIndex, digests: Mapping[PolicyRef, str]
+    decision: Decision, binding: Binding, index: OverrideIndex | None, digests: Mapping[PolicyRef, str]
 ) -> tuple[Hashable, ...]:
     identity = binding.identity
     template = template_of(decision.fleet, identity)
@@ -98,7 +124,7 @@ def _signature(
         _terms(decision.policies.get(identity)),
         tuple(
             (rule.policy, rule.index, digests.get(rule.policy), tuple(filter(rule.is_for, binding.clusters)))
-            for rule in index.rules_of(template)
+            for rule in (index.rules_of(template) if index is not None else ())
         ),
         tuple(sorted(decision.yielded.get(identity, ()))),
         _holds(decision, binding),

@@ -1,8 +1,9 @@
-"""Whose the objects of the members are, and where copies of ours live; each object is asked once a round."""
+"""Whose the objects of the members are, and where copies of ours live."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
@@ -12,8 +13,23 @@ from reconciler.stages.moves import Replicas
 from reconciler.stages.ownership import Ownership, Standing, ownership_of
 
 
+class Seen(NamedTuple):
+    """What is known of one identity over the fleet.
+
+    `owners`: whose the object is, by the clusters where one was seen. `copies`: the clusters where copies of ours live
+    now, with the replicas assigned to them.
+    """
+
+    owners: Mapping[str, Ownership]
+    copies: Mapping[str, Replicas]
+
+
 class Standings:
-    """The standing of what was seen. `only`: of these identities alone."""
+    """The standing of what was seen. `only`: of these identities alone.
+
+    An object is looked at when its identity is asked for, shortly before it is compared: bodies that were just looked
+    at are read again far more quickly than those of another pass over the fleet.
+    """
 
     def __init__(
         self,
@@ -22,33 +38,30 @@ class Standings:
         stance: Stance,
         only: Collection[Identity] | None = None,
     ) -> None:
-        """Look at the members; of those that were not read, what the journal remembers counts."""
-        self._seen: dict[str, dict[Identity, Ownership]] = {}
-        self._copies: dict[Identity, dict[str, Replicas]] = {}
+        """Find out what is where; of members that were not read, what the journal remembers counts."""
+        self._members, self._ledger, self._stance = members, ledger, stance
+        self._clusters: dict[Identity, list[str]] = {}
         for name, member in members.items():
-            if isinstance(member, Read):
-                self._look(member, stance, member.objects if only is None else member.objects.keys() & only)
+            there = member.objects if isinstance(member, Read) else ledger.get(name, {})
+            for identity in there if only is None else filter(there.__contains__, only):
+                self._clusters.setdefault(identity, []).append(name)
+
+    @property
+    def identities(self) -> Collection[Identity]:
+        """Everything of which an object, or a record of one, is somewhere."""
+        return self._clusters.keys()
+
+    def of(self, identity: Identity) -> Seen:
+        """Whose the objects are, and where ours are."""
+        owners: dict[str, Ownership] = {}
+        copies: dict[str, Replicas] = {}
+        fleet, previous_names = self._stance.fleet, self._stance.previous_names
+        for name in self._clusters.get(identity, ()):
+            member = self._members[name]
+            if not isinstance(member, Read):
+                copies[name] = self._ledger[name][identity].replicas
                 continue
-            rows = ledger.get(name, {})
-            for identity in rows if only is None else rows.keys() & only:
-                self._copies.setdefault(identity, {})[name] = rows[identity].replicas
-
-    def _look(self, member: Read, stance: Stance, identities: Collection[Identity]) -> None:
-        seen = self._seen[member.name] = {}
-        for identity in identities:
-            found = ownership_of(member.objects[identity], stance.fleet, stance.previous_names)
-            seen[identity] = found
+            found = owners[name] = ownership_of(member.objects[identity], fleet, previous_names)
             if found.standing is Standing.OURS and found.owner is not None:
-                self._copies.setdefault(identity, {})[member.name] = found.owner.replicas
-
-    def of(self, identity: Identity, cluster: str) -> Ownership | None:
-        """Whose the object in a cluster is; None when none was seen there."""
-        return self._seen[cluster].get(identity)
-
-    def copies(self, identity: Identity) -> Mapping[str, Replicas]:
-        """The clusters where copies of ours live now, with the replicas assigned to them."""
-        return self._copies.get(identity, {})
-
-    def count_ours(self, cluster: str) -> int:
-        """How many of the objects seen in a cluster are ours."""
-        return sum(found.standing is Standing.OURS for found in self._seen[cluster].values())
+                copies[name] = found.owner.replicas
+        return Seen(owners, copies)

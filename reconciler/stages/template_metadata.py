@@ -89,7 +89,10 @@ def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Fin
 
 def _are_usual(labels: dict[str, Json]) -> bool:
     """Whether there is nothing to say of any label."""
-    return all(value.__class__ is str and _is_usual_label(key, value) for key, value in labels.items())
+    for key, value in labels.items():  # noqa: SIM110  # A generator costs as much as the look.
+        if value.__class__ is not str or not _is_usual_label(key, value):
+            return False
+    return True
 
 
 @lru_cache(maxsize=8192)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from reconciler.model.document import Document
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.tree import Json, JsonObject, Step
+from reconciler.stages.yaml_block import read_block
 from reconciler.stages.yaml_json import json_values
 from reconciler.stages.yaml_limits import (
     YamlRefused,
@@ -85,6 +86,7 @@ class _Reading:
         self.documents: list[Document] = []
         self.problems: list[Problem] = []
         self.broken: list[BrokenDocument] = []
+        self.is_usual = False
 
     def result(self) -> YamlFile:
         """What was read."""
@@ -92,6 +94,12 @@ class _Reading:
 
     def read_stream(self) -> None:
         """Read all documents at once; when one is broken, read each by itself."""
+        usual = read_block(self.data)
+        if usual is not None:
+            self.is_usual = True
+            for line, body in usual:
+                self.accept(line, body, (), 0)
+            return
         try:
             found = list(_bodies(self.data))
         except YamlRefused:
@@ -146,7 +154,7 @@ class _Reading:
         items = body.get("items")
         kind = body.get("kind")
         if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
-            self.documents.append(Document(path=self.path, line=line, body=body, locate=locate))
+            self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_usual))
             return
         if depth >= _MAX_LIST_DEPTH:
             message = f"lists nested deeper than {_MAX_LIST_DEPTH}"

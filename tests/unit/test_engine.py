@@ -80,7 +80,7 @@ def test_move_creates_first_and_deletes_when_the_new_copy_is_healthy() -> None:
     assert bed.plan(moved).plan.changes == ()
 
 
-def weighted(*weights: int) -> dict[str, object]:
+def weighted(*weights: int, kind: str = "Deployment") -> dict[str, object]:
     entries = [
         {"targetCluster": {"clusterNames": [f"m{n}"]}, "weight": weight}
         for n, weight in enumerate(weights, 1)
@@ -88,7 +88,7 @@ def weighted(*weights: int) -> dict[str, object]:
     ]
     scheduling = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
                   "weightPreference": {"staticWeightList": entries}}  # fmt: skip
-    return policy("Deployment", placement={"replicaScheduling": scheduling})
+    return policy(kind, placement={"replicaScheduling": scheduling})
 
 
 def test_replicas_that_move_stay_until_the_others_are_up() -> None:
@@ -164,6 +164,25 @@ def test_started_job_is_not_run_a_second_time_elsewhere() -> None:
     bed.edit("m1", RUN, status={"active": 1})
     plan = bed.plan(fleet_of(job(), policy("Job", "m2"))).plan
     assert actions(plan.changes, "Job") == [("delete", "m1", "the run has started and is not moved")]
+
+
+@pytest.mark.parametrize("is_partial", [False, True], ids=["everything", "this Job alone"])
+def test_live_parts_of_a_divided_job_keep_their_completions(is_partial: bool) -> None:
+    """Source: design, row "Jobs": split at creation and fixed; an API server refuses another number."""
+    divided = job()
+    divided["spec"] |= {"parallelism": 4, "completions": 9}
+    identity = Identity("batch", "Job", "demo", "app")
+
+    def parts(weights: tuple[int, int]) -> dict[str, int]:
+        fleet = fleet_of(divided, weighted(*weights, kind="Job"))
+        world = replace(bed.world(fleet), only=frozenset({identity}) if is_partial else None)
+        manifests = plan_round(world, NOW).manifests
+        return {name: manifests[name][identity].body["spec"]["completions"] for name in ("m1", "m2")}
+
+    bed = TestBed("m1", "m2")
+    assert parts((3, 1)) == {"m1": 7, "m2": 2}
+    bed.run(fleet_of(divided, weighted(1, 1, kind="Job")))
+    assert parts((3, 1)) == {"m1": 5, "m2": 4}
 
 
 def test_suspended_policy_holds_its_changes() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from reconciler.adapters.parse_cache import _VERSION, ParseCache, is_cacheable
+from reconciler.adapters.parse_cache_rows import KeptFile
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
 
@@ -74,9 +75,9 @@ def test_parses_again_what_cannot_be_kept_as_it_is(tmp_path: Path) -> None:
 
 def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
     """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
-    shape = msgspec.json.encode(msgspec.json.schema(ParsedFile), order="sorted")
+    shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
     fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
-    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 2, "f51622da882e3a04")
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 3, "2e33fecbef8652de")
 
 
 def test_knows_a_file_only_with_its_content_and_path(tmp_path: Path) -> None:
@@ -110,6 +111,42 @@ def test_passes_over_a_row_whose_checksum_is_wrong(tmp_path: Path) -> None:
         )
     connection.close()
     assert set(ParseCache(tmp_path / "c.db").load([one, two])) == {memo_key(two)}
+
+
+def test_finds_every_spoilt_byte_before_a_body_is_read(tmp_path: Path) -> None:
+    file = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", file)
+    connection = sqlite3.connect(tmp_path / "c.db")
+    [(sound,)] = connection.execute("SELECT body FROM files").fetchall()
+    for place in range(len(sound)):
+        spoilt = sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :]
+        connection.execute("UPDATE files SET body = ?", (spoilt,))
+        connection.commit()
+        assert ParseCache(tmp_path / "c.db").load([file]) == {}
+    connection.close()
+
+
+def test_finds_rows_that_were_exchanged(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG), _file("b.yaml", CONFIG.replace("thing", "b"))
+    _saved(tmp_path / "c.db", one, two)
+    connection = sqlite3.connect(tmp_path / "c.db")
+    rows = connection.execute("SELECT key, checksum, body FROM files ORDER BY key").fetchall()
+    for (key, _, _), (_, checksum, body) in zip(rows, reversed(rows), strict=True):
+        connection.execute("UPDATE files SET checksum = ?, body = ? WHERE key = ?", (checksum, body, key))
+    connection.commit()
+    connection.close()
+    assert ParseCache(tmp_path / "c.db").load([one, two]) == {}
+
+
+def test_gives_templates_that_say_what_the_parsed_ones_say(tmp_path: Path) -> None:
+    text = CONFIG.replace("{name: thing}", "{name: thing, labels: {a: b}, annotations: {c: d}}")
+    file = _file("a.yaml", text)
+    (parsed,) = parse_file(file).templates
+    _saved(tmp_path / "c.db", file)
+    (kept,) = ParseCache(tmp_path / "c.db").load([file])[memo_key(file)].templates
+    assert (kept.digest, kept.labels, kept.annotations) == (parsed.digest, {"a": "b"}, {"c": "d"})
+    assert list(kept.body) == list(parsed.body)
+    assert kept == parsed
 
 
 def test_starts_anew_when_the_file_is_no_database(tmp_path: Path) -> None:

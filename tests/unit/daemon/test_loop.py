@@ -156,11 +156,25 @@ async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_onc
         await scene.until(lambda: scene.value("m2") == "3", timeout_s=15)
 
 
-async def test_a_write_that_failed_is_tried_again(tmp_path: Path) -> None:
+async def test_a_write_that_failed_is_tried_again_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "reconciler")
     async with running(tmp_path) as scene:
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.INTERNAL), when=is_write, times=3)
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
+    told = [record.message for record in caplog.records if getattr(record, "cluster", "") == "m1"]
+    assert told.count("change failed") == 1
+    assert told[-1] == "change made"
+
+
+async def test_a_reload_lasts_until_a_round_has_looked_at_everything(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        assert scene.loop is not None
+        scene.loop.reload()
+        assert scene.vitals.is_reloading
+        await scene.until(lambda: not scene.vitals.is_reloading)
 
 
 async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp_path: Path) -> None:

@@ -132,6 +132,21 @@ async def test_a_start_that_makes_no_progress_is_not_given_more_time(manager: Ma
     assert not [line for line in await _watch(Vitals(), manager, 5, clock) if line.startswith("EXTEND")]
 
 
+async def test_the_begin_and_the_end_of_a_reload_are_told(manager: Manager) -> None:
+    vitals, clock = Vitals(is_ready=True, is_reloading=True), TestClock()
+
+    async def end() -> None:
+        while clock.monotonic_s() < 3:
+            await asyncio.sleep(0)
+        vitals.is_reloading = False
+
+    ending = asyncio.create_task(end())
+    told = await _watch(vitals, manager, 6, clock)
+    await ending
+    states = [line.partition("=")[0] for line in told if not line.startswith("STATUS")]
+    assert states == ["READY", "RELOADING", "READY"]
+
+
 def test_the_watchdog_is_served_as_systemd_asks() -> None:
     assert watchdog_interval_s({"WATCHDOG_USEC": "60000000"}, 7) == 20
     assert watchdog_interval_s({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "7"}, 7) == 20

@@ -32,20 +32,20 @@ MEMBERS: dict[str, Member] = {"m1": READ, "m2": NotRead(name="m2", why="gone"), 
 
 def test_copies_are_what_is_ours_where_it_was_read_and_what_was_applied_where_it_was_not() -> None:
     standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
-    assert standings.copies(OURS) == {"m1": 3, "m2": 2}
-    assert standings.copies(THEIRS) == {}
+    assert standings.of(OURS).copies == {"m1": 3, "m2": 2}
+    assert standings.of(THEIRS).copies == {}
 
 
-def test_tells_whose_each_object_is_and_counts_ours() -> None:
+def test_tells_whose_each_object_that_was_seen_is() -> None:
     standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
-    found = [standings.of(identity, "m1") for identity in (OURS, THEIRS)]
-    assert [entry.standing for entry in found if entry] == [Standing.OURS, Standing.OTHER_FLEET]
-    assert standings.of(OURS, "m3") is None
-    assert (standings.count_ours("m1"), standings.count_ours("m3")) == (1, 0)
+    found = [standings.of(identity).owners["m1"].standing for identity in (OURS, THEIRS)]
+    assert found == [Standing.OURS, Standing.OTHER_FLEET]
+    assert standings.of(OURS).owners.keys() == {"m1"}
 
 
 def test_looks_at_nothing_but_what_is_asked_for() -> None:
     standings = Standings(MEMBERS, ROWS, Stance(fleet="f"), only={THEIRS})
-    assert standings.copies(OURS) == {}
-    assert standings.of(OURS, "m1") is None
-    assert standings.of(THEIRS, "m1") is not None
+    assert list(standings.identities) == [THEIRS]
+    assert standings.of(OURS).copies == {}
+    assert standings.of(OURS).owners == {}
+    assert standings.of(THEIRS).owners.keys() == {"m1"}

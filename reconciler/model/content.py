@@ -1,0 +1,67 @@
+"""What a template says, in the form in which it is at hand; other forms are made when they are first asked for.
+
+Half of the templates of a store are governed by no policy: nobody reads their bodies, and nobody asks for a digest
+unless it compares with an earlier round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from reconciler.model.tree import JsonObject, digest_of
+
+_NOTHING: Final = Raw()
+_unpacked = msgspec.msgpack.Decoder(dict).decode
+
+
+class Content(Struct, eq=False, array_like=True):
+    """The body of a template: a tree, or MessagePack that became one before and is known to be unspoilt.
+
+    It says the same for ever, so that two threads that make a form at the same time do no harm.
+    """
+
+    packed: Raw = field(default_factory=Raw)
+    known_labels: Mapping[str, str] | None = None
+    """metadata.labels, where they are known without the tree."""
+    known_digest: str = ""
+    tree: JsonObject | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the bodies are equal; a body alone may stand for its content."""
+        return self.body() == (other.body() if isinstance(other, Content) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # A tree has none either.
+
+    def body(self) -> JsonObject:
+        """The tree."""
+        if self.tree is None:
+            packed = self.packed
+            # Nothing is left of it when another thread was quicker, and has put the tree in its place before.
+            self.tree = self.tree if packed == _NOTHING else _unpacked(packed)
+            self.packed = _NOTHING
+        assert self.tree is not None, "content has a tree, or is packed"
+        return self.tree
+
+    def digest(self) -> str:
+        """The digest of the tree."""
+        if not self.known_digest:
+            self.known_digest = digest_of(self.body())
+        return self.known_digest
+
+    def labels(self) -> Mapping[str, str]:
+        """metadata.labels, empty when there are none."""
+        if self.known_labels is None:
+            self.known_labels = mapping_in_metadata(self.body(), "labels")
+        return self.known_labels
+
+
+def mapping_in_metadata(body: JsonObject, name: str) -> Mapping[str, str]:
+    """A mapping such as metadata.labels, empty when there is none."""
+    # By hand: every template is asked several times a round.
+    metadata = body.get("metadata")
+    found = metadata.get(name) if isinstance(metadata, (dict, Mapping)) else None
+    return found if isinstance(found, (dict, Mapping)) else {}

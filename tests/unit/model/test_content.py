@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from reconciler.model.content import Content
+from reconciler.model.fleet import Template
+from reconciler.model.problem import Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import digest_of
+
+BODY: dict[str, Any] = {"kind": "ConfigMap", "metadata": {"name": "a", "labels": {"b": "c"}, "annotations": {"d": "e"}}}
+
+
+def packed(body: Any) -> Content:
+    return Content(packed=Raw(msgspec.msgpack.encode(body)))
+
+
+def template(body: Any, digest: str = "") -> Template:
+    gvk, identity = GVK("", "v1", "ConfigMap"), Identity("", "ConfigMap", "default", "a")
+    return Template(gvk=gvk, identity=identity, body=body, source=Source("a.yaml", 1), digest=digest)
+
+
+@pytest.mark.parametrize("content", [packed(BODY), Content(tree=BODY), BODY], ids=["packed", "tree", "body"])
+def test_a_template_says_the_same_in_every_form(content: Any) -> None:
+    one = template(content, "" if isinstance(content, Content) else digest_of(BODY))
+    assert (one.labels, one.annotations) == ({"b": "c"}, {"d": "e"})
+    assert one.body == BODY
+    assert one.body is one.body
+    assert one.digest == digest_of(BODY)
+
+
+def test_takes_what_is_known_without_reading_the_body() -> None:
+    content = replace(packed(BODY), known_labels={"x": "y"}, known_digest="z")
+    one = template(content)
+    assert (one.labels, one.digest) == ({"x": "y"}, "z")
+    assert content.tree is None
+
+
+def test_templates_are_equal_when_their_bodies_are() -> None:
+    other = {**BODY, "data": {}}
+    assert template(packed(BODY)) == template(packed(BODY)) == template(Content(tree=BODY)) == template(BODY)
+    assert template(BODY) == template(packed(BODY))
+    assert template(packed(BODY)) != template(packed(other))
+    assert template(Content(tree=BODY)) != template(Content(tree=other))
+    assert template(packed(BODY)) != template(other)
+
+
+def test_a_template_with_another_body_has_its_digest() -> None:
+    one = template(packed(BODY))
+    assert one.digest == digest_of(BODY)
+    assert replace(one, body=Content(tree={})).digest == digest_of({})
+    assert replace(one, identity=one.identity._replace(name="b")).body is one.body
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_template_survives_pickling(is_read: bool) -> None:
+    one = template(packed(BODY))
+    assert not is_read or one.body
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  # Our own bytes.
+
+
+def test_a_template_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        template(BODY).body = {}  # type: ignore[misc]
