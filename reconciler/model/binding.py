@@ -85,6 +85,8 @@ class Tick(StrEnum):
     """Nobody of ours: it was given with the observations, and holds until its time."""
     DESCHEDULING = "descheduling"
     FAILOVER = "failover"
+    RECOVERY = "recovery"
+    """The end of a failover that nobody needs any more: clusters that had taken over give back."""
     EVICTION = "eviction"
     """No tick, but a person."""
 

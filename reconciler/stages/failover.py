@@ -109,6 +109,38 @@ def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> b
     return loses and gains
 
 
+def handed_back(
+    decision: Decision, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
+) -> tuple[Constraint, ...]:
+    """Exclusions of the clusters that had taken over from copies that recovered, until what they made is gone.
+
+    Without them it would go as if an edit of the store had taken it away, which may release it or be held by a guard.
+    """
+    begun = [
+        Constraint(
+            identity=identity,
+            cluster=cluster,
+            replicas_max=0,
+            excludes=True,
+            reason="the application recovered where it was before",
+            until=_later(now, EXCLUSION_S),
+            tick=Tick.RECOVERY,
+            since=now,
+        )
+        for identity, placement in sorted(restored.items())
+        if identity in decision.bindings
+        for cluster in sorted(set(decision.bindings[identity].clusters) - {name for name, _ in placement.targets})
+    ]
+    known = (found for found in observations.constraints if found.tick is Tick.RECOVERY and is_in_force(found, now))
+    return (*(found for found in known if not _is_gone(found, observations)), *begun)
+
+
+def _is_gone(found: Constraint, observations: Observations) -> bool:
+    """Whether the copy that a constraint takes away is seen to be gone."""
+    seen = observations.clusters.get(found.cluster)
+    return seen is not None and seen.reachable and found.identity not in seen.workloads
+
+
 def overdue(decision: Decision, observations: Observations, now: str) -> frozenset[Identity]:
     """Applications whose failed copy may go now: its time of grace is over, and the new pods have nodes.
 

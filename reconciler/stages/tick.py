@@ -15,7 +15,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.decide import Decision
 from reconciler.stages.deschedule import deschedule
-from reconciler.stages.failover import NEVER_TRIED, due_exclusions, is_taken_over, kept_exclusions
+from reconciler.stages.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
 
 DecideUnder = Callable[[Observations], Decision]
 """The decision under the constraints and previous placements of these observations."""
@@ -60,7 +60,9 @@ def tick(
     given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
     replaced = {(found.identity, found.cluster) for found in wanted}
     staying = (known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
-    settled = (*caps, *staying, *given)
+    failing = {found.identity for found in wanted}
+    back = handed_back(decision, observations, kept.restored, now)
+    settled = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
     seen = replace(observations, previous={**observations.previous, **kept.restored})
     after = decide(replace(seen, constraints=(*settled, *wanted))) if (*settled, *wanted) != before else decision
     refused = tuple(found for found in wanted if not is_taken_over(decision, after, found))

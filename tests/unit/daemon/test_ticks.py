@@ -91,12 +91,31 @@ async def test_graciously_a_copy_that_recovers_in_time_gets_back_what_it_had(tmp
         assert scene.excluded() == ["m1"]
         scene.set_well("m1", is_well=True)
         await scene.until(lambda: scene.replicas() == {"m1": 2})
-        assert scene.excluded() == []
+        await scene.until(lambda: scene.excluded() == [])
         assert scene.journal.previous_placements()[WEB].targets == (TargetCluster("m1", 2),)
-        kinds = [event.kind for event in scene.journal.events() if event.kind in ("constrained", "freed")]
-        assert sorted(kinds) == ["constrained", "freed"]
+        found = [event for event in scene.journal.events() if event.kind in ("constrained", "freed")]
+        assert sorted((event.kind, event.data["tick"]) for event in found) == [
+            ("constrained", "failover"),
+            ("constrained", "recovery"),
+            ("freed", "failover"),
+            ("freed", "recovery"),
+        ]
         await scene.rounds()
         assert scene.ready() == {"m1": 2}
+
+
+async def test_what_took_over_for_nothing_goes_also_where_an_edit_would_release_it(tmp_path: Path) -> None:
+    async with ticking(tmp_path, BOTH, never_ready="m2") as scene:
+        case = one_copy()
+        case["policy"] |= {"karmada": True, "keep": True}
+        scene.web(**case)
+        await scene.until(lambda: scene.ready() == {"m1": 2})
+        scene.set_well("m1", is_well=False)
+        await scene.until(lambda: scene.replicas() == {"m1": 2, "m2": 2})
+        scene.set_well("m1", is_well=True)
+        await scene.until(lambda: scene.replicas() == {"m1": 2})
+        released = [event.subject for event in scene.journal.events(kind="released")]
+        assert not any(subject.startswith("Deployment") for subject in released), released
 
 
 @pytest.mark.parametrize("grace_s", [100, 600, 900])

@@ -65,7 +65,7 @@ class Ticking(Running):
 
     def _policy(self, case: Case) -> dict[str, Any]:
         found = policy("web", case)
-        found["spec"]["preserveResourcesOnDeletion"] = False
+        found["spec"]["preserveResourcesOnDeletion"] = case.get("policy", {}).get("keep", False)
         return found
 
     def replicas(self) -> dict[str, int]:
