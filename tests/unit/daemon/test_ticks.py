@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.daemon.session import Access, plan_once
 from reconciler.model.binding import Constraint, TargetCluster, Tick
+from reconciler.model.plan import Action
+from reconciler.stages.parse import parse
 from tests.unit.daemon.ticking import ROUNDS, WEB, Ticking, Watcher, ticking
 
 BOTH = {"m1": 8, "m2": 4}
@@ -72,6 +75,23 @@ async def test_how_long_an_application_has_been_ill_survives_a_restart(tmp_path:
         assert scene.replicas() == {"m1": 2}
         scene.clock.jump(3000)
         await scene.until(lambda: scene.ready().get("m2") == 2)
+
+
+async def test_what_a_tick_would_do_later_is_shown_beforehand(tmp_path: Path) -> None:
+    async with ticking(tmp_path, BOTH) as scene:
+        await fall_ill(scene, decisionConditions={"tolerationSeconds": 3000})
+        await scene.until(lambda: bool(scene.journal.timers()))
+        await scene.stop()
+        scene.source.forget()
+        snapshot = await scene.source.read()
+        assert snapshot is not None
+        access = Access(kubeconfig=scene.box.kubeconfig, journal=scene.path, clock=scene.clock)
+        now = await plan_once(parse(snapshot), access)
+        later = await plan_once(parse(snapshot), access, at=scene.clock.later(3600))
+        changes = [(change.action, change.cluster) for change in later.plan.changes if change.identity == WEB]
+        assert [change for change in now.plan.changes if change.identity == WEB] == []
+        assert changes == [(Action.DELETE, "m1"), (Action.CREATE, "m2")]
+        assert scene.journal.constraints() == ()
 
 
 async def test_graciously_the_old_copy_goes_when_the_new_one_is_healthy(tmp_path: Path) -> None:
