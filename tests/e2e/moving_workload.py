@@ -31,9 +31,11 @@ class MovingWorkload:
         self.daemon = Daemon(folder / "store", clusters.kubeconfig, folder / "journal.db")
 
     def add_node(self, cluster: RealCluster) -> None:
-        """A node for pods of this test alone."""
+        """A node for pods of this test alone, so large that pods of others that wait in the cluster leave room."""
         taint = {"key": "for", "value": self.name, "effect": "NoSchedule"}
-        cluster.add_node(f"{self.name}-n", cpu="8", labels={"for": self.name}, taints=[taint])
+        cluster.add_node(
+            f"{self.name}-n", cpu="1000", memory="1Ti", pods="10000", labels={"for": self.name}, taints=[taint]
+        )
 
     def web_demo(self) -> dict[str, Any]:
         container = {"name": "nginx", "image": "nginx:1", "resources": {"requests": {"cpu": "100m"}}}
