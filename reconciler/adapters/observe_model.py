@@ -13,7 +13,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from reconciler.adapters.kube_pods import Condition, Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
+from reconciler.adapters.kube_pods import (
+    Condition,
+    Container,
+    ContainerStatus,
+    NodeObject,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    Requirements,
+)
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_shape import pod_requests
 from reconciler.model.cluster import Taint
@@ -167,7 +176,7 @@ def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[Waiting, ...]]:
         is_unschedulable = condition is not None and (condition.status, condition.reason) == ("False", "Unschedulable")
         if condition is None or not is_unschedulable or not is_waiting(pod):
             continue
-        owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+        owner = _owner(pod)
         waiting = Waiting(
             namespace=pod.metadata.namespace,
             owner_kind=owner.kind if owner else "",
@@ -176,6 +185,11 @@ def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[Waiting, ...]]:
         )
         found[owner.uid if owner else pod.metadata.uid].append(waiting)
     return {uid: tuple(waiting) for uid, waiting in found.items()}
+
+
+def _owner(pod: Pod) -> OwnerReference | None:
+    """The controller of a pod; None for a bare one."""
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
 def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]:
@@ -216,9 +230,10 @@ def held_room(
         return {}
     found: dict[Identity, dict[str, Counter[str]]] = {identity: {} for identity in identities.values()}
     for pod in pods:
-        owner = next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
-        if owner in identities and pod.spec.node_name and pod.status.phase not in _FINISHED:
-            held = found[identities[owner]].setdefault(pod.spec.node_name, Counter())
+        owner = _owner(pod)
+        identity = identities.get(owner.uid) if owner is not None else None
+        if identity is not None and pod.spec.node_name and pod.status.phase not in _FINISHED:
+            held = found[identity].setdefault(pod.spec.node_name, Counter())
             held.update(requests.of(pod))
     return {identity: {node: dict(held) for node, held in by_node.items()} for identity, by_node in found.items()}
 

@@ -138,9 +138,9 @@ def _listed(journal: Journal, output: str) -> str:
     from reconciler.cli.printing import document_text
     from reconciler.report.status_document import evictions_part
     from reconciler.report.table import table
+    from reconciler.stages.instants import in_force
 
-    now = SystemClock().now()
-    found = [order for order in journal.evictions() if not order.until or order.until > now]
+    found = in_force(journal.evictions(), SystemClock().now())
     if output != "table":
         return document_text({"version": 1, "evictions": evictions_part(found)}, output)
     if not found:

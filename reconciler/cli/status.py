@@ -14,7 +14,6 @@ from reconciler.errors import JournalError
 
 if TYPE_CHECKING:
     from reconciler.adapters.journal import Journal
-    from reconciler.model.binding import Constraint
     from reconciler.model.ledger import Event
 
 _EVENTS_MAX = 100_000
@@ -34,9 +33,10 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
     from reconciler.adapters.journal import Journal
     from reconciler.adapters.journal_lock import holder
     from reconciler.cli.commits import Commits
-    from reconciler.daemon.suspensions import in_force
+    from reconciler.daemon.look import constraints_in
     from reconciler.report.status_document import Status, status_document
     from reconciler.report.status_text import released_text, status_text
+    from reconciler.stages.instants import in_force
 
     path, now = journal_path(journal), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():
@@ -50,7 +50,7 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
             picture=picture,
             commit=Commits(store or picture["source"]).words(picture["revision"]),
             suspensions=in_force(opened.suspensions(), now),
-            constraints=_constraints(opened, now),
+            constraints=in_force(constraints_in(opened), now),
             released=released_objects(opened),
         )
     document = status_document(status)
@@ -62,14 +62,6 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
         answer(text)
     else:
         remark("nothing has been released")
-
-
-def _constraints(journal: Journal, now: str) -> tuple[Constraint, ...]:
-    """What ticks and persons have put on placements, as far as it has not expired."""
-    from reconciler.daemon.look import eviction
-
-    found = (*journal.constraints(), *map(eviction, journal.evictions()))
-    return tuple(constraint for constraint in found if not constraint.until or constraint.until > now)
 
 
 def released_objects(journal: Journal) -> tuple[Event, ...]:

@@ -42,8 +42,8 @@ def command(
     """
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.journal import Journal
-    from reconciler.daemon.suspensions import in_force
     from reconciler.model.ledger import SuspensionRecord
+    from reconciler.stages.instants import in_force
 
     path, now = journal_path(journal), SystemClock().now()
     if not scope:

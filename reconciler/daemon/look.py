@@ -62,10 +62,7 @@ def remembered(journal: Journal) -> Known:
     with journal.transaction():
         return Known(
             ledger=journal.ledger(),
-            observations=Observations(
-                constraints=(*journal.constraints(), *map(eviction, journal.evictions())),
-                previous=journal.previous_placements(),
-            ),
+            observations=Observations(constraints=constraints_in(journal), previous=journal.previous_placements()),
             cluster_uids=journal.cluster_uids(),
             record_key=journal.hash_key,
             has_history=journal.complete_rounds() > 0,
@@ -74,7 +71,12 @@ def remembered(journal: Journal) -> Known:
         )
 
 
-def eviction(order: EvictionRecord) -> Constraint:
+def constraints_in(journal: Journal) -> tuple[Constraint, ...]:
+    """What ticks and persons have put on placements, those of ticks first; ended ones too."""
+    return (*journal.constraints(), *map(_eviction, journal.evictions()))
+
+
+def _eviction(order: EvictionRecord) -> Constraint:
     """A person's order as the constraint that carries it out."""
     why = f": {order.reason}" if order.reason else ""
     return Constraint(

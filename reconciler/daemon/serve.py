@@ -19,10 +19,10 @@ from reconciler.daemon.parts import Parts
 from reconciler.daemon.service import Signals
 from reconciler.daemon.session import Access
 from reconciler.daemon.store_in_force import StoreInForce
-from reconciler.daemon.suspensions import in_force
 from reconciler.daemon.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
+from reconciler.stages.instants import in_force
 
 log = logging.getLogger("reconciler")
 
@@ -110,8 +110,7 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
     def orders() -> object:
         # The number tells of what came and went between two looks; orders are all that others write.
         now = clock.now()
-        evictions = [order for order in journal.evictions() if not order.until or order.until > now]
-        return journal.data_version, in_force(journal.suspensions(), now), evictions
+        return journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now)
 
     known = orders()
     while True:

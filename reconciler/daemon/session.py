@@ -20,11 +20,12 @@ from reconciler.daemon.hold import hold, refuse_other_journal
 from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.merged import merged
 from reconciler.daemon.remember import record_picture, remember
-from reconciler.daemon.suspensions import in_force, restrained
+from reconciler.daemon.suspensions import restrained
 from reconciler.engine import Decision, Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
+from reconciler.stages.instants import in_force
 from reconciler.stages.order import kept_waves
 
 

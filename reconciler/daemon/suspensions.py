@@ -17,11 +17,6 @@ from reconciler.stages.order import waves_without
 FLEET = "fleet"
 
 
-def in_force(suspensions: Iterable[SuspensionRecord], now: str) -> tuple[SuspensionRecord, ...]:
-    """Those that have not expired. `now`: RFC 3339 UTC, as `until` is written."""
-    return tuple(found for found in suspensions if not found.until or found.until > now)
-
-
 def restrained(planned: Round, suspensions: Iterable[SuspensionRecord]) -> Round:
     """The round as far as a person's orders allow it: suspensions that are in force, a fleet that is only observed."""
     plan = suspend(planned.plan, suspensions)

@@ -19,6 +19,7 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.stages.failover import overdue
+from reconciler.stages.instants import in_force
 from reconciler.stages.tick import DecideUnder, Ticked, tick
 from reconciler.stages.timers import remembered_times
 
@@ -63,11 +64,11 @@ class Ticks:
             return frozenset()
         known = situation.known.observations
         seen = replace(situation.observations, constraints=known.constraints, previous=known.previous)
-        in_force = frozenset(c for c in seen.constraints if not c.until or c.until > now)
-        if not in_force >= self._in_force:
+        holding = frozenset(in_force(seen.constraints, now))
+        if not holding >= self._in_force:
             # An exclusion whose time is up is no event either.
             decision = await asyncio.to_thread(decide, seen)
-        self._in_force = in_force
+        self._in_force = holding
         if self.is_due:
             self._parts.beat("looking for replicas without a node")
         look = partial(tick, deschedules=self.is_due, tried=self._tried)

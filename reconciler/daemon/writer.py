@@ -12,10 +12,11 @@ from reconciler.daemon.fights import Fights
 from reconciler.daemon.hold import hold
 from reconciler.daemon.logs import Transitions
 from reconciler.daemon.parts import Parts
-from reconciler.daemon.suspensions import in_force, restrained
+from reconciler.daemon.suspensions import restrained
 from reconciler.engine import Round
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Plan
+from reconciler.stages.instants import in_force
 from reconciler.stages.order import kept_waves
 
 log = logging.getLogger("reconciler")

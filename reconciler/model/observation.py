@@ -72,6 +72,12 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
 
 
+def workload_in(clusters: Mapping[str, ClusterObservation], identity: Identity, cluster: str) -> Workload | None:
+    """A workload as it runs in a cluster that answers; None: it was not seen there."""
+    seen = clusters.get(cluster)
+    return seen.workloads.get(identity) if seen is not None and seen.reachable else None
+
+
 class Observations(Struct, frozen=True, kw_only=True):
     """All that is known of the members: from the clusters themselves or from an `--observations` file."""
 

@@ -129,7 +129,7 @@ class DecideMemo:
         return set().union(*(index.selected_by(policy) for policy in policies)) if index is not None else set()
 
     def to_place_again(self, edits: Edits, observations: Observations) -> Collection[Identity]:
-        """Whose placement must be found again, besides what was judged anew.
+        """Whose placement must be found again, whether it was judged anew or not.
 
         `observations`: with the kinds that definitions bring along.
         """
@@ -140,7 +140,7 @@ class DecideMemo:
         clusters = [cluster for name, cluster in self._next.fleet.clusters.items() if name in changed]
         concerned = concerned_by(clusters, self.policies) if clusters else ()
         known = (identity for identity in edits.known if identity in self.policies)
-        return [identity for identity in dict.fromkeys((*known, *concerned)) if identity not in edits.judged]
+        return dict.fromkeys((*known, *concerned))
 
     def replica_overrides(self, fleet: Fleet) -> ReplicaOverrides:
         """The override policies of the fleet that may set replicas."""

@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
 from reconciler.model.fleet import Template
-from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
+from reconciler.model.observation import ClusterObservation, Health, Observations, Workload, workload_in
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of
 from reconciler.stages.decide import Decision
 from reconciler.stages.deschedule import PROVISION_S, is_descheduled, is_last_tier
-from reconciler.stages.instants import age_s, instant
+from reconciler.stages.instants import age_s, in_force, instant, is_in_force
+from reconciler.stages.purge import has_nodes, is_grace_over
 
 EXCLUSION_S: Final = 600
 """How long the first exclusion lasts; each that follows lasts twice as long."""
@@ -93,11 +94,6 @@ def due_exclusions(
     return tuple(due[:PER_TICK])
 
 
-def is_in_force(exclusion: Constraint, now: str) -> bool:
-    """Whether its time is not up."""
-    return not exclusion.until or age_s(exclusion.until, now) < 0
-
-
 def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> bool:
     """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone."""
     old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
@@ -131,7 +127,7 @@ def handed_back(
         if identity in decision.bindings
         for cluster in sorted(set(decision.bindings[identity].clusters) - {name for name, _ in placement.targets})
     ]
-    known = (found for found in observations.constraints if found.tick is Tick.RECOVERY and is_in_force(found, now))
+    known = (found for found in in_force(observations.constraints, now) if found.tick is Tick.RECOVERY)
     return (*(found for found in known if not _is_gone(found, observations)), *begun)
 
 
@@ -150,26 +146,12 @@ def overdue(decision: Decision, observations: Observations, now: str) -> frozens
         identity
         for (identity, cluster), exclusion in decision.ticked.items()
         if exclusion.tick is Tick.FAILOVER
-        and _is_grace_over(_terms(decision, identity), exclusion, now)
-        and _workload(observations, identity, cluster) is not None
-        and all(_has_nodes(observations, identity, name) for name in decision.bindings[identity].clusters)
+        and (terms := _terms(decision, identity)) is not None
+        and terms.purge_mode is PurgeMode.GRACIOUSLY
+        and is_grace_over(terms, exclusion, now)
+        and workload_in(observations.clusters, identity, cluster) is not None
+        and all(has_nodes(observations.clusters, identity, name) for name in decision.bindings[identity].clusters)
     )
-
-
-def _is_grace_over(terms: ApplicationFailover | None, exclusion: Constraint, now: str) -> bool:
-    if terms is None or terms.purge_mode is not PurgeMode.GRACIOUSLY:
-        return False
-    return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
-
-
-def _has_nodes(observations: Observations, identity: Identity, cluster: str) -> bool:
-    workload = _workload(observations, identity, cluster)
-    return workload is not None and not workload.unschedulable
-
-
-def _workload(observations: Observations, identity: Identity, cluster: str) -> Workload | None:
-    seen = observations.clusters.get(cluster)
-    return seen.workloads.get(identity) if seen is not None and seen.reachable else None
 
 
 def _is_due(decision: Decision, seen: ClusterObservation, workload: Workload, now: str) -> bool:
@@ -234,8 +216,7 @@ def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observat
     binding = decision.bindings.get(known.identity)
     if binding is not None and known.cluster in binding.clusters:
         return False
-    seen = observations.clusters.get(known.cluster)
-    return seen is None or not seen.reachable or known.identity in seen.workloads
+    return not _is_gone(known, observations)
 
 
 def _later(now: str, seconds: int) -> str:
@@ -258,7 +239,7 @@ def _is_of_now(known: Constraint, decision: Decision, observations: Observations
 
 def _has_recovered(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
     terms = _terms(decision, known.identity)
-    workload = _workload(observations, known.identity, known.cluster)
+    workload = workload_in(observations.clusters, known.identity, known.cluster)
     is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
     is_there = workload is not None and workload.health is Health.HEALTHY
     return is_gracious and is_in_force(known, now) and is_there

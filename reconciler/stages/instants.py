@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Protocol, TypeVar
 
 
 def instant(text: str) -> datetime | None:
@@ -17,3 +19,25 @@ def age_s(since: str, now: str) -> float:
     """Seconds from one moment to another; 0 when either is not given."""
     begun, ends = instant(since), instant(now)
     return (ends - begun).total_seconds() if begun is not None and ends is not None else 0.0
+
+
+class Ending(Protocol):
+    """Something that holds until a time; empty: without end."""
+
+    @property
+    def until(self) -> str:
+        """When it ends."""
+
+
+_Ending = TypeVar("_Ending", bound=Ending)
+
+
+def is_in_force(found: Ending, now: str) -> bool:
+    """Whether its time is not up."""
+    ends, moment = instant(found.until), instant(now)
+    return ends is None or moment is None or ends > moment
+
+
+def in_force(found: Iterable[_Ending], now: str) -> tuple[_Ending, ...]:
+    """Those whose time is not up."""
+    return tuple(each for each in found if is_in_force(each, now))

@@ -23,7 +23,7 @@ from reconciler.stages.capacity import FleetRoom
 from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
 from reconciler.stages.gang import components_of, place_whole
-from reconciler.stages.instants import instant
+from reconciler.stages.instants import is_in_force
 from reconciler.stages.patched import patched
 from reconciler.stages.place_memo import (
     UNDECIDED,
@@ -254,11 +254,9 @@ def _divided_as_before(item: PlacementItem, previous: PreviousPlacement) -> Plac
 
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
     """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
-    moment = instant(now)
     tightest: dict[tuple[Identity, str], Constraint] = {}
     for constraint in sorted(constraints, key=_tightness):
-        until = instant(constraint.until)
-        if until is None or moment is None or until > moment:
+        if is_in_force(constraint, now):
             tightest.setdefault((constraint.identity, constraint.cluster), constraint)
     by_identity: dict[Identity, list[Constraint]] = {}
     for (identity, _), constraint in sorted(tightest.items()):

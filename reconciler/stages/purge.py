@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec.structs import replace
 
 from reconciler.model.binding import Constraint, Tick
+from reconciler.model.observation import ClusterObservation, workload_in
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.stages.instants import age_s
@@ -26,18 +27,17 @@ def effective_after_failure(
     failed: Mapping[str, Constraint],
     terms: ApplicationFailover,
     is_ready: Callable[[str], bool],
-    has_nodes: Callable[[str], bool],
+    is_running: Callable[[str], bool],
     now: str,
 ) -> Effective:
     """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
 
-    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. `has_nodes(cluster)`: it equals what is
+    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. `is_running(cluster)`: it equals what is
     wanted, and the scheduler has found nodes for its pods.
     """
     if terms.purge_mode is PurgeMode.GRACIOUSLY:
-        grace_s = terms.grace_period_s or 0
-        is_over = all(age_s(exclusion.since, now) >= grace_s for exclusion in failed.values())
-        return effective(target, old, lambda cluster: is_ready(cluster) or (is_over and has_nodes(cluster)))
+        is_over = all(is_grace_over(terms, exclusion, now) for exclusion in failed.values())
+        return effective(target, old, lambda cluster: is_ready(cluster) or (is_over and is_running(cluster)))
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
     state = effective(target, others, is_ready)
     if terms.purge_mode is PurgeMode.IMMEDIATELY:
@@ -46,6 +46,17 @@ def effective_after_failure(
     return replace(
         state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, KEPT_BY_POLICY)}
     )
+
+
+def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:
+    """Whether the copy that an exclusion takes away has had the time of grace that Graciously gives."""
+    return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
+
+
+def has_nodes(observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str) -> bool:
+    """Whether the scheduler has found nodes for all pods of it in a cluster."""
+    workload = workload_in(observed, identity, cluster)
+    return workload is not None and not workload.unschedulable
 
 
 def failures_of(

@@ -27,7 +27,7 @@ from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
-from reconciler.stages.purge import effective_after_failure, failures_of
+from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes
 from reconciler.stages.schema import Schema
 from reconciler.stages.standings import Seen, Standings
 
@@ -168,9 +168,9 @@ def _state(
             return False
         return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
 
-    def has_nodes(cluster: str) -> bool:
+    def is_running(cluster: str) -> bool:
         comparison = compared.get(cluster)
-        return comparison is not None and comparison.in_sync and _has_nodes(scene, identity, cluster)
+        return comparison is not None and comparison.in_sync and has_nodes(scene.observed, identity, cluster)
 
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked.
@@ -179,17 +179,10 @@ def _state(
     failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}
     if failed and policy is not None and policy.application_failover is not None:
         terms = policy.application_failover
-        return effective_after_failure(target, old, failed, terms, is_ready, has_nodes, scene.now)
+        return effective_after_failure(target, old, failed, terms, is_ready, is_running, scene.now)
     previous = scene.previous.get(identity)
     is_new = previous is not None and dict(previous.targets) != dict(target)
     return effective(target, old, is_ready, is_new=is_new)
-
-
-def _has_nodes(scene: Scene, identity: Identity, cluster: str) -> bool:
-    """Whether the scheduler has found nodes for all that is wanted of it there."""
-    seen = scene.observed.get(cluster)
-    workload = seen.workloads.get(identity) if seen is not None and seen.reachable else None
-    return workload is not None and not workload.unschedulable
 
 
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:

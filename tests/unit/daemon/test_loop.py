@@ -15,6 +15,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
@@ -42,6 +43,19 @@ class Running:
         self.task: asyncio.Task[None] | None = None
         self.loop: ControlLoop | None = None
         self._stop = asyncio.Event()
+
+    def parts_of(self, members: Members, agent: UserAgent, clock: Clock) -> Parts:
+        """What a loop on these clusters works with."""
+        return Parts(
+            source=self.source,
+            store=StoreInForce({}, self.source.read_blob),
+            journal=self.journal,
+            members=members,
+            configs_of=lambda fleet: load_members(self.box.kubeconfig, list(fleet.clusters.values())),
+            agent=agent,
+            clock=clock,
+            vitals=self.vitals,
+        )
 
     def start(self, parts: Parts) -> None:
         """A loop that knows what the journal knows."""
@@ -114,16 +128,7 @@ async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterato
             async with Members.open({}, agent=agent, clock=clock) as members:
                 scene = Running(box, journal, vitals)
                 scene.settings = settings
-                parts = Parts(
-                    source=scene.source,
-                    store=StoreInForce({}, scene.source.read_blob),
-                    journal=journal,
-                    members=members,
-                    configs_of=lambda fleet: load_members(box.kubeconfig, list(fleet.clusters.values())),
-                    agent=agent,
-                    clock=clock,
-                    vitals=vitals,
-                )
+                parts = scene.parts_of(members, agent, clock)
                 scene.app("1", "m1", "m2")
                 if down:
                     await box.servers[down].stop()

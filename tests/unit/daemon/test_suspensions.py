@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.daemon.suspensions import in_force, suspend
+from reconciler.daemon.suspensions import suspend
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Plan
+from reconciler.stages.instants import in_force
 from tests.unit.worlds import TestBed, config_map, fleet_of, policy
 
 NOW = "2026-11-21T10:00:00Z"

@@ -12,9 +12,6 @@ from typing import Any
 from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
-from reconciler.adapters.kubeconfig import load_members
-from reconciler.daemon.parts import Parts
-from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
 from reconciler.model.ledger import EvictionRecord
 from reconciler.model.refs import Identity
@@ -139,16 +136,7 @@ async def ticking(
                 scene.clock, scene.path = clock, folder / "journal.db"
                 scene.settings = {"descheduling": {"interval": "5s", "unschedulableThreshold": "1s"},
                                   "drift": {"resync": "100h"}, **(settings or {})}  # fmt: skip
-                parts = Parts(
-                    source=scene.source,
-                    store=StoreInForce({}, scene.source.read_blob),
-                    journal=journal,
-                    members=members,
-                    configs_of=lambda fleet: load_members(box.kubeconfig, list(fleet.clusters.values())),
-                    agent=agent,
-                    clock=clock,
-                    vitals=vitals,
-                )
+                parts = scene.parts_of(members, agent, clock)
                 scene.put()
                 scene.start(parts)
                 try:
