@@ -56,7 +56,11 @@ def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> N
 
 def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, AppliedRow]]:
     """Rows by cluster (None: every cluster) and identity; a manifest that several rows share is decoded once."""
-    where, values = ("", ()) if cluster is None else ("WHERE cluster = ?", (cluster,))
+    with file.view():
+        return _read(file, *(("", ()) if cluster is None else ("WHERE cluster = ?", (cluster,))))
+
+
+def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
     bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)  # noqa: S608 - constants
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
     for row in file.rows(APPLIED, f"{where} ORDER BY cluster, api_group, kind, namespace, name", values):

@@ -208,6 +208,15 @@ class JournalFile:
             finally:
                 self._depth = 0
 
+    @contextmanager
+    def view(self) -> Iterator[None]:
+        """Everything read inside is of one moment, whatever another process writes meanwhile."""
+        if not self.read_only:
+            yield  # The one writer reads what it wrote last.
+            return
+        with self.transaction():
+            yield
+
     def _begin(self, durable: bool) -> None:
         if self.read_only:
             self._connection.execute("BEGIN")

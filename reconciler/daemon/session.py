@@ -80,7 +80,7 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
 def _known(path: Path | None) -> Known:
     if path is None or not path.exists():
         return Known()
-    with Journal.open(path, read_only=True) as journal:
+    with Journal.open(path, read_only=True) as journal, journal.transaction():
         return remembered(journal)
 
 

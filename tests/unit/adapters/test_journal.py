@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reconciler.adapters import journal_applied
 from reconciler.adapters.journal import Journal
-from reconciler.adapters.journal_file import migrations, statements
+from reconciler.adapters.journal_file import JournalFile, Row, migrations, statements
 from reconciler.errors import JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.ledger import AppliedRow, Event, Intent, Outcome, SuspensionRecord
@@ -23,6 +24,7 @@ from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import JsonObject
 
 GVK_WEB = GVK("apps", "v1", "Deployment")
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -314,6 +316,25 @@ def test_a_sound_journal_verifies(journal: Journal) -> None:
 def test_a_reader_cannot_write(journal: Journal) -> None:
     with Journal.open(journal.path, read_only=True) as reader, pytest.raises(JournalError, match="readonly"):
         reader.record_timers({"a": "t"})
+
+
+def test_a_reader_sees_one_moment_while_another_process_writes(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_manifests = journal_applied.manifests
+    later = replace(ROW, recorded={"kind": "Deployment", "spec": {"replicas": 3}})
+
+    def and_then_write(file: JournalFile, where: str, values: Row) -> dict[str, JsonObject]:
+        found = read_manifests(file, where, values)
+        journal.record_applied([later])
+        return found
+
+    journal.record_applied([ROW])
+    with Journal.open(journal.path, read_only=True) as reader:
+        with monkeypatch.context() as patch:
+            patch.setattr(journal_applied, "manifests", and_then_write)
+            assert reader.ledger() == {"m1": {WEB: ROW}}
+        assert reader.applied("m1") == {WEB: later}
 
 
 def test_reading_needs_a_journal_and_makes_none(tmp_path: Path) -> None:
