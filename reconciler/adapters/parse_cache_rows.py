@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content
+from reconciler.model.demand import Facts
 from reconciler.model.fleet import FleetSettings, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.parsed_file import ParsedFile
+from reconciler.stages.template_facts import facts_of
 
 
 class KeptTemplate(Struct, frozen=True, array_like=True):
@@ -84,13 +87,23 @@ class Unpacker:
 _decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
 
 
+_MARKS_OF_SECRETS: Final = (b"PRIVATE KEY", b"last-applied-configuration", b"Secret")
+"""Texts beside which something secret may stand though the kind is another one; such a file is parsed each time."""
+
+
 def packed_file(file: ParsedFile) -> bytes | None:
-    """A file without a fault and without overrides as bytes; None when it would come back as another one."""
+    """A file without a fault and without overrides as bytes.
+
+    None when something secret may stand in it, or when it would come back as another one.
+    """
     try:
+        bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
+        if any(map(_may_hold_secrets, bodies)):
+            return None
         kept = KeptFile(
             path=file.path,
             blob=file.blob,
-            templates=tuple(_kept(template) for template in file.templates),
+            templates=tuple(map(_kept, file.templates, bodies)),
             propagation=file.propagation,
             clusters=file.clusters,
             settings=file.settings,
@@ -99,11 +112,16 @@ def packed_file(file: ParsedFile) -> bytes | None:
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.
-    is_plain = not (file.propagation or file.clusters or file.settings)
-    return packed if is_plain or Unpacker().file(packed) == file else None
+    if not (file.propagation or file.clusters or file.settings):
+        return packed
+    return None if _may_hold_secrets(packed) or Unpacker().file(packed) != file else packed
 
 
-def _kept(template: Template) -> KeptTemplate:
+def _may_hold_secrets(packed: bytes) -> bool:
+    return any(mark in packed for mark in _MARKS_OF_SECRETS)
+
+
+def _kept(template: Template, body: bytes) -> KeptTemplate:
     gvk, identity = template.gvk, template.identity
     assert (gvk.group, gvk.kind) == identity[:2], "a template is what its document says"
     return KeptTemplate(
@@ -114,8 +132,15 @@ def _kept(template: Template) -> KeptTemplate:
         name=identity.name,
         line=template.source.line,
         content=Content(
-            packed=Raw(msgspec.msgpack.encode(template.body)),
+            packed=Raw(body),
             known_labels=template.labels,
             known_digest=template.digest,
+            facts=_facts(template),
         ),
     )
+
+
+def _facts(template: Template) -> Facts | None:
+    """What its interpreter reads out of it, where another run reads the same."""
+    facts_of(template)
+    return template.content.facts if template.content is not None else None

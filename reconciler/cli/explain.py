@@ -42,7 +42,7 @@ def command(
     from reconciler.adapters.clock import SystemClock
     from reconciler.cli.resources import find_templates
     from reconciler.daemon.session import decide_once
-    from reconciler.engine import decide, render_decision
+    from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_json, explanation_text
 
     with bulk_load():
@@ -59,5 +59,5 @@ def command(
         decision = run(decide_once(fleet, access))
     else:
         decision = decide(fleet, read_observations(observations), SystemClock().now())
-    found = explain(decision, render_decision(decision), matches[0])
+    found = explain(decision, render_one(decision, matches[0]), matches[0])
     answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))

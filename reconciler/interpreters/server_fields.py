@@ -41,6 +41,9 @@ def prune_server_fields(body: JsonObject) -> JsonObject:
 
 def without_annotations(body: JsonObject, keys: Iterable[str]) -> JsonObject:
     """The body without these annotations; an annotation map that becomes empty goes too."""
+    metadata = body.get("metadata")
+    if metadata.__class__ is dict and "annotations" not in metadata:
+        return body  # Most have none.
     return without_entries(body, ("metadata", "annotations"), keys)
 
 

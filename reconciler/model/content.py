@@ -1,4 +1,4 @@
-"""What a template says, in the form in which it is at hand; other forms are made when they are first asked for.
+"""What a template or manifest says, in the form that is at hand; other forms are made when they are first asked for.
 
 Half of the templates of a store are governed by no policy: nobody reads their bodies, and nobody asks for a digest
 unless it compares with an earlier round.
@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct, field
 
+from reconciler.model.demand import Facts
 from reconciler.model.tree import JsonObject, digest_of
 
 _NOTHING: Final = Raw()
@@ -19,7 +20,7 @@ _unpacked = msgspec.msgpack.Decoder(dict).decode
 
 
 class Content(Struct, eq=False, array_like=True):
-    """The body of a template: a tree, or MessagePack that became one before and is known to be unspoilt.
+    """The body of an object: a tree, or MessagePack that became one before and is known to be unspoilt.
 
     It says the same for ever, so that two threads that make a form at the same time do no harm.
     """
@@ -29,6 +30,8 @@ class Content(Struct, eq=False, array_like=True):
     """metadata.labels, where they are known without the tree."""
     known_digest: str = ""
     tree: JsonObject | None = None
+    facts: Facts | None = None
+    """What the interpreter of a kind of Kubernetes' own or of the gang kinds reads out of it, once that was asked."""
 
     def __eq__(self, other: object) -> bool:
         """Whether the bodies are equal; a body alone may stand for its content."""

@@ -62,3 +62,10 @@ class DependencyRef(Struct, frozen=True, kw_only=True):
     path: str
     optional: bool = False
     labels: tuple[tuple[str, str], ...] = ()
+
+
+class Facts(Struct, frozen=True, array_like=True):
+    """What the placement of a template rests on, as its interpreter reads it out of the body."""
+
+    demand: Demand
+    references: tuple[DependencyRef, ...] = ()

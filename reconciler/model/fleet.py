@@ -74,6 +74,12 @@ class Template(_TemplateFields, frozen=True, kw_only=True):
         return given.labels() if isinstance(given, Content) else mapping_in_metadata(given, "labels")
 
     @property
+    def content(self) -> Content | None:
+        """Where forms of the body are kept; None for a template that was made with its body."""
+        given = _given_body(self)
+        return given if isinstance(given, Content) else None
+
+    @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
         return mapping_in_metadata(self.body, "annotations")

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from reconciler.model.binding import Reason, TargetCluster
+from reconciler.model.content import Content
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.tree import JsonObject
@@ -118,20 +119,29 @@ class Change(Struct, frozen=True, kw_only=True):
 class Manifest(Struct, frozen=True, gc=False):
     """A template as rendered for one cluster, marks included.
 
-    `digest` is of the body; `overrides` name what changed it. There is one for every object of the fleet, and none
-    refers back to itself, so the garbage collector need not look at them.
+    `content` is shared with all clusters that get the same; `overrides` name what changed it. There is one for every
+    object of the fleet, and none refers back to itself, so the garbage collector need not look at them.
     """
 
     cluster: str
     gvk: GVK
     identity: Identity
-    body: JsonObject
-    digest: str
+    content: Content
     source: Source
     policy: PolicyRef | None
     overrides: tuple[str, ...] = ()
     replicas_yielded: bool = False
     """An autoscaler owns spec.replicas there: sent at creation, afterwards left to it and never diffed."""
+
+    @property
+    def body(self) -> JsonObject:
+        """The object as it is sent."""
+        return self.content.tree or self.content.body()
+
+    @property
+    def digest(self) -> str:
+        """The digest of the body."""
+        return self.content.digest()
 
 
 class PlacementChange(Struct, frozen=True, kw_only=True):

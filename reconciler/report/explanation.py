@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from reconciler.report.safe import visible
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.table import aligned
 from reconciler.stages.override_apply import FieldOverride
-from reconciler.stages.render import Rendering
+from reconciler.stages.render import Rendered
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -37,8 +38,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Explanation:
-    """What the decision holds about a resource of the store."""
+def explain(decision: Decision, rendered: Mapping[str, Rendered], identity: Identity) -> Explanation:
+    """What the decision holds about a resource of the store. `rendered`: what it becomes, by cluster."""
     fleet = decision.fleet
     template, binding = fleet.templates[identity], decision.bindings.get(identity)
     policy = decision.policies.get(identity)
@@ -47,6 +48,7 @@ def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Expl
         binding = _with_every_cluster(binding, fleet.clusters)
     clusters = binding.clusters if binding else ()
     about = str(identity)
+    said = chain.from_iterable(there.problems for there in rendered.values())
     return Explanation(
         gvk=template.gvk,
         identity=identity,
@@ -54,16 +56,12 @@ def explain(decision: Decision, rendered: Rendering, identity: Identity) -> Expl
         claim=decision.claims.claims.get(identity),
         policy_source=policy.source if policy else None,
         binding=binding,
-        traces=tuple(
-            (cluster, rendered.traces[cluster, identity])
-            for cluster in clusters
-            if (cluster, identity) in rendered.traces
-        ),
+        traces=tuple((cluster, found.trace) for cluster, found in rendered.items() if found.manifest and found.trace),
         frozen=f"{reach.source} is broken and might say something about it" if reach else "",
         holds=tuple((cluster, why) for cluster in clusters if (why := decision.hold(identity, cluster))),
         problems=tuple(
             problem
-            for problem in sorted({*decision.problems, *rendered.problems})
+            for problem in sorted({*decision.problems, *said})
             if about in problem.message or problem.source == template.source
         ),
     )

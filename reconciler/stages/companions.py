@@ -23,6 +23,7 @@ from reconciler.stages.following import Brought, following
 from reconciler.stages.inherited_policy import inherited_policy
 from reconciler.stages.pod_selection import backends_of, selected_by_labels, selected_by_selector
 from reconciler.stages.policy_annotations import BRING, parse_brings
+from reconciler.stages.template_facts import references_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
@@ -195,7 +196,7 @@ class _Index:
             if not behind:
                 continue
             yield ingress.identity, f"it leads to Service {behind[0]}"
-            for ref in self._lookup(*ingress.identity[:2]).dependencies(ingress.body) if with_dependencies else ():
+            for ref in references_of(ingress, self._lookup) if with_dependencies else ():
                 if ref.identity in self._fleet.templates:
                     yield ref.identity, f"{ingress.identity} refers to it in {ref.path}"
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
@@ -26,6 +25,7 @@ from reconciler.stages.patched import patched
 from reconciler.stages.place import PlacementItem, PlacementRequest, PlacementResult, constraints_in_force, place
 from reconciler.stages.priority_classes import priority_classes
 from reconciler.stages.scale_targets import scale_targets
+from reconciler.stages.template_facts import demand_of
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ def _items(
                 identity=identity,
                 gvk=template.gvk,
                 policy=policy,
-                demand=interpreter_for(*identity[:2]).demand(template.body),
+                demand=demand_of(template),
                 is_autoscaled=memo.autoscaled.has(fleet, policies, identity),
                 rendered=overrides.of(identity),
             )

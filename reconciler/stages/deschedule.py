@@ -23,6 +23,7 @@ from reconciler.stages.candidates import tier_of
 from reconciler.stages.decide import Decision
 from reconciler.stages.estimate import admits, fit, free_room
 from reconciler.stages.instants import age_s
+from reconciler.stages.template_facts import demand_of
 
 CAP_S_MIN: Final = 600.0
 """A cap stays at least so long, whatever changes."""
@@ -110,7 +111,7 @@ def _fit(decision: Decision, seen: ClusterObservation, workload: Workload, looku
 
     Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
     """
-    shape = lookup(*workload.identity[:2]).demand(decision.fleet.templates[workload.identity].body).shape
+    shape = demand_of(decision.fleet.templates[workload.identity], lookup).shape
     nodes = [node for node in seen.nodes or () if not admits(node, shape)]
     pods = 0
     for node in nodes:

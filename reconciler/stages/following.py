@@ -22,23 +22,20 @@ class Brought(NamedTuple):
 
 def following(own: Binding, brought: Iterable[Brought]) -> Binding:
     """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
-    targets = {target.cluster: target for target in own.targets}
+    targets: dict[str, TargetCluster | None] = {target.cluster: target for target in own.targets}
     cluster_reasons, reasons, owners = dict(own.cluster_reasons), list(own.reasons), set(own.owners)
     for owner, reason, groups in brought:
         owners.add(owner)
         reasons.append(reason)
         for text, clusters in groups:
-            for cluster in clusters:
-                if cluster not in targets:
-                    targets[cluster] = TargetCluster(cluster)
-                    cluster_reasons[cluster] = Reason(
-                        rule=reason.rule, text=text, source=reason.source, cluster=cluster
-                    )
+            added = [cluster for cluster in clusters if cluster not in targets]
+            if added:
+                targets.update(dict.fromkeys(added))
+                cluster_reasons.update(dict.fromkeys(added, replace(reason, text=text)))
+    names = sorted(targets)
     return replace(
         own,
-        targets=tuple([targets[cluster] for cluster in sorted(targets)])
-        if own.targets
-        else _bare(tuple(sorted(targets))),
+        targets=tuple([targets[name] or TargetCluster(name) for name in names]) if own.targets else _bare(tuple(names)),
         owners=tuple(sorted(owners)),
         reasons=tuple(reasons),
         cluster_reasons=cluster_reasons,

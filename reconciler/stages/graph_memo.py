@@ -14,6 +14,7 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.stages.template_facts import references_of
 
 _Place = tuple[str, str, str]
 """Group, kind and namespace: where a reference by labels looks."""
@@ -61,7 +62,7 @@ class LinkMemo:
         """What a template refers to."""
         known = self._refs.get(template.identity)
         if known is None or known[0] is not template:
-            refs = lookup(*template.identity[:2]).dependencies(template.body)
+            refs = references_of(template, lookup)
             known = self._refs[template.identity] = (template, refs)
         return known[1]
 

@@ -57,10 +57,14 @@ def _is_reference(text: str) -> bool:
     name, tag, digest = _parts(text)
     has_bad_tag = not _TAG.fullmatch(tag) if tag else text[len(name) : len(name) + 1] == ":"
     has_bad_digest = "@" in text and not _DIGEST.fullmatch(digest)
-    return not has_bad_tag and not has_bad_digest and len(name) <= _MAX_NAME and bool(_NAME.fullmatch(name))
+    return not has_bad_tag and not has_bad_digest and _is_name(name)
 
 
-# A workload has the same image wherever its replicas differ, and another registry in every region.
+def _is_name(text: str) -> bool:
+    return len(text) <= _MAX_NAME and bool(_NAME.fullmatch(text))
+
+
+# A workload has the same image in every region, and another registry in each.
 @lru_cache(maxsize=16384)
 def parse_image(text: str) -> ImageReference | None:
     """The parts of a reference; None when it is none.
@@ -82,7 +86,6 @@ class ImageFault(NamedTuple):
     message: str
 
 
-@lru_cache(maxsize=16384)
 def override_image(image: str, component: ImageComponent, operator: OverrideOperator, value: str) -> str | ImageFault:
     """The image with one component changed, as text.
 
@@ -97,13 +100,15 @@ def override_image(image: str, component: ImageComponent, operator: OverrideOper
         if isinstance(changed, ImageFault):
             return changed
     elif component is ImageComponent.REGISTRY:
-        changed = reference._replace(registry=_changed(reference.registry, operator, value))
+        registry, repository, tag, digest = reference
+        changed = ImageReference(_changed(registry, operator, value), repository, tag, digest)
     else:
         changed = reference._replace(repository=_changed(reference.repository, operator, value))
     if not changed.repository:
         return ImageFault(f"{image!r} would be left without a repository")
     text = str(changed)
-    if not _is_reference(text):
+    # Tag and digest are good already, so that a good name makes a reference; another one may all the same.
+    if not (_is_name(changed.name) and len(text) <= _MAX_TEXT) and not _is_reference(text):
         return ImageFault(f"{image!r} would become {text!r}, which is no image reference")
     return text
 

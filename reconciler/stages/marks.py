@@ -26,7 +26,7 @@ OWNER_ANNOTATION: Final = "fleet.reconciler/owner"
 _FLAVORS: Final = frozenset(Flavor)
 
 
-class Owner(Struct, frozen=True, kw_only=True):
+class Owner(Struct, frozen=True):
     """Under which terms an object is ours.
 
     `policy` None: no policy governs it (a Namespace that follows what lives in it). `replicas` are the assigned ones,
@@ -45,13 +45,16 @@ class Owner(Struct, frozen=True, kw_only=True):
         return self.flavor.is_ack
 
 
-def mark(body: JsonObject, fleet: str, owner: Owner) -> dict[str, Any]:
-    """The body with our label and annotation, copy on write; an empty fleet name adds nothing (no `Fleet` document)."""
+def mark(body: JsonObject, fleet: str, terms: str) -> dict[str, Any]:
+    """The body with our label and annotation, copy on write; an empty fleet name adds nothing (no `Fleet` document).
+
+    `terms`: those of the owner, as `written_terms` writes them, since thousands of objects have the same.
+    """
     if not fleet:
         return dict(body)
     metadata = _mapping(body.get("metadata"))
     labels = {**_mapping(metadata.get("labels")), FLEET_LABEL: fleet}
-    annotations = {**_mapping(metadata.get("annotations")), OWNER_ANNOTATION: _written(owner)}
+    annotations = {**_mapping(metadata.get("annotations")), OWNER_ANNOTATION: terms}
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
@@ -73,9 +76,9 @@ def _read_terms(text: str) -> Owner | None:
 
 def strip_marks(body: JsonObject) -> JsonObject:
     """The body without our label and annotation, and without a map that they alone filled; else the body itself."""
-    metadata = body.get("metadata")
-    if not isinstance(metadata, (dict, Mapping)):
-        return body
+    metadata = _mapping(body.get("metadata"))
+    if FLEET_LABEL not in _mapping(metadata.get("labels")) and "annotations" not in metadata:
+        return body  # Nearly all that is in a store.
     stripped = metadata
     for field, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
         entries = stripped.get(field)
@@ -86,9 +89,8 @@ def strip_marks(body: JsonObject) -> JsonObject:
     return body if stripped is metadata else {**body, "metadata": stripped}
 
 
-# Thousands of objects get the same terms.
-@lru_cache(maxsize=8192)
-def _written(owner: Owner) -> str:
+def written_terms(owner: Owner) -> str:
+    """The value of the annotation for these terms."""
     terms = {
         "api": owner.flavor.value,
         "dependency": owner.dependency,

@@ -15,7 +15,7 @@ from reconciler.model.document import dotted
 from reconciler.model.override import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.model.tree import JsonObject, Step
+from reconciler.model.tree import JsonObject
 from reconciler.stages.override_edit import IDENTITY_FAULT, Edit, EditFault, changed_identity
 from reconciler.stages.override_fields import edit_field
 from reconciler.stages.override_images import containers_of, edit_images
@@ -57,43 +57,40 @@ def apply_rules(
     problems: list[Problem] = []
     for rule in rules:
         before = body
-        for applied in _run(rule, body, interpreter):
-            edit = applied.edit
-            if isinstance(edit, Edit) and changed_identity(body, edit.body):
-                edit = IDENTITY_FAULT
-            if isinstance(edit, EditFault):
-                problems.append(_problem(rule, applied, identity, edit, Severity.ERROR))
+        for overrider, source, edit in _run(rule, body, interpreter):
+            if not isinstance(edit, Edit) or changed_identity(body, edit.body):
+                fault = edit if isinstance(edit, EditFault) else IDENTITY_FAULT
+                problems.append(_problem(rule, overrider, source, identity, fault, Severity.ERROR))
                 return Overridden(body=None, problems=tuple(problems))
             body = edit.body
-            problems += (
-                _problem(rule, applied, identity, EditFault(*warning), Severity.WARNING) for warning in edit.warnings
-            )
-            trace += (_trace(rule, applied, steps) for steps in edit.changed)
+            if edit.warnings:
+                faults = [EditFault(*warning) for warning in edit.warnings]
+                problems += [_problem(rule, overrider, source, identity, said, Severity.WARNING) for said in faults]
+            trace += [
+                FieldOverride(_written(steps), rule.policy, rule.index, overrider, source) for steps in edit.changed
+            ]
         if body is not before and body != before:
             names.append(rule.label)
-    return Overridden(body=body, rules=tuple(names), trace=tuple(trace), problems=tuple(problems))
+    return Overridden(body, tuple(names), tuple(trace), tuple(problems))
 
 
-class _Applied(NamedTuple):
-    """One overrider with what it did to the body that the one before has left."""
+def _run(
+    rule: SelectedRule, body: JsonObject, interpreter: Interpreter
+) -> Iterator[tuple[str, Source, Edit | EditFault]]:
+    """The overriders of a rule in order, with what each did to the body that the one before has left.
 
-    overrider: str
-    source: Source
-    edit: Edit | EditFault
-
-
-def _run(rule: SelectedRule, body: JsonObject, interpreter: Interpreter) -> Iterator[_Applied]:
-    """The overriders of a rule in order; it ends after the first that fails."""
+    It ends after the first that fails.
+    """
     for name, field, overrider in rule.steps:
         edit = _edit(body, field, overrider, interpreter)
-        yield _Applied(name, overrider.source, edit)
+        yield name, overrider.source, edit
         if isinstance(edit, EditFault):
             return
         body = edit.body
     operations = rule.rule.overriders.plaintext
     if operations:
         for number, edit in edit_plaintext(body, rule.plaintext, operations):
-            yield _Applied(f"plaintext[{number}]", operations[number].source, edit)
+            yield f"plaintext[{number}]", operations[number].source, edit
 
 
 def _edit(
@@ -114,20 +111,16 @@ def _edit(
 
 
 def _problem(
-    rule: SelectedRule, applied: _Applied, identity: Identity, fault: EditFault, severity: Severity
+    rule: SelectedRule, overrider: str, source: Source, identity: Identity, fault: EditFault, severity: Severity
 ) -> Problem:
     what = "cannot be applied to" if severity is Severity.ERROR else "on"
     return Problem(
-        source=applied.source,
-        path=f"spec.overrideRules[{rule.index}].overriders.{applied.overrider}",
+        source=source,
+        path=f"spec.overrideRules[{rule.index}].overriders.{overrider}",
         code=fault.code,
-        message=f"{rule.label} {applied.overrider} {what} {identity}: {fault.message}",
+        message=f"{rule.label} {overrider} {what} {identity}: {fault.message}",
         severity=severity,
     )
-
-
-def _trace(rule: SelectedRule, applied: _Applied, steps: tuple[Step, ...]) -> FieldOverride:
-    return FieldOverride(_written(steps), rule.policy, rule.index, applied.overrider, applied.source)
 
 
 # Thousands of objects are changed at the same few places.

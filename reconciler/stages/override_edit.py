@@ -40,6 +40,7 @@ def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
     """The first field in which the two name different objects; empty when they name one (Karmada does not look)."""
     if before is after:
         return ()
-    if all(before.get(name) is after.get(name) for name in ("apiVersion", "kind", "metadata")):
+    is_same = before.get("metadata") is after.get("metadata") and before.get("kind") is after.get("kind")
+    if is_same and before.get("apiVersion") is after.get("apiVersion"):
         return ()
     return next((field for field in _IDENTITY if dig(before, *field) != dig(after, *field)), ())

@@ -118,11 +118,14 @@ def with_value_at(tree: Json, steps: tuple[Step, ...], value: Json) -> Json:
         return value
     top = here = _copied(tree)
     for step in steps[:-1]:
-        below = _copied(here[step])
-        here[step] = below
+        below = here[step]
+        below = here[step] = below.copy() if below.__class__ in _PLAIN else _copied(below)
         here = below
     here[steps[-1]] = value
     return top
+
+
+_PLAIN: Final = (dict, list)
 
 
 def _copied(tree: Json) -> Any:

@@ -17,7 +17,9 @@ def patched(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) ->
     """The mapping with the changes (None: the key goes), in the order of its keys; itself when nothing changes."""
     if not before:
         said = {key: value for key, value in changes.items() if value is not None}
-        return {key: said[key] for key in sorted(said)}
+        ordered = sorted(said)
+        # Nearly always it is in order already.
+        return said if ordered == list(said) else {key: said[key] for key in ordered}
     differing = {key: value for key, value in changes.items() if before.get(key) != value}
     if not differing:
         # Copying a large mapping touches every object in it.

@@ -64,13 +64,11 @@ class _Bucket(Generic[AnyPolicy]):
             found.extend(self.by_kind)
         if name in self.by_name:
             found.extend(self.by_name[name])
-        if self.by_label:
-            for key, value in labels.items():
-                if key in self.by_label:
-                    entries = self.by_label[key].get(value, ())
-                    found += [
-                        m for m, selector in entries if len(selector.requirements) == 1 or selector.matches(labels)
-                    ]
+        for key, by_value in self.by_label.items() if labels else ():
+            value = labels.get(key)
+            entries = by_value.get(value) if value is not None else None
+            if entries:
+                found += [m for m, selector in entries if len(selector.requirements) == 1 or selector.matches(labels)]
         if self.by_other_labels:
             found += [match for match, selector in self.by_other_labels if selector.matches(labels)]
 

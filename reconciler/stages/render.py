@@ -16,18 +16,20 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.job import COMPLETIONS
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.interpreters.replicas import with_count
 from reconciler.model.binding import Binding, TargetCluster
+from reconciler.model.content import Content
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.model.tree import JsonObject, dig, digest_of, with_value, without
+from reconciler.model.tree import JsonObject, dig, with_value, without
 from reconciler.stages.job_completions import completions
-from reconciler.stages.marks import Owner, mark, strip_marks
+from reconciler.stages.marks import Owner, mark, strip_marks, written_terms
 from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
 from reconciler.stages.override_apply import FieldOverride, Overridden, apply_rules
 from reconciler.stages.override_quiet import are_quiet, may_add_fields
@@ -61,25 +63,25 @@ class Rendered(NamedTuple):
 
 
 class Rendering(Struct, frozen=True, kw_only=True):
-    """All manifests in the order of cluster and identity. `traces` holds those that overrides changed."""
+    """All manifests in the order of cluster and identity."""
 
     manifests: tuple[Manifest, ...] = ()
     problems: tuple[Problem, ...] = ()
-    traces: Mapping[tuple[str, Identity], tuple[FieldOverride, ...]] = field(default_factory=dict)
 
 
 class _Terms(NamedTuple):
     """What decides how a template is rendered on a cluster: clusters with the same terms get the same.
 
     `share`: completions of a divided Job. `rules`: as `OverrideIndex.rules_on` gave them. `follows`: it is a Namespace
-    that is there for what lives in it alone. `key`: all of them; rules are told apart by identity, since they are
-    hashed slowly.
+    that is there for what lives in it alone. `may_add`: the rules might bring back what must never be sent. `key`: all
+    of them; rules are told apart by identity, since they are hashed slowly.
     """
 
     replicas: int | None
     share: int | None
     rules: tuple[SelectedRule, ...]
     follows: bool
+    may_add: bool
     key: tuple[int | None, int | None, int, bool]
 
 
@@ -89,7 +91,7 @@ class _Outcome(NamedTuple):
     `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed.
     """
 
-    shared: tuple[GVK, Identity, JsonObject, str, Source, PolicyRef | None, tuple[str, ...]] | None
+    shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
     overridden: Overridden
 
 
@@ -97,13 +99,12 @@ class _Subject(Struct):
     """What is the same for a template on all clusters, and the outcomes so far."""
 
     template: Template
+    interpreter: Interpreter
     body: JsonObject
     """Pruned and in its namespace, before replicas and overrides."""
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
     yielded: frozenset[str]
-    applied: dict[tuple[int | None, int | None, int], Overridden] = field(default_factory=dict)
-    """What rules made of the body, by replicas, share and the id of the rules."""
     outcomes: dict[tuple[int | None, int | None, int, bool], _Outcome] = field(default_factory=dict)
     """By the key of the terms."""
 
@@ -114,12 +115,14 @@ _Groups = tuple[tuple[_Terms, tuple[str, ...]], ...]
 class RenderCache:
     """What has been worked out for one `RenderInputs`; it never changes an answer."""
 
-    __slots__ = ("groups", "subjects")
+    __slots__ = ("groups", "owners", "subjects")
 
     def __init__(self) -> None:
         self.subjects: dict[Identity, _Subject] = {}
         self.groups: dict[tuple[tuple[TargetCluster, ...], int], _Groups] = {}
         """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
+        self.owners: dict[tuple[int, int | None, bool, bool], tuple[PolicyRef | None, str]] = {}
+        """Owners and the terms that marks state, by the id of the policy and what `_owner` rests on besides."""
 
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
@@ -135,7 +138,7 @@ def render(
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it."""
     subject = _known_subject(inputs, identity, cache)
-    shared, overridden = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas))
+    shared, overridden = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas), cache)
     problems = overridden.problems and tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
     if shared is None:
         return Rendered(None, problems)
@@ -149,20 +152,18 @@ def render_all(
     cache = cache or RenderCache()
     by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
-    traces: dict[tuple[str, Identity], tuple[FieldOverride, ...]] = {}
     for identity in sorted(inputs.bindings if only is None else inputs.bindings.keys() & only):
         subject = _known_subject(inputs, identity, cache)
+        yielded = subject.yielded
         for terms, clusters in _groups(inputs, subject, inputs.bindings[identity], cache):
-            shared, overridden = _outcome(inputs, subject, terms)
+            shared, overridden = _outcome(inputs, subject, terms, cache)
             if overridden.problems:
                 problems += (replace(problem, cluster=name) for name in clusters for problem in overridden.problems)
             if shared is not None:
                 for cluster in clusters:
-                    by_cluster[cluster].append(Manifest(cluster, *shared, cluster in subject.yielded))
-                if overridden.trace:
-                    traces |= {(cluster, identity): overridden.trace for cluster in clusters}
+                    by_cluster[cluster].append(Manifest(cluster, *shared, cluster in yielded))
     manifests = tuple(chain.from_iterable(by_cluster[cluster] for cluster in sorted(by_cluster)))
-    return Rendering(manifests=manifests, problems=tuple(sorted(problems)), traces=traces)
+    return Rendering(manifests=manifests, problems=tuple(sorted(problems)))
 
 
 def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]:
@@ -192,21 +193,25 @@ def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, 
                 is_quiet = quiet[id(rules)] = are_quiet(rules, template.body, interpreter)
             if not is_quiet:
                 subject = _known_subject(inputs, identity, cache)
-                yield cluster, _applied(inputs, subject, _terms(inputs, subject, cluster, replicas))
+                terms = _terms(inputs, subject, cluster, replicas)
+                yield cluster, _outcome(inputs, subject, terms, cache).overridden
 
 
-def owner_of(inputs: RenderInputs, identity: Identity, replicas: int | None, *, follows: bool) -> Owner:
-    """The terms under which the object is ours: no policy for a Namespace that only follows what lives in it."""
+def _owner(inputs: RenderInputs, identity: Identity, terms: _Terms, cache: RenderCache) -> tuple[PolicyRef | None, str]:
+    """Whose the object is, and the terms that its marks state.
+
+    No policy for a Namespace that only follows what lives in it.
+    """
     binding, policy = inputs.bindings.get(identity), inputs.policies.get(identity)
-    if policy is None or follows:
-        return Owner(policy=None)
-    return Owner(
-        policy=policy.ref,
-        flavor=policy.flavor,
-        keep=policy.keep,
-        replicas=replicas,
-        dependency=binding is not None and binding.is_dependency,
-    )
+    is_dependency = binding is not None and binding.is_dependency
+    key = (id(policy), terms.replicas, is_dependency, terms.follows)
+    known = cache.owners.get(key)
+    if known is None:
+        owner = Owner(policy=None)
+        if policy is not None and not terms.follows:
+            owner = Owner(policy.ref, policy.flavor, policy.keep, terms.replicas, is_dependency)
+        known = cache.owners[key] = (owner.policy, written_terms(owner))
+    return known
 
 
 def only_follows(binding: Binding | None, cluster: str) -> bool:
@@ -228,6 +233,7 @@ def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
     interpreter = inputs.lookup(*identity[:2])
     return _Subject(
         template=template,
+        interpreter=interpreter,
         body=_in_namespace(strip_marks(interpreter.sanitize(template.body)), identity.namespace),
         rules=inputs.overrides.rules_of(template),
         completions=_completions(inputs, template),
@@ -272,44 +278,31 @@ def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int 
     share = subject.completions.get(cluster) if subject.completions else None
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
-    return _Terms(replicas, share, rules, follows, key=(replicas, share, id(rules), follows))
+    key = (replicas, share, id(rules), follows)
+    return _Terms(replicas, share, rules, follows, bool(rules) and may_add_fields(rules), key)
 
 
-def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms) -> _Outcome:
+def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
     known = subject.outcomes.get(terms.key)
     if known is not None:
         return known
-    template = subject.template
-    identity = template.identity
-    overridden = _applied(inputs, subject, terms)
-    if terms.rules and overridden.body is not None and may_add_fields(terms.rules):
-        # Overrides may bring back what must never be sent.
-        interpreter = inputs.lookup(*identity[:2])
-        overridden = overridden._replace(body=strip_marks(interpreter.sanitize(overridden.body)))
-    shared = None
-    if overridden.body is not None:
-        owner = owner_of(inputs, identity, terms.replicas, follows=terms.follows)
-        body = mark(overridden.body, inputs.fleet.settings.name, owner)
-        shared = (template.gvk, identity, body, digest_of(body), template.source, owner.policy, overridden.rules)
-    outcome = subject.outcomes[terms.key] = _Outcome(shared, overridden)
-    return outcome
-
-
-def _applied(inputs: RenderInputs, subject: _Subject, terms: _Terms) -> Overridden:
-    """The body divided and overridden."""
-    key = (terms.replicas, terms.share, id(terms.rules))
-    known = subject.applied.get(key)
-    if known is not None:
-        return known
-    identity = subject.template.identity
-    interpreter, body = inputs.lookup(*identity[:2]), subject.body
+    template, body = subject.template, subject.body
+    identity, interpreter = template.identity, subject.interpreter
     if terms.replicas is not None:
         body = interpreter.with_replicas(body, terms.replicas)
     if terms.share is not None:
         body = with_count(body, COMPLETIONS, terms.share)
-    applied = apply_rules(body, identity, terms.rules, interpreter) if terms.rules else Overridden(body=body)
-    subject.applied[key] = applied
-    return applied
+    overridden = apply_rules(body, identity, terms.rules, interpreter) if terms.rules else Overridden(body)
+    shared = None
+    if overridden.body is not None:
+        body = overridden.body
+        if terms.may_add:
+            body = strip_marks(interpreter.sanitize(body))
+        policy, written = _owner(inputs, identity, terms, cache)
+        content = Content(tree=mark(body, inputs.fleet.settings.name, written))
+        shared = (template.gvk, identity, content, template.source, policy, overridden.rules)
+    outcome = subject.outcomes[terms.key] = _Outcome(shared, overridden)
+    return outcome
 
 
 def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.refs import Identity
@@ -60,6 +60,8 @@ def scale_targets(
 
 def _targets(template: Template, lookup: Lookup) -> tuple[Identity, ...]:
     """The object that it scales, and itself when members decide about its replicas."""
-    target = lookup(*template.identity[:2]).scale_target(template.body)
+    target_of = lookup(*template.identity[:2]).scale_target
+    # Few kinds scale others, and only their bodies need be looked at.
+    target = None if target_of is GENERIC.scale_target else target_of(template.body)
     found = () if target is None else (target,)
     return (*found, template.identity) if template.labels.get(RETAIN_REPLICAS) == "true" else found

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
+from reconciler.model.content import Content
 from reconciler.model.plan import Manifest, Plan
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
@@ -74,13 +75,14 @@ def rendering() -> Rendering:
         cluster="m1",
         gvk=GVK("apps", "v1", "Deployment"),
         identity=web,
-        body={
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "web", "namespace": "demo", "annotations": {"note": "on", "time": "22:22"}},
-            "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]}}},
-        },
-        digest="d",
+        content=Content(
+            tree={
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "web", "namespace": "demo", "annotations": {"note": "on", "time": "22:22"}},
+                "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]}}},
+            }
+        ),
         source=Source("apps/web.yaml", 1),
         policy=policy,
         overrides=("OverridePolicy demo/web rule 0",),
@@ -89,13 +91,14 @@ def rendering() -> Rendering:
         cluster="m1",
         gvk=GVK("", "v1", "Secret"),
         identity=Identity("", "Secret", "demo", "db"),
-        body={
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "db", "namespace": "demo"},
-            "data": {"password": base64_of("hunter2"), "again": base64_of("hunter2"), "user": base64_of("admin")},
-        },
-        digest="e",
+        content=Content(
+            tree={
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "db", "namespace": "demo"},
+                "data": {"password": base64_of("hunter2"), "again": base64_of("hunter2"), "user": base64_of("admin")},
+            }
+        ),
         source=Source("apps/db.yaml", 1),
         policy=policy,
     )

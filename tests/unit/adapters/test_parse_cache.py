@@ -13,12 +13,33 @@ from reconciler.adapters.parse_cache import _VERSION, ParseCache, is_cacheable
 from reconciler.adapters.parse_cache_rows import KeptFile
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
+from reconciler.stages.template_facts import facts_of, references_of
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\ndata: {a: 'b'}\n---\nx: 1\n"
 POLICY = (
     "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: ns}\n"
     "spec:\n  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n  placement: {}\n"
 )
+WORKLOAD = """
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: w, namespace: ns}}
+spec:
+  replicas: 3
+  selector: {{matchLabels: {{app: w}}}}
+  template:
+    metadata: {{labels: {{app: w}}}}
+    spec:
+      nodeSelector: {{disk: ssd}}
+      tolerations: [{{key: gpu, operator: Exists}}]
+      initContainers: [{{name: i, image: i, resources: {{requests: {{cpu: "2"}}}}}}]
+      containers:
+      - name: c
+        image: c
+        resources: {{requests: {{cpu: 100m, memory: 1Gi}}}}
+        envFrom: [{{configMapRef: {{name: c}}}}]
+      volumes: [{{name: v, projected: {{sources: [{{secret: {{name: s, optional: true}}}}]}}}}]
+"""
 OVERRIDE = (
     "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {name: o, namespace: ns}\n"
     "spec:\n  overrideRules:\n  - overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}\n"
@@ -77,7 +98,25 @@ def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
     """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
     shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
     fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
-    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 3, "2e33fecbef8652de")
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 4, "942e09b2ab1379fc")
+
+
+def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:
+    """Another answer needs another `_FORMAT` (unless it comes with a release), and then this digest."""
+    parsed = [parse_file(_file(f"{kind}.yaml", WORKLOAD.format(kind=kind))) for kind in ("Deployment", "StatefulSet")]
+    facts = msgspec.msgpack.encode([facts_of(file.templates[0]) for file in parsed])
+    assert (_VERSION, hashlib.sha256(facts).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 4, "f2a18c99284c41d7")
+
+
+def test_keeps_what_a_workload_asks_for_and_refers_to(tmp_path: Path) -> None:
+    file = _file("w.yaml", WORKLOAD.format(kind="Deployment"))
+    (parsed,) = _saved(tmp_path / "c.db", file).values()
+    (kept,) = ParseCache(tmp_path / "c.db").load([file]).values()
+    content = kept.templates[0].content
+    assert content is not None
+    assert content.facts == facts_of(parsed.templates[0])
+    assert content.tree is None, "nobody had to read the body for it"
+    assert [str(ref.identity) for ref in references_of(kept.templates[0])] == ["ConfigMap ns/c", "Secret ns/s"]
 
 
 def test_knows_a_file_only_with_its_content_and_path(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from reconciler.cli.demo_screen import CommandFailed, Screen, table_text
 from reconciler.cli.demo_sight import CONFIG_MAP, DEPLOYMENT, POD, Sight, is_settled
 from reconciler.report.style import PLAIN, Style
-from reconciler.stages.marks import Owner, mark
+from reconciler.stages.marks import Owner, mark, written_terms
 
 WEB = ("shop", "web")
 
@@ -19,7 +19,7 @@ def deployment(*, wanted: int = 2, ready: int = 2, image: str = "nginx:1", is_ou
         "spec": {"replicas": wanted, "template": {"spec": {"containers": [{"image": image}]}}},
         "status": {"observedGeneration": 3, "replicas": wanted, "updatedReplicas": wanted, "readyReplicas": ready},
     }
-    return mark(body, "shop", Owner(policy=None)) if is_ours else body
+    return mark(body, "shop", written_terms(Owner(policy=None))) if is_ours else body
 
 
 def sight(silent: frozenset[str] = frozenset(), **web: dict[str, Any]) -> Sight:

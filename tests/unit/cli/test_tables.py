@@ -9,7 +9,7 @@ from reconciler.adapters.kube_table import Column, Row, Table
 from reconciler.cli.tables import Query, found_json, printed
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.marks import Owner, mark
+from reconciler.stages.marks import Owner, mark, written_terms
 
 COLUMNS = (Column(name="Name"), Column(name="Ready"), Column(name="Images", priority=1))
 QUERY = Query(kind="deploy", namespace="demo")
@@ -44,7 +44,7 @@ def test_columns_appear_when_they_say_something() -> None:
 
 
 def test_adopted_is_what_carries_both_marks() -> None:
-    marked = mark({"metadata": {}}, "shop", Owner(policy=None))["metadata"]
+    marked = mark({"metadata": {}}, "shop", written_terms(Owner(policy=None)))["metadata"]
     copied = {"annotations": marked["annotations"]}
     found = lines(
         {"m1": table(row("ours", **marked), row("copied", **copied), row("labelled", labels=marked["labels"]))}

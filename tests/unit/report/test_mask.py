@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
+from reconciler.model.content import Content
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
@@ -135,8 +136,7 @@ def rendering(body: dict[str, Any]) -> Rendering:
         cluster="m1",
         gvk=SECRET,
         identity=Identity("", "Secret", "demo", "db"),
-        body=body,
-        digest="d",
+        content=Content(tree=body),
         source=Source("a.yaml", 1),
         policy=None,
     )

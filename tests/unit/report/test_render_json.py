@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
+from reconciler.model.content import Content
 from reconciler.model.plan import Manifest
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
@@ -25,8 +26,7 @@ def manifest(cluster: str, identity: Identity = WEB) -> Manifest:
         cluster=cluster,
         gvk=GVK(identity.group, "v1", identity.kind),
         identity=identity,
-        body={"kind": identity.kind},
-        digest="d",
+        content=Content(tree={"kind": identity.kind}),
         source=Source("apps/web.yaml", 1),
         policy=POLICY,
         overrides=("OverridePolicy demo/web rule 0",),

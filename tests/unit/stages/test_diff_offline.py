@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.binding import Binding, TargetCluster
+from reconciler.model.content import Content
 from reconciler.model.plan import Action, Manifest
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import digest_of
 from reconciler.stages.diff_offline import Side, compare_rendered
 from reconciler.stages.schema import builtin_schema
 
@@ -25,7 +25,7 @@ def manifest(cluster: str, *, replicas: int = 1, image: str = "nginx:1", owner: 
         "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "web", "image": image}]}}, **spec},
     }
     return Manifest(
-        cluster=cluster, gvk=DEPLOYMENT, identity=WEB, body=body, digest=digest_of(body), source=Source("a.yaml", 1),
+        cluster=cluster, gvk=DEPLOYMENT, identity=WEB, content=Content(tree=body), source=Source("a.yaml", 1),
         policy=None,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from reconciler.model.policy import ConflictResolution, Flavor
 from reconciler.model.problem import Severity
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.import_template import adopting_policies, reason_to_skip, template_of
-from reconciler.stages.marks import Owner, mark
+from reconciler.stages.marks import Owner, mark, written_terms
 from tests.fleets import fleet_of, member
 
 
@@ -52,7 +52,7 @@ def test_what_servers_and_controllers_wrote_is_gone() -> None:
 
 
 def test_marks_of_a_fleet_are_gone() -> None:
-    body = mark(config_map(), "shop", Owner(policy=None, flavor=Flavor.ACK))
+    body = mark(config_map(), "shop", written_terms(Owner(policy=None, flavor=Flavor.ACK)))
     assert template_of(live(body)) == config_map()
 
 
@@ -69,7 +69,7 @@ def test_items_of_a_list_get_their_kind_back() -> None:
         (config_map(name="kube-root-ca.crt"), "every cluster makes its own"),
         ({**config_map(), "kind": "Secret", "type": "kubernetes.io/service-account-token"}, "every cluster makes"),
         (config_map(deletionTimestamp="2026-01-01T00:00:00Z"), "it is being deleted"),
-        (mark(config_map(), "shop", Owner(policy=None)), "a fleet store holds it already"),
+        (mark(config_map(), "shop", written_terms(Owner(policy=None))), "a fleet store holds it already"),
         (config_map(annotations={"meta.helm.sh/release-name": "x"}), "Helm holds it"),
     ],
     ids=["plain", "owned", "root CA", "token", "deleting", "ours", "helm"],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import PolicyRef
-from reconciler.stages.marks import FLEET_LABEL, OWNER_ANNOTATION, Owner, mark, read_owner, strip_marks
+from reconciler.stages.marks import FLEET_LABEL, OWNER_ANNOTATION, Owner, mark, read_owner, strip_marks, written_terms
 
 WEB = PolicyRef("PropagationPolicy", "demo", "web")
 names = st.from_regex(r"[a-z][a-z0-9.-]{0,8}", fullmatch=True)
@@ -44,7 +44,7 @@ bodies = st.fixed_dictionaries(
 
 def test_the_documented_form_of_the_marks() -> None:
     owner = Owner(policy=WEB, flavor=Flavor.ACK, keep=True, replicas=3)
-    assert mark({"metadata": {"name": "web", "labels": {"a": "b"}}}, "prod", owner) == {
+    assert mark({"metadata": {"name": "web", "labels": {"a": "b"}}}, "prod", written_terms(owner)) == {
         "metadata": {
             "name": "web",
             "labels": {"a": "b", "fleet.reconciler/fleet": "prod"},
@@ -57,7 +57,7 @@ def test_the_documented_form_of_the_marks() -> None:
 
 def test_a_dependency_says_so() -> None:
     owner = Owner(policy=WEB, flavor=Flavor.KARMADA, keep=False, dependency=True)
-    text = mark({"metadata": {}}, "prod", owner)["metadata"]["annotations"][OWNER_ANNOTATION]
+    text = mark({"metadata": {}}, "prod", written_terms(owner))["metadata"]["annotations"][OWNER_ANNOTATION]
     assert text == (
         '{"api":"karmada","dependency":true,"keep":false,"policy":"PropagationPolicy demo/web","replicas":null}'
     )
@@ -65,13 +65,13 @@ def test_a_dependency_says_so() -> None:
 
 def test_without_a_fleet_name_nothing_is_added() -> None:
     body = {"metadata": {"name": "web"}}
-    assert mark(body, "", Owner(policy=WEB)) == body
+    assert mark(body, "", written_terms(Owner(policy=WEB))) == body
 
 
 @given(bodies, owners)
 def test_what_was_marked_reads_as_it_was_meant(body: dict[str, Any], owner: Owner) -> None:
     before = copy.deepcopy(body)
-    marked = mark(body, "prod", owner)
+    marked = mark(body, "prod", written_terms(owner))
     assert read_owner(marked) == owner
     assert marked["metadata"]["labels"][FLEET_LABEL] == "prod"
     assert body == before
@@ -79,7 +79,7 @@ def test_what_was_marked_reads_as_it_was_meant(body: dict[str, Any], owner: Owne
 
 @given(bodies, owners)
 def test_stripping_takes_away_exactly_the_marks(body: dict[str, Any], owner: Owner) -> None:
-    stripped = strip_marks(mark(body, "prod", owner))
+    stripped = strip_marks(mark(body, "prod", written_terms(owner)))
     assert read_owner(stripped) is None
     metadata = body.get("metadata", {})
     expected = {key: value for key, value in metadata.items() if key not in ("labels", "annotations") or value}

@@ -10,7 +10,7 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.stages.compare import Stance
-from reconciler.stages.marks import Owner, mark
+from reconciler.stages.marks import Owner, mark, written_terms
 from reconciler.stages.ownership import Standing
 from reconciler.stages.standings import Standings
 
@@ -24,7 +24,11 @@ def live(identity: Identity, body: dict[str, Any]) -> LiveObject:
 
 
 READ = Read(
-    name="m1", objects={OURS: live(OURS, mark({}, "f", OWNER)), THEIRS: live(THEIRS, mark({}, "another", OWNER))}
+    name="m1",
+    objects={
+        OURS: live(OURS, mark({}, "f", written_terms(OWNER))),
+        THEIRS: live(THEIRS, mark({}, "another", written_terms(OWNER))),
+    },
 )
 ROWS = {name: {OURS: AppliedRow(cluster=name, gvk=CONFIG_MAP, identity=OURS, replicas=2)} for name in ("m1", "m2")}
 MEMBERS: dict[str, Member] = {"m1": READ, "m2": NotRead(name="m2", why="gone"), "m3": Read(name="m3")}
