@@ -306,10 +306,6 @@ class Journal(Orders):
 
     # Audit trail
 
-    def record_event(self, round_number: int, time: str, kind: str, subject: str, data: JsonObject) -> None:
-        """Append one event to the audit trail."""
-        self.record_events((Event(round=round_number, time=time, kind=kind, subject=subject, data=data),))
-
     def record_events(self, events: Iterable[Event]) -> None:
         """Append events; one commit."""
         with self.transaction():

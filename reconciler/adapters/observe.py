@@ -23,7 +23,7 @@ from reconciler.adapters.observe_model import (
     unscheduled,
     workload,
 )
-from reconciler.errors import Forbidden, KindNotServed, MemberClusterError
+from reconciler.errors import Forbidden, KindNotServed
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
 from reconciler.model.quantity import Resources
@@ -69,11 +69,6 @@ async def observe(
             objects, waiting, held_room(objects.values(), pods or (), waiting, requests), previous, now, lookup
         ),
     )
-
-
-def unreachable(name: str, previous: ClusterObservation | None) -> ClusterObservation:
-    """The last observation of a cluster that cannot be read now: what was there counts and stays."""
-    return replace(previous or ClusterObservation(name=name), reachable=False)
 
 
 def _workloads(
@@ -153,18 +148,3 @@ async def _unscheduled(member: MemberCluster, pods: tuple[Pod, ...], objects: It
     return replace(
         found, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
     )
-
-
-async def observe_or_unreachable(
-    member: MemberCluster,
-    wanted: Iterable[ResourceRef],
-    *,
-    now: str,
-    known: Mapping[Identity, LiveObject] | None = None,
-    previous: ClusterObservation | None = None,
-) -> tuple[ClusterObservation, MemberClusterError | None]:
-    """As `observe`; for a cluster that cannot be read, the previous observation as unreachable, and why."""
-    try:
-        return await observe(member, wanted, now=now, known=known, previous=previous), None
-    except MemberClusterError as error:
-        return unreachable(member.name, previous), error

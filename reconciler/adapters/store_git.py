@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pygit2
-from pygit2.enums import FileMode, SortMode
+from pygit2.enums import FileMode
 
 from reconciler.adapters.store_walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
@@ -25,7 +25,6 @@ _COMMIT_ID: Final = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
 _ANCESTRY: Final = re.compile(r"(?P<name>[^~^]+)(?P<steps>(?:~[0-9]{0,4}|\^[0-9]?)*)", re.ASCII)
 _STEP: Final = re.compile(r"([~^])([0-9]*)", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_MAX_HISTORY: Final = 50_000
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
@@ -126,21 +125,6 @@ class GitStore:
         lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
         author = found.author.raw_name.decode("utf-8", errors="replace")
         return CommitInfo(str(found.id), _clean(author), found.author.time, _clean(lines[0] if lines else ""))
-
-    def file_last_commit(self, commit: str, path: str) -> CommitInfo | None:
-        """The newest commit up to `commit` that changed a path; None when none of 50,000 did."""
-        order = SortMode.TOPOLOGICAL | SortMode.TIME
-        try:
-            for seen, found in enumerate(self._repository.walk(pygit2.Oid(hex=commit), order)):
-                here = _object_at(found.tree, path)
-                parents = [_object_at(parent.tree, path) for parent in found.parents]
-                if here not in parents and (here is not None or any(parents)):
-                    return self.commit_info(str(found.id))
-                if seen >= _MAX_HISTORY:
-                    return None
-        except _FAULTS as error:
-            raise StoreError(f"the history of {path} cannot be read: {error}") from error
-        return None
 
     def _named(self, name: str) -> pygit2.Commit:
         if name in {"HEAD", "@"}:
@@ -307,13 +291,6 @@ def _changes(repository: Any, before: Any, after: Any, prefix: str = "") -> Iter
             yield from _changes(repository, inner[0], inner[1], f"{prefix}{name}/")
         if any(item is not None and item.filemode != FileMode.TREE for item in (one, other)):
             yield prefix + name
-
-
-def _object_at(tree: Any, path: str) -> str | None:
-    try:
-        return str(tree[path].id)
-    except KeyError:
-        return None
 
 
 def _clean(text: str) -> str:

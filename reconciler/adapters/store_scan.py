@@ -60,11 +60,6 @@ def scan(root: Path) -> ScanState:
     return ScanState(stamps, youngest > now_ns - RACY_NS)
 
 
-def may_have_changed(before: ScanState, after: ScanState) -> bool:
-    """Whether the store has to be read again. False only when nothing can have changed since `before` was taken."""
-    return before.racy or before.stamps != after.stamps
-
-
 def _scan_folder(shown: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], pending: list[tuple[str, str]]) -> None:
     prefix = f"{shown}/" if shown else ""
     try:

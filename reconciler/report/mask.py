@@ -267,11 +267,6 @@ def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:
     return Masker(annotations=annotations).plan(plan)
 
 
-def mask_manifest(body: JsonObject) -> JsonObject:
-    """The manifest as it may be shown to anybody, numbered by itself."""
-    return Masker().manifest(body)
-
-
 def scrub_text(text: str, secrets: Iterable[JsonObject] = ()) -> str:
     """A message as it may be shown to anybody. `secrets`: manifests of Secrets whose values it might quote."""
     masker = Masker()

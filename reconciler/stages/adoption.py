@@ -14,7 +14,7 @@ import orjson
 
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.stages.field_path import FieldPath, FieldStep, Keyed, Member, index_of, parse_path, value_at
+from reconciler.stages.field_path import FieldPath, FieldStep, Keyed, Member, parse_path, value_at
 from reconciler.stages.managed_fields import difference, entries_of, is_applied_by, step_of, subtree, union
 from reconciler.stages.marks import FLEET_LABEL, OWNER_ANNOTATION
 from reconciler.stages.recorded import LAST_APPLIED
@@ -70,19 +70,6 @@ def takeover_operations(live: JsonObject, manager: str, paths: Iterable[str]) ->
             kept.append({**entry, "fieldsV1": left})
     ours = union([ours, *(_branch(path, {}) for path in parsed if subtree(ours, path) is None)])
     return _guarded(live, [_our_entry(live, manager, ours), *kept])
-
-
-def removal_operations(live: JsonObject, paths: Iterable[str]) -> tuple[Operation, ...]:
-    """The patch that deletes the values at the paths, whoever owns them; empty when none is there.
-
-    Where a default comes back, the API server records it as an Update of the request's field manager.
-    """
-    pointers = [_pointer(live, path) for path in map(parse_path, paths) if path is not None]
-    found = sorted({pointer for pointer in pointers if pointer is not None}, key=_last_first)
-    if not found:
-        return ()
-    removals = tuple({"op": "remove", "path": "".join(f"/{_escaped(step)}" for step in steps)} for steps in found)
-    return (_version_guard(live), *removals)
 
 
 def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
@@ -179,30 +166,6 @@ def _raw(step: FieldStep) -> str:
             return "v:" + orjson.dumps(value).decode()
         case _:
             return f"i:{step}"
-
-
-def _pointer(live: JsonObject, path: FieldPath) -> tuple[str | int, ...] | None:
-    """The path with positions for list items; None when it is not there."""
-    here: Json = live
-    pointer: list[str | int] = []
-    for step in path:
-        if isinstance(step, Keyed):
-            place = index_of(here, step.pairs) if isinstance(here, list) else None
-        elif isinstance(step, Member):
-            place = here.index(step.value) if isinstance(here, list) and step.value in here else None
-        else:
-            place = None
-        at: str | int | None = step if isinstance(step, (str, int)) else place
-        here = value_at(here, (at,)) if at is not None else MISSING
-        if at is None or here is MISSING:
-            return None
-        pointer.append(at)
-    return tuple(pointer)
-
-
-def _last_first(pointer: tuple[str | int, ...]) -> list[tuple[int, int, str]]:
-    # Later positions first, so that a removal does not move what is still to be removed; deeper ones before shallower.
-    return [(1, -step, "") if isinstance(step, int) else (0, 0, step) for step in pointer] + [(2, 0, "")]
 
 
 def _escaped(step: str | int) -> str:

@@ -65,29 +65,6 @@ def wanted_of(body: JsonObject, recorded: JsonObject | None = None) -> Wanted:
     return Wanted(body, body if recorded is None else recorded, fields, metadata)
 
 
-def three_way(
-    desired: JsonObject,
-    live: JsonObject,
-    *,
-    manager: str,
-    previous: JsonObject | None = None,
-    schema: Schema | None,
-    recorded: JsonObject | None = None,
-    ignored: tuple[str, ...] = (),
-) -> Difference:
-    """What applying `desired` as `manager`, by force, would change in `live`.
-
-    `desired` is what would be sent (`canonical.sendable`). `previous` is the desired state of
-    the last apply; it tells drift from a new declaration and remembers fields whose ownership moved away. Where the
-    journal may not hold values (Secrets), `previous` has hashes and `recorded` is `desired` in that same form.
-    `ignored` are field paths left to others (ignore rules, autoscalers). A field that another manager owns as well and
-    that left the desired state is handed over: no change, and our ownership stays until our next apply; it does no harm
-    meanwhile, and a round with nothing to do writes nothing.
-    """
-    wanted = wanted_of(desired, recorded)
-    return difference_from(wanted, live, manager=manager, previous=previous, schema=schema, ignored=ignored)
-
-
 def difference_from(
     wanted: Wanted,
     live: JsonObject,
@@ -97,7 +74,15 @@ def difference_from(
     schema: Schema | None,
     ignored: tuple[str, ...] = (),
 ) -> Difference:
-    """`three_way`, of what has been made ready for all clusters that are asked for the same."""
+    """What applying what is wanted as `manager`, by force, would change in `live`.
+
+    `wanted` has been made ready for all clusters that are asked for the same. `previous` is the desired state of the
+    last apply; it tells drift from a new declaration and remembers fields whose ownership moved away; where the journal
+    may not hold values (Secrets), it has hashes, as `wanted.recorded` has. `ignored` are field paths left to others
+    (ignore rules, autoscalers). A field that another manager owns as well and that left the desired state is handed
+    over: no change, and our ownership stays until our next apply; it does no harm meanwhile, and a round with nothing
+    to do writes nothing.
+    """
     node = schema.root if schema is not None else FREE
     ours: list[Owned] = []
     held: list[Owned] = []

@@ -29,9 +29,9 @@ def dry_run_changes(
 ) -> tuple[FieldChange, ...]:
     """The fields that differ between the live object and the dry run's answer, sorted by path.
 
-    `desired` and `previous` are as for `diff.three_way` (`desired` in the form of `previous`, where that has hashes).
-    A field of ours that went, or fell back to a default, is REMOVED; what is neither ours before nor after is a
-    SIDE_EFFECT. The dry run cannot know of fields that are to be taken over first (`Difference.removed_paths`).
+    `previous` is as for `diff.difference_from`, and `desired` in the form of `previous`, where that has hashes. A field
+    of ours that went, or fell back to a default, is REMOVED; what is neither ours before nor after is a SIDE_EFFECT.
+    The dry run cannot know of fields that are to be taken over first (`Difference.removed_paths`).
     """
     ours_before, ours_after = fields_of(live, manager), fields_of(result, manager)
     changes = []

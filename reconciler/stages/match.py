@@ -7,10 +7,8 @@ from enum import IntEnum
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Template
-from reconciler.model.override import OverridePolicy
-from reconciler.model.policy import ClusterAffinity, FieldRequirement, PropagationPolicy, ResourceSelector
+from reconciler.model.policy import ClusterAffinity, FieldRequirement, ResourceSelector
 from reconciler.model.selector import LabelRequirement, Operator
-from reconciler.stages.system_namespaces import is_never_distributed
 
 
 class Score(IntEnum):
@@ -43,21 +41,6 @@ def selects(selector: ResourceSelector, template: Template) -> Score:
     if selector.labels is None:
         return Score.KIND
     return Score.LABEL if selector.labels.matches(template.labels) else Score.NONE
-
-
-def policy_score(policy: PropagationPolicy | OverridePolicy, template: Template) -> Score:
-    """How a policy selects a template: its best selector counts.
-
-    A namespaced policy reaches its own namespace only; nothing reaches a system namespace. An override policy without
-    selectors selects everything that it reaches and ranks with those that select by kind (Karmada).
-    """
-    if is_never_distributed(template.gvk, template.identity):
-        return Score.NONE
-    if policy.ref.namespace and policy.ref.namespace != template.identity.namespace:
-        return Score.NONE
-    if not policy.selectors:
-        return Score.KIND if isinstance(policy, OverridePolicy) else Score.NONE
-    return max(selects(selector, template) for selector in policy.selectors)
 
 
 def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, str]:

@@ -143,8 +143,3 @@ class OverrideIndex:
 def _rank(match: Match[OverridePolicy]) -> tuple[bool, int, str, str]:
     """Two API groups may hold policies of one name: then the place in the store decides."""
     return (not match.policy.is_cluster_scoped, match.score, match.policy.ref.name, str(match.policy.source))
-
-
-def applicable(index: OverrideIndex, template: Template, cluster: str) -> tuple[SelectedRule, ...]:
-    """The rules that apply to a template on a cluster, in the order of application: the last one wins."""
-    return tuple(rule for rule in index.rules_of(template) if rule.is_for(cluster))

@@ -15,15 +15,15 @@ from reconciler.stages.adoption import (
     adopted,
     adoption_operations,
     release_operations,
-    removal_operations,
     takeover_operations,
 )
-from reconciler.stages.diff import NO_DIFFERENCE, three_way
+from reconciler.stages.diff import NO_DIFFERENCE
 from reconciler.stages.managed_fields import managers_of
 from reconciler.stages.marks import FLEET_LABEL, OWNER_ANNOTATION
 from reconciler.stages.schema import builtin_schema
 from tests.apiserver.requests_to import JSON_PATCH, STRATEGIC, ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER, ordinary
+from tests.engine_t import three_way
 from tests.real_clusters import RealCluster
 
 pytestmark = pytest.mark.apiserver
@@ -126,7 +126,6 @@ def test_every_patch_is_refused_when_the_object_changed_meanwhile(server: ApiSer
     for operations in (
         adoption_operations(old, MANAGER),
         takeover_operations(old, MANAGER, ["spec.replicas"]),
-        removal_operations(old, ["spec.replicas"]),
         release_operations(old, "helm"),
     ):
         assert operations
@@ -204,12 +203,3 @@ def test_takes_over_what_is_left_of_a_probe_that_somebody_edited(server: ApiServ
     patch(server, body, lambda now: takeover_operations(now, MANAGER, said.removed_paths))
     result = server.apply(path_of(body), wanted, MANAGER)
     assert "livenessProbe" not in result["spec"]["template"]["spec"]["containers"][0]
-
-
-def test_removes_values_directly(server: ApiServer, namespace: str) -> None:
-    body = deployment(namespace, env=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C"}])
-    server.apply(path_of(body), body, MANAGER)
-    paths = [f"spec.template.spec.containers[name=web].env[name={name}]" for name in ("A", "C", "gone")]
-    result = patch(server, body, lambda now: removal_operations(now, paths))
-    assert result["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "B", "value": "2"}]
-    assert removal_operations(result, paths) == ()

@@ -15,11 +15,12 @@ import yaml
 
 from reconciler.model.refs import GVK
 from reconciler.stages.canonical import sendable
-from reconciler.stages.diff import NO_DIFFERENCE, three_way
+from reconciler.stages.diff import NO_DIFFERENCE
 from reconciler.stages.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial
 from tests.apiserver.wishes import CRD, SUBJECTS, Subject
+from tests.engine_t import three_way
 from tests.real_clusters import RealCluster
 
 pytestmark = pytest.mark.apiserver

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reconciler.adapters.observe import observe, observe_or_unreachable
-from reconciler.errors import ClusterUnreachable
-from reconciler.model.observation import Health, Workload
+from reconciler.adapters.observe import observe
+from reconciler.model.observation import Health
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from tests.contract.conftest import Connect, connect
 from tests.contract.kube_objects import DEPLOYMENT, deployment
@@ -117,19 +116,3 @@ async def test_without_the_right_to_read_nodes_free_capacity_is_unknown(
     assert found.nodes is None
     assert found.quotas == ()
     assert found.reachable
-
-
-async def test_what_was_seen_of_a_cluster_stays_while_it_cannot_be_reached(
-    member: Connect, cluster: RealCluster, namespace: str
-) -> None:
-    cluster.apply(in_namespace(deployment("web", replicas=0), namespace))
-    async with member() as it:
-        before, error = await observe_or_unreachable(it, [ref(namespace, "web")], now=NOW)
-        assert error is None
-        cluster.stop()
-        after, error = await observe_or_unreachable(it, [ref(namespace, "web")], now="later", previous=before)
-        cluster.start()
-        assert isinstance(error, ClusterUnreachable)
-    assert not after.reachable
-    assert after.observed_at == NOW
-    assert isinstance(after.workloads[Identity("apps", "Deployment", namespace, "web")], Workload)

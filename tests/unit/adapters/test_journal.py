@@ -55,6 +55,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield opened
 
 
+def event(round_number: int, time: str, kind: str, subject: str, data: JsonObject | None = None) -> Event:
+    return Event(round=round_number, time=time, kind=kind, subject=subject, data=data or {})
+
+
 def reopened(journal: Journal) -> Journal:
     journal.close()
     return Journal.open(journal.path)
@@ -239,9 +243,9 @@ def test_an_unknown_outcome_or_intent_is_a_mistake_and_changes_nothing(journal: 
 
 
 def test_events_are_found_by_subject_and_kind_newest_first(journal: Journal) -> None:
-    journal.record_event(1, "t1", "applied", "Deployment demo/web @ m1", {"fields": 2})
-    journal.record_event(1, "t2", "cluster-unreachable", "m2", {})
-    journal.record_event(2, "t3", "applied", "Deployment demo/api @ m1", {})
+    journal.record_events([event(1, "t1", "applied", "Deployment demo/web @ m1", {"fields": 2})])
+    journal.record_events([event(1, "t2", "cluster-unreachable", "m2")])
+    journal.record_events([event(2, "t3", "applied", "Deployment demo/api @ m1")])
     assert [event.time for event in journal.events()] == ["t3", "t2", "t1"]
     assert [event.time for event in journal.events(kind="applied", limit=1)] == ["t3"]
     found = journal.events(subject="Deployment demo/web @ m1", kind="applied")
@@ -251,7 +255,7 @@ def test_events_are_found_by_subject_and_kind_newest_first(journal: Journal) -> 
 def test_keeps_only_the_newest_events_and_rounds(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db", events_max=10) as journal:
         for number in range(25):
-            journal.record_event(number, f"t{number}", "tick", "fleet", {})
+            journal.record_events([event(number, f"t{number}", "tick", "fleet")])
             journal.record_round(f"r{number}", f"t{number}", {})
         journal.record_events([Event(round=9, time=f"late{n}", kind="tick", subject="fleet") for n in range(4)])
         assert [event.time for event in journal.events()] == [
@@ -299,7 +303,7 @@ def test_reset_forgets_objects_and_keeps_who_we_are(journal: Journal) -> None:
     journal.record_round("r", "t", {})
     journal.record_cluster("m1", "u")
     journal.suspend(SuspensionRecord(scope="fleet"))
-    journal.record_event(1, "t", "applied", "x", {})
+    journal.record_events([event(1, "t", "applied", "x")])
     journal.reset()
     assert (journal.ledger(), journal.open_intents(), journal.previous_placements()) == ({}, {}, {})
     assert journal.complete_rounds() == 0
@@ -445,7 +449,7 @@ def test_a_suspension_written_beside_the_writer_is_seen_by_it(journal: Journal) 
     with Journal.open_beside(journal.path) as book:
         book.suspend(record)
         assert book.suspensions() == journal.suspensions() == (record,)
-        journal.record_event(1, "t", "created", "x", {})
+        journal.record_events([event(1, "t", "created", "x")])
         assert book.resume("fleet")
         assert not book.resume("fleet")
     assert journal.suspensions() == ()

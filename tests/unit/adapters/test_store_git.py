@@ -200,27 +200,6 @@ def test_texts_of_commits_cannot_steer_a_terminal(root: Path) -> None:
     assert "second" not in info.subject
 
 
-def test_finds_the_last_commit_of_a_file(root: Path) -> None:
-    store = GitStore(root)
-    head = store.resolve("HEAD")
-
-    def subject(path: str) -> str | None:
-        info = store.file_last_commit(head, path)
-        return info.subject if info else None
-
-    assert subject("a.yaml") == "third"
-    assert subject("sub/b.yaml") == "second"
-    assert subject("nobody.yaml") is None
-
-
-def test_the_last_commit_of_a_deleted_file_is_its_deletion(root: Path) -> None:
-    (root / "a.yaml").unlink()
-    head = commit_all(root, "gone")
-    info = GitStore(root).file_last_commit(head, "a.yaml")
-    assert info is not None
-    assert info.subject == "gone"
-
-
 def test_does_not_read_what_the_caller_knows(root: Path) -> None:
     store = GitStore(root)
     head = store.resolve("HEAD")

@@ -20,6 +20,10 @@ def path(tmp_path: Path) -> Path:
     return journal_at(tmp_path)
 
 
+def event(kind: str, subject: str, data: dict[str, object] | None = None) -> Event:
+    return Event(round=2, time=NOW, kind=kind, subject=subject, data=data or {})
+
+
 def events_of(path: Path, *args: str) -> list[dict[str, object]]:
     done = run("history", *args, "--journal", str(path), "-o", "json")
     assert done.code == 0, done.err
@@ -50,13 +54,13 @@ def test_one_resource_by_short_name_in_every_cluster(path: Path) -> None:
 
 def test_a_name_that_is_the_beginning_of_another_stays_apart(path: Path) -> None:
     with Journal.open(path) as journal:
-        journal.record_event(2, NOW, "created", "ConfigMap demo/app-2 @ m1", {})
+        journal.record_events([event("created", "ConfigMap demo/app-2 @ m1")])
     assert [event["subject"] for event in events_of(path, "cm/app")] == ["ConfigMap demo/app"] * 2
 
 
 def test_a_resource_that_is_gone_still_has_its_history(path: Path) -> None:
     with Journal.open(path) as journal:
-        journal.record_event(2, NOW, "deleted", "ConfigMap demo/gone @ m1", {"cause": "removed"})
+        journal.record_events([event("deleted", "ConfigMap demo/gone @ m1", {"cause": "removed"})])
     assert [event["event"] for event in events_of(path, "cm/gone")] == ["deleted"]
 
 
@@ -68,7 +72,7 @@ def test_what_the_journal_never_saw_is_an_error(path: Path) -> None:
 
 def test_a_name_in_two_namespaces_wants_a_namespace(path: Path) -> None:
     with Journal.open(path) as journal:
-        journal.record_event(2, NOW, "created", "ConfigMap other/app @ m1", {})
+        journal.record_events([event("created", "ConfigMap other/app @ m1")])
     assert "ConfigMap/app -n demo, ConfigMap/app -n other" in run("history", "cm/app", "--journal", str(path)).err
     assert [event["event"] for event in events_of(path, "cm/app", "-n", "other")] == ["created"]
 

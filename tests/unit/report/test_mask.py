@@ -20,7 +20,7 @@ from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, M
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.github import github_annotations
-from reconciler.report.mask import Masker, mask_manifest, mask_plan, scrub_text
+from reconciler.report.mask import Masker, mask_plan, scrub_text
 from reconciler.report.plan_json import plan_json
 from reconciler.report.plan_markdown import plan_markdown
 from reconciler.report.plan_text import plan_text
@@ -195,7 +195,7 @@ def test_other_kinds_are_shown_as_they_are() -> None:
     change = changed(CONFIG_MAP, field("data.password", "of a config map", {"a": [1, None, "x"]}))
     assert mask_plan(plan_of(change)).changes == (change,)
     body = {"kind": "Deployment", "spec": {"secretName": "x", "image": "reg:5000/app@sha256:abc"}}
-    assert mask_manifest(body) is body
+    assert Masker().manifest(body) is body
 
 
 def test_a_masked_change_has_no_manifest_that_could_be_sent() -> None:
@@ -228,7 +228,7 @@ def test_the_quick_look_misses_nothing_that_the_walk_finds(body: dict[str, Any])
 def test_masking_writes_into_nothing() -> None:
     body = {"kind": "Secret", "apiVersion": "v1", "data": {"a": "eA=="}, "list": [{"url": "http://a:b@c"}]}
     before = json.dumps(body)
-    mask_manifest(body)
+    Masker().manifest(body)
     assert json.dumps(body) == before
 
 

@@ -9,7 +9,6 @@ from reconciler.stages.adoption import (
     adopted,
     adoption_operations,
     release_operations,
-    removal_operations,
     takeover_operations,
 )
 from reconciler.stages.managed_fields import fields_of, managers_of, paths_of
@@ -40,7 +39,6 @@ def test_every_patch_begins_with_the_version_that_was_read() -> None:
     for operations in (
         adoption_operations(body, US),
         takeover_operations(body, US, ["spec.replicas"]),
-        removal_operations(body, ["spec.replicas"]),
         release_operations(body, US),
     ):
         assert operations[0] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
@@ -88,20 +86,8 @@ def test_takes_over_what_nobody_owns() -> None:
     assert managers_of(after, ("spec", "ports")) == {US}
 
 
-def test_has_nothing_to_take_over_or_remove_where_nothing_is() -> None:
+def test_has_nothing_to_take_over_where_nothing_is() -> None:
     assert takeover_operations(live({}), US, ["spec.gone", "not a path"]) == ()
-    assert removal_operations(live({}), ["spec.gone", "not a path"]) == ()
-
-
-def test_removes_later_items_first() -> None:
-    paths = ["spec.list[=1]", 'spec.list["a"]', 'spec.list["c"]', "spec.ports[port=2]", "metadata.labels['a/b']"]
-    operations = removal_operations(live({}, labels={"a/b": "1"}), paths)
-    assert [o["path"] for o in operations[1:]] == [
-        "/metadata/labels/a~1b",
-        "/spec/list/2",
-        "/spec/list/0",
-        "/spec/ports/1",
-    ]
 
 
 def test_release_takes_marks_and_manager_off() -> None:

@@ -12,8 +12,9 @@ import yaml
 
 from reconciler.model.plan import MISSING, FieldChange
 from reconciler.model.refs import GVK
-from reconciler.stages.diff import NO_DIFFERENCE, three_way
+from reconciler.stages.diff import NO_DIFFERENCE
 from reconciler.stages.schema import builtin_schema
+from tests.engine_t import three_way
 from tests.unit.stages.ownership_notation import US, managed
 
 CASES: list[dict[str, Any]] = yaml.safe_load(

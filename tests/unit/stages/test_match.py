@@ -6,7 +6,8 @@ import pytest
 
 from reconciler.model.policy import ClusterAffinity, PropagationPolicy
 from reconciler.stages.cluster_documents import parse_cluster
-from reconciler.stages.match import Score, matches_cluster, policy_score, selects
+from reconciler.stages.match import Score, matches_cluster, selects
+from reconciler.stages.policy_index import PolicyIndex, best_matches
 from reconciler.stages.policy_propagation import parse_propagation_policy
 from tests.unit.stages.policy_cases import cases, document_of, documents_of, template_of
 
@@ -25,7 +26,8 @@ def test_selector_scores_a_template(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("claims/scores.yaml"))
 def test_policy_scores_a_template(case: dict[str, Any]) -> None:
-    assert policy_score(_policy(case), template_of(case["template"])).name == case["score"]
+    matches = best_matches(PolicyIndex([_policy(case)]).matches(template_of(case["template"])))
+    assert max((match.score for match in matches), default=Score.NONE).name == case["score"]
 
 
 @pytest.mark.parametrize("case", cases("claims/affinities.yaml"))

@@ -18,7 +18,7 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import digest_of
 from reconciler.stages.marks import OWNER_ANNOTATION, Owner, read_owner
 from reconciler.stages.namespaces import namespaces
-from reconciler.stages.override_select import OverrideIndex, applicable
+from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.render import RenderCache, Rendered, RenderInputs, render, render_all
 from reconciler.stages.scale_targets import scale_targets
 from tests.fleets import fleet_of, with_templates
@@ -324,8 +324,9 @@ def test_applicable_rules_are_those_of_the_cluster() -> None:
     given = inputs(WEB, overrides=[OVERRIDE])
     template = given.fleet.templates[IDENTITY]
     index = given.overrides
-    assert [rule.label for rule in applicable(index, template, "m3")] == ["OverridePolicy demo/o rule 1"]
-    assert applicable(index, template, "m1") == ()
+    rules = index.rules_of(template)
+    assert [rule.label for rule in index.rules_on(rules, "m3")] == ["OverridePolicy demo/o rule 1"]
+    assert index.rules_on(rules, "m1") == ()
     assert index.rules_of(template) == index.rules_of(template)
 
 
