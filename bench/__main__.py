@@ -47,6 +47,8 @@ def main() -> None:
     print("plan of 10,000 workloads ...", flush=True)
     loops = [calibration_s()]
     found = best_part("plan", WORKLOADS, "cold")
+    print("second starts ...", flush=True)
+    found |= part("warm", WORKLOADS)
     print("commit after commit ...", flush=True)
     found |= part("incremental", WORKLOADS)
     print("placement at three sizes ...", flush=True)

@@ -88,6 +88,13 @@ def store_files(workloads: int) -> Iterator[tuple[str, bytes]]:
         yield f"policies/region-{index}.yaml", _REGION_OVERRIDE.format(region=index).encode()
 
 
+def plain_files(workloads: int) -> Iterator[tuple[str, bytes]]:
+    """The same store without override policies, and with static weights in place of free room."""
+    for path, data in store_files(workloads):
+        if not (path.endswith("/override.yaml") or path.startswith("policies/region-")):
+            yield path, data.replace(_BY_FREE_ROOM.encode(), b"")
+
+
 def cluster_file(index: int) -> bytes:
     """The document of a member; one of three is of stage prod."""
     stage = "prod" if index % 3 == 0 else "edge"
@@ -214,10 +221,14 @@ _AFFINITY_BY_NAME: Final = """clusterAffinity: {{clusterNames: [{names}]}}
     """
 _DUPLICATED: Final = "replicaScheduling: {replicaSchedulingType: Duplicated}"
 _WEIGHTED: Final = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}"
-_DYNAMIC: Final = """replicaScheduling:
-      replicaSchedulingType: Divided
-      replicaDivisionPreference: Weighted
+_BY_FREE_ROOM: Final = """
       weightPreference: {dynamicWeight: AvailableReplicas}"""
+_DYNAMIC: Final = (
+    """replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Weighted"""
+    + _BY_FREE_ROOM
+)
 
 _OVERRIDE: Final = """\
 apiVersion: policy.one.alibabacloud.com/v1alpha1

@@ -12,10 +12,8 @@ from pathlib import Path
 from bench import corpus
 from bench.measure import peak_rss_mib, timed
 from bench.repository import commit_files
-from reconciler.adapters.parse_cache import ParseCache
 from reconciler.adapters.store_git import GitStore
 from reconciler.engine import compare_revisions, decide, render_decision
-from reconciler.model.fleet import Snapshot
 from reconciler.stages.claim import claim
 from reconciler.stages.parse import parse
 from reconciler.stages.parsed_file import ParsedFile
@@ -24,7 +22,7 @@ NOW = "2026-11-21T10:00:00Z"
 
 
 def main(workloads: int) -> dict[str, float]:
-    """CPU seconds of each step, cold and warm, with peak memory in MiB."""
+    """CPU seconds of each step, with peak memory in MiB."""
     gc.disable()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -50,29 +48,12 @@ def main(workloads: int) -> dict[str, float]:
         del rendering
         if workloads > 10_000:
             return found
-        found.update(_warm(root, store, snapshot, parsed))
         later = store.snapshot(head)
         found["check"], plan = timed(
             lambda: compare_revisions(parse(snapshot, dict(parsed)), parse(later, dict(parsed)), observations, NOW)
         )
         found["check_changes"] = len(plan.changes)
     return found
-
-
-def _warm(root: Path, store: GitStore, snapshot: Snapshot, parsed: dict[str, ParsedFile]) -> dict[str, float]:
-    """A second start, with the cache of the first."""
-    cache = ParseCache(root / "parse.db")
-    written, _ = timed(lambda: cache.save(parsed))
-    gc.collect()
-
-    def plan() -> None:
-        read = store.snapshot(snapshot.revision, known=cache.keys())
-        fleet = parse(read, cache.load(read.files))
-        render_decision(decide(fleet, corpus.observations(), NOW))
-
-    loaded, _ = timed(lambda: cache.load(snapshot.files))
-    total, _ = timed(plan)
-    return {"warm": total, "cache_load": loaded, "cache_save": written}
 
 
 if __name__ == "__main__":

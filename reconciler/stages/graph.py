@@ -22,6 +22,7 @@ from reconciler.stages.following import Brought, following
 from reconciler.stages.graph_memo import Again, LinkMemo, Links, Mention
 from reconciler.stages.inherited_policy import inherited_policy
 from reconciler.stages.patched import patched
+from reconciler.stages.template_facts import references_of
 
 DEPENDENCY = "dependency"
 """The rule of reasons that rest on an owner."""
@@ -67,7 +68,7 @@ def dependencies(
     needs: dict[Identity, frozenset[Identity] | None] = {}
     for owner in owners:
         template = fleet.templates.get(owner) if owner in bindings else None
-        refs = memo.refs_of(template, lookup) if template is not None else ()
+        refs = references_of(template, lookup) if template is not None else ()
         if template is not None and refs:
             brings = owner in policies and policies[owner].propagate_deps
             links = _links(template, brings, refs, by_labels, fleet.is_complete)

@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from reconciler.interpreters.registry import Lookup
 from reconciler.model.binding import Binding
 from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.stages.template_facts import references_of
 
 _Place = tuple[str, str, str]
 """Group, kind and namespace: where a reference by labels looks."""
@@ -44,7 +42,6 @@ class LinkMemo:
 
     def __init__(self) -> None:
         """Start with no template."""
-        self._refs: dict[Identity, tuple[Template, tuple[DependencyRef, ...]]] = {}
         self._links: dict[Identity, Links] = {}
         self._named: dict[Identity, set[Identity]] = {}
         self._by_labels: dict[_Place, set[Identity]] = {}
@@ -57,14 +54,6 @@ class LinkMemo:
         self.needs: Mapping[Identity, frozenset[Identity]] = {}
         self.changed: Collection[Identity] = ()
         """The identities whose bindings the last call gave anew, or took."""
-
-    def refs_of(self, template: Template, lookup: Lookup) -> tuple[DependencyRef, ...]:
-        """What a template refers to."""
-        known = self._refs.get(template.identity)
-        if known is None or known[0] is not template:
-            refs = references_of(template, lookup)
-            known = self._refs[template.identity] = (template, refs)
-        return known[1]
 
     def link(self, owner: Identity, links: Links | None) -> list[Identity]:
         """Take the new links of an owner in; the dependencies that the old or the new ones bring along."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from reconciler.model.refs import GVK, Identity
 
@@ -12,6 +13,8 @@ CONTROL_GROUPS = frozenset({"policy.karmada.io", "cluster.karmada.io", "work.kar
 """Karmada's own control API: what steers distribution is never distributed."""
 
 
+# Thousands of templates live in a namespace.
+@lru_cache(maxsize=4096)
 def is_system_namespace(namespace: str) -> bool:
     """Whether nothing is distributed into a namespace.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench import corpus
 from reconciler.engine import decide
+from reconciler.model.fleet import Snapshot
 from reconciler.stages.parse import parse
 
 FLEET = parse(corpus.snapshot(300))
@@ -22,6 +23,14 @@ def test_binds_half_of_the_workloads_with_their_config_maps() -> None:
     assert (kinds.count("Deployment"), kinds.count("Service"), kinds.count("ConfigMap")) == (150, 150, 150)
     assert decision.problems == ()
     assert all(binding.targets and not binding.unplaced for binding in decision.bindings.values())
+
+
+def test_the_plain_fleet_has_neither_overrides_nor_weights_by_free_room() -> None:
+    files = sorted(corpus.plain_files(300))
+    fleet = parse(Snapshot(revision="plain", files=tuple(corpus.store_file(path, data) for path, data in files)))
+    assert (fleet.problems, fleet.overrides) == ((), ())
+    assert not any(policy.placement.scheduling.division.needs_capacity for policy in fleet.propagation)
+    assert len(fleet.propagation) == len(FLEET.propagation)
 
 
 def test_is_the_same_text_every_time() -> None:
