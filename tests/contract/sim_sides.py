@@ -144,6 +144,8 @@ def new_space(side: Side) -> str:
     name = f"t-{uuid.uuid4().hex[:8]}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     assert side.send("POST", "/api/v1/namespaces", body).status == 201
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    wait_until(lambda: side.get(account).status == 200, f"namespace {name} to have its service account")
+    furniture = [
+        f"/api/v1/namespaces/{name}/{made}" for made in ("serviceaccounts/default", "configmaps/kube-root-ca.crt")
+    ]
+    wait_until(lambda: all(side.get(path).status == 200 for path in furniture), f"namespace {name} to be furnished")
     return name
