@@ -147,7 +147,7 @@ class RealCluster:
             "status": {"capacity": capacity, "allocatable": capacity},
         }
         self.kubectl("create", "-f", "-", stdin=json.dumps(node))
-        self.kubectl("wait", f"node/{name}", "--for=condition=Ready", "--timeout=30s")
+        self.kubectl("wait", f"node/{name}", "--for=condition=Ready", "--timeout=90s")
 
     def remove_node(self, name: str) -> None:
         """Take a node away with the pods on it."""
