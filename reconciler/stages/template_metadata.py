@@ -28,7 +28,8 @@ _FREELY_NAMED: Final = frozenset({("networking.k8s.io", "IPAddress"), ("certific
 _FREELY_NAMED_GROUPS: Final = ("rbac.authorization.k8s.io", "openshift.io")
 
 _SERVER_FIELDS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-                         "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences")  # fmt: skip
+                         "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences",
+                         "finalizers")  # fmt: skip
 _SERVER_FIELD_SET: Final = frozenset(_SERVER_FIELDS)
 
 
@@ -163,5 +164,5 @@ def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findin
         found.append("status")
     if found:
         steps = tuple(found[0].split("."))
-        message = f"{', '.join(found)} belong to a live object and are not sent; take them out"
+        message = f"left out, since only a live object has it: {', '.join(found)}; take it out"
         findings.warning("server-field", message, *steps)
