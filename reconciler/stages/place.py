@@ -287,7 +287,7 @@ def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
         source=placement.source if placement.source.path else item.policy.source,
         path="spec.placement",
         code=shortfall.code,
-        message=f"{item.identity}: {shortfall.text}; {fate}; {_ADVICE[shortfall.code]}",
+        message=f"{item.identity}: {shortfall.text}; {fate}; {_advice(placed.situation, shortfall.code)}",
         severity=Severity.WARNING,
     )
 
@@ -299,6 +299,13 @@ def _fate(placed: Placed) -> str:
     if any(count > placed.situation.had.get(cluster, 0) for cluster, count in counts.items()):
         return f"{sum(counts.values())} replicas are placed"
     return "what is there stays"
+
+
+def _advice(situation: Situation, code: str) -> str:
+    """What to do next. What is allowed already, or could not help a set that stays whole, is not advised."""
+    if code == "not-enough-capacity" and (situation.partial or situation.is_whole):
+        return "add capacity"
+    return _ADVICE[code]
 
 
 _ADVICE = {

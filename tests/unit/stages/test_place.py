@@ -69,6 +69,17 @@ def test_what_stays_is_not_placed_again_when_another_one_needs_room() -> None:
     assert result.bindings == place(request_of({**case, "workloads": both})).bindings
 
 
+@pytest.mark.parametrize(
+    ("given", "is_advised"),
+    [({}, True), ({"partial": True}, False), ({"components": {"Worker": {"replicas": 9}}}, False)],
+)
+def test_partial_is_advised_only_where_it_would_help(given: dict[str, Any], is_advised: bool) -> None:
+    policy = {"division": "dynamic-weight", "gang": "components" in given}
+    result = place(request_of({"clusters": ["m1"], "free": {"m1": 1}, "policy": policy, "replicas": 9, **given}))
+    (problem,) = result.problems
+    assert ("spec.placement.partial" in problem.message) is is_advised
+
+
 def _expected(given: Any) -> dict[str, int | None]:
     return dict(given) if isinstance(given, dict) else dict.fromkeys(given or ())
 
