@@ -86,9 +86,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    if "\n" in text:
+    if "\n" in text and _NEXT_LINE not in text:
         return dumper.represent_scalar(_STRING_TAG, text, style="|")
-    return dumper.represent_scalar(_STRING_TAG, text, style=None if _reads_as_text(text) else '"')
+    is_bare = _reads_as_text(text) and _NEXT_LINE not in text
+    return dumper.represent_scalar(_STRING_TAG, text, style=None if is_bare else '"')
 
 
 def _reads_as_text(text: str) -> bool:
@@ -99,4 +100,7 @@ def _reads_as_text(text: str) -> bool:
 
 
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
+_NEXT_LINE: Final = "\x85"
+"""A line break of YAML that reads as a blank again, unless it is escaped."""
+
 _Dumper.add_representer(str, _represent_text)
