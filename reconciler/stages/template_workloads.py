@@ -48,6 +48,9 @@ def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Find
         _check_count(dig(body, "spec", field), findings, "spec", field)
     if group_kind in _SELECTING:
         _check_selector(body, findings)
+    if group_kind == ("batch", "Job") and dig(body, "spec", "ttlSecondsAfterFinished") is not None:
+        message = "left out: a finished Job stays, so that it is not taken for one that is missing"
+        findings.warning("field-without-effect", message, "spec", "ttlSecondsAfterFinished")
     steps = _POD_SPECS[group_kind]
     spec = dig(body, *steps)
     if len(steps) > 1:
@@ -198,7 +201,13 @@ def _is_above(request: Fraction | None, limit: Fraction | None) -> bool:
 
 
 def check_service(body: JsonObject, findings: Findings) -> None:
-    """Report ports that the API server refuses. Source: Kubernetes validation of Service."""
+    """Report ports that the API server refuses, and an address, which is left out.
+
+    Source: Kubernetes validation of Service; Karmada: clusterIP is pruned unless it is None.
+    """
+    if dig(body, "spec", "clusterIP") not in (None, "", "None"):
+        message = "left out, since each cluster gives the Service an address of its own; take it out"
+        findings.warning("server-field", message, "spec", "clusterIP")
     ports = dig(body, "spec", "ports")
     seen: set[tuple[object, object]] = set()
     names: set[object] = set()
