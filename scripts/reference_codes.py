@@ -84,9 +84,6 @@ TEMPLATES: Mapping[str, Code] = {
     "namespace-illegal": Code("Illegal namespace", "Kubernetes does not accept the name.", "Correct it."),
     "annotation-illegal": Code("Illegal annotation", "Kubernetes does not accept the key.", "Use prefix/name or name."),
     "annotations-too-large": Code("Annotations too large", "Kubernetes takes 256 KiB in all.", "Shorten them."),
-    "mark-reserved": Code(
-        "Reserved mark", "Only the reconciler writes this label or annotation.", "Take it out of the template."
-    ),
     "server-field": Code("Server field", "The field belongs to a live object and is not sent.", "Take it out."),
     "object-too-large": Code("Object too large", "A cluster does not store an object so large.", "Split it."),
     "data-key-illegal": Code("Illegal data key", "Keys are letters, digits, dash, dot and underscore.", "Rename it."),

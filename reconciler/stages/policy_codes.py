@@ -160,6 +160,7 @@ POLICY_CODES: Mapping[str, Code] = {
     ),
     "label-key-illegal": Code("Illegal label key", "Kubernetes does not accept the key.", "Use prefix/name or name."),
     "label-illegal": Code("Illegal label", "Kubernetes does not accept the key or the value.", "Correct it."),
+    "mark-reserved": Code("Reserved mark", "Only the reconciler writes this label or annotation.", "Take it out."),
     "toleration-invalid": Code(
         "Illegal toleration",
         "Key, operator, value, effect and seconds do not fit together.",

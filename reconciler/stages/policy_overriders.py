@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reconciler.model.override import (
     CommandOverrider,
     FieldOverrider,
@@ -13,7 +15,8 @@ from reconciler.model.override import (
     PatchOperation,
 )
 from reconciler.stages.fields import Fields
-from reconciler.stages.policy_names import is_json_pointer, is_label_key
+from reconciler.stages.policy_names import is_json_pointer, is_label_key, is_label_value
+from reconciler.stages.template_metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 
 _IDENTITY = ("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace")
 
@@ -30,8 +33,8 @@ def read_overriders(fields: Fields, *, strict_values: bool) -> Overriders:
         image=tuple(_image(item, strict_values) for item in fields.children("imageOverrider") if _is_whole(item)),
         command=tuple(_command(item) for item in command if _is_whole(item)),
         args=tuple(_command(item) for item in args if _is_whole(item)),
-        labels=tuple(_map(item) for item in labels if _is_whole(item)),
-        annotations=tuple(_map(item) for item in annotations if _is_whole(item)),
+        labels=tuple(_map(item, _label_fault) for item in labels if _is_whole(item)),
+        annotations=tuple(_map(item, _annotation_fault) for item in annotations if _is_whole(item)),
         field=tuple(_field(item) for item in fields.children("fieldOverrider")),
         plaintext=tuple(_patch(item, strict_values) for item in fields.children("plaintext") if _is_whole(item)),
     )
@@ -70,17 +73,37 @@ def _command(fields: Fields) -> CommandOverrider:
     )
 
 
-def _map(fields: Fields) -> MapOverrider:
+def _map(fields: Fields, fault_of: Callable[[str, str], tuple[str, str] | None]) -> MapOverrider:
     values = fields.text_map("value")
-    for key in values:
-        if not is_label_key(key):
-            message = f"{key!r} cannot be the key of a label or an annotation"
-            fields.report.error("label-key-illegal", message, *fields.path("value", key))
+    for key, value in values.items():
+        fault = fault_of(key, value)
+        if fault is not None:
+            fields.report.error(*fault, *fields.path("value", key))
     return MapOverrider(
         operator=OverrideOperator(fields.text("operator")),
         values=tuple(sorted(values.items())),
         source=fields.source(),
     )
+
+
+def _label_fault(key: str, value: str) -> tuple[str, str] | None:
+    """Code and message of what the API server would refuse, or rendering leave out. Source: Karmada's webhook."""
+    if not is_label_key(key):
+        return "label-key-illegal", f"{key!r} cannot be the key of a label"
+    if not is_label_value(value):
+        return "label-illegal", f"{value[:80]!r} cannot be the value of a label"
+    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) else None
+
+
+def _annotation_fault(key: str, value: str) -> tuple[str, str] | None:
+    """As `_label_fault`. An annotation may hold any text, and its key capital letters before the slash."""
+    if not is_label_key(key.lower()):
+        return "label-key-illegal", f"{key!r} cannot be the key of an annotation"
+    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS else None
+
+
+def _mark_fault(key: str) -> tuple[str, str]:
+    return "mark-reserved", f"only the reconciler writes {key}; take it out"
 
 
 def _field(fields: Fields) -> FieldOverrider:
