@@ -214,8 +214,8 @@ class Walk:
         if before is MISSING or (node.is_inline and not before) or (before is None and not node.is_nullable):
             return
         is_owned = not owned or "." in owned
-        if node.is_inline and not owned:
-            # It was sent as {}: all that is there are defaults and what others wrote.
+        if node.is_inline and not owned and not node.is_atomic:
+            # It was sent as {}: all that is there are defaults and what others wrote. An atomic one is ours as a whole.
             return
         held = owns_within if is_struct_field else owns
         if (is_owned or is_struct_field) and not any(held(tree, path) for tree in self.others):

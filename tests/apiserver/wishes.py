@@ -88,7 +88,10 @@ def deployment(namespace: str, name: str, f: Features) -> Body:
     if f["reversed"]:
         containers.reverse()
     pod: Body = {"containers": containers}
-    for field in ("nodeSelector", "tolerations", "hostNetwork", "volumes", "affinity", "terminationGracePeriodSeconds"):
+    for field in (
+        "nodeSelector", "tolerations", "hostNetwork", "volumes", "affinity", "terminationGracePeriodSeconds",
+        "imagePullSecrets",
+    ):  # fmt: skip
         put(pod, f[field], field)
     if f["volumeMounts"] and not f["volumes"]:
         pod["volumes"] = [{"name": "v", "emptyDir": {}}]
@@ -127,6 +130,8 @@ def deployment_edit(rng: Random) -> Edit:
             Edit(STRATEGIC, container({"securityContext": {"privileged": True}}), person),
             Edit(STRATEGIC, template({"tolerations": [{"key": "edited", "operator": "Exists"}]}), person),
             Edit(STRATEGIC, template({"nodeSelector": {"disk": "hdd"}}), person),
+            Edit(STRATEGIC, template({"imagePullSecrets": [{"name": "c"}]}), person),
+            Edit(STRATEGIC, template({"imagePullSecrets": [{"name": "a", "$patch": "delete"}]}), person),
             Edit(STRATEGIC, template({"hostNetwork": True}), person),
             Edit(MERGE, {"metadata": {"labels": {"a": "9"}}}, person),
             Edit(MERGE, {"metadata": {"labels": {"a": None, "q": "r"}}}, person),
@@ -199,6 +204,7 @@ DEPLOYMENT = Subject(
             ],
         ],
         "nodeSelector": [None, {}, {"disk": "ssd"}, {"disk": "ssd", "arch": "arm"}],
+        "imagePullSecrets": [None, [{"name": "a"}], [{"name": "b"}, {"name": "a"}], [{"name": "b"}]],
         "tolerations": [
             None,
             [{"key": "a", "operator": "Exists"}],
