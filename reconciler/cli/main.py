@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import keyword
@@ -19,6 +20,9 @@ from reconciler import __version__
 from reconciler.cli import options
 from reconciler.cli.options import defaults_for, option_keys
 from reconciler.errors import ReconcilerError
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Faults of a write that name no file: where stdout leads, or what an option named."""
 
 COMMANDS = {
     "init": "Write a new fleet store, or the missing parts of one.",
@@ -128,9 +132,9 @@ def main(argv: list[str] | None = None) -> Any:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in _NO_ROOM:
             raise
-        _fail(f"{error.filename}: {error.strerror}")
+        _fail(f"{error.filename or 'the output'}: {error.strerror}")
     except BaseExceptionGroup as group:
         # Clusters are worked on side by side: each fault of the world is a line of its own.
         faults, rest = group.split(ReconcilerError)

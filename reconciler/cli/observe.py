@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark
+from reconciler.cli.printing import answer, remark, write_file
 from reconciler.cli.reading import read_fleet
 from reconciler.cli.running import run
 
@@ -46,9 +45,7 @@ def command(
         answer(text)
     else:
         # A reader must never see half a file.
-        partial = output.with_name(f".{output.name}.{os.getpid()}")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(output)
+        write_file(output, text)
         remark(f"wrote {output}: {len(observations.clusters)} clusters")
     for name, seen in sorted(observations.clusters.items()):
         if not seen.reachable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
@@ -27,6 +28,27 @@ def style_for(stream: object = None) -> Style:
 def answer(text: str) -> None:
     """To stdout, as it is."""
     click.echo(text, nl=bool(text) and not text.endswith("\n"), color=True)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Into a file, whole or not at all; into a pipe or a device as it is.
+
+    Raises:
+        OSError: it cannot be written; a file that was there is as it was.
+    """
+    if path.exists() and not path.is_file():
+        # To take the place of /dev/stdout would take it away from everybody.
+        path.write_text(text, encoding="utf-8")
+        return
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def document_text(document: Json, form: str) -> str:

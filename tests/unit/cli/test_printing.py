@@ -1,0 +1,58 @@
+"""Where answers go: a file whole or not at all, a device as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.printing import write_file
+
+FULL = Path("/dev/full")
+
+
+def test_a_file_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "seen.yaml"
+    path.write_text("old")
+    write_file(path, "new")
+    assert {found.name: found.read_text() for found in tmp_path.iterdir()} == {"seen.yaml": "new"}
+
+
+def test_a_link_goes_on_leading_to_its_file(tmp_path: Path) -> None:
+    (tmp_path / "seen.yaml").write_text("old")
+    (tmp_path / "link").symlink_to("seen.yaml")
+    write_file(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "seen.yaml").read_text() == "new"
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    write_file(pipe, "new")
+    reader.join(10)
+    assert got == ["new"]
+    assert pipe.is_fifo()
+
+
+def test_the_message_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_file(tmp_path / "nowhere" / "seen.yaml", "new")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "seen.yaml")
+
+
+@pytest.mark.skipif(not FULL.is_char_device(), reason="needs /dev/full")
+@pytest.mark.parametrize("args", [["schema"], ["--help"]])
+def test_no_room_for_the_answer_is_one_line_and_exit_code_1(args: list[str]) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", *args], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr.strip()) == (1, "error: the output: No space left on device")
