@@ -15,10 +15,34 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.marks import read_owner, strip_marks
 from reconciler.stages.ownership import tool_of
+from reconciler.stages.system_namespaces import is_never_distributed
 
 _MADE_BY_THE_CLUSTER = frozenset(
-    {("", "ConfigMap", "kube-root-ca.crt"), ("", "ServiceAccount", "default"), ("", "Service", "kubernetes")}
+    {
+        ("", "ConfigMap", "kube-root-ca.crt"),
+        ("", "ServiceAccount", "default"),
+        *(("", kind, "kubernetes") for kind in ("Endpoints", "Service")),
+        ("discovery.k8s.io", "EndpointSlice", "kubernetes"),
+        ("networking.k8s.io", "ServiceCIDR", "kubernetes"),
+        ("", "Namespace", "default"),
+        *(("scheduling.k8s.io", "PriorityClass", f"system-{what}-critical") for what in ("cluster", "node")),
+    }
 )
+_KINDS_OF_THE_CLUSTER = frozenset(
+    {
+        *(("", kind) for kind in ("ComponentStatus", "Event", "Node")),
+        ("events.k8s.io", "Event"),
+        ("networking.k8s.io", "IPAddress"),
+        ("storage.k8s.io", "CSINode"),
+    }
+)
+"""What a cluster consists of, or writes about itself."""
+_KEPT_UP_BY_THE_CLUSTER = (
+    ("labels", "kubernetes.io/bootstrapping"),
+    ("labels", "kube-aggregator.kubernetes.io/automanaged"),
+    ("annotations", "apf.kubernetes.io/autoupdate-spec"),
+)
+"""Marks by which an API server finds what it makes and mends itself: its roles, services and priority levels."""
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
 _POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
 
@@ -28,7 +52,9 @@ def reason_to_skip(live: LiveObject) -> str:
     identity = live.identity
     if dig(live.body, "metadata", "ownerReferences"):
         return "another object makes it"
-    if (identity.group, identity.kind, identity.name) in _MADE_BY_THE_CLUSTER or live.body.get("type") == _TOKEN:
+    if is_never_distributed(live.gvk, identity):
+        return "no policy may select it"
+    if _is_made_by_the_cluster(live):
         return "every cluster makes its own"
     if dig(live.body, "metadata", "deletionTimestamp"):
         return "it is being deleted"
@@ -36,6 +62,15 @@ def reason_to_skip(live: LiveObject) -> str:
         return "a fleet store holds it already"
     tool = tool_of(live.body)
     return f"{tool} holds it; take it from there first" if tool else ""
+
+
+def _is_made_by_the_cluster(live: LiveObject) -> bool:
+    group, kind, _, name = live.identity
+    if (group, kind) in _KINDS_OF_THE_CLUSTER or (group, kind, name) in _MADE_BY_THE_CLUSTER:
+        return True
+    if live.body.get("type") == _TOKEN:
+        return True
+    return any(dig(live.body, "metadata", field, mark) is not None for field, mark in _KEPT_UP_BY_THE_CLUSTER)
 
 
 def template_of(live: LiveObject) -> JsonObject:

@@ -27,6 +27,14 @@ def live(body: dict[str, Any]) -> LiveObject:
     )
 
 
+_RBAC = "rbac.authorization.k8s.io/v1"
+_BOOTSTRAPPING = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+
+
+def cluster_object(api_version: str, kind: str, name: str, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **metadata}}
+
+
 def config_map(**metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "demo", **metadata}}
 
@@ -68,11 +76,35 @@ def test_items_of_a_list_get_their_kind_back() -> None:
         (config_map(ownerReferences=[{"kind": "Deployment"}]), "another object makes it"),
         (config_map(name="kube-root-ca.crt"), "every cluster makes its own"),
         ({**config_map(), "kind": "Secret", "type": "kubernetes.io/service-account-token"}, "every cluster makes"),
+        (config_map(namespace="kube-system"), "no policy may select it"),
+        (cluster_object("v1", "Namespace", "kube-public"), "no policy may select it"),
+        (cluster_object("v1", "Namespace", "default"), "every cluster makes its own"),
+        (cluster_object("v1", "Namespace", "demo"), ""),
+        (cluster_object("v1", "Node", "n1"), "every cluster makes its own"),
+        (cluster_object(_RBAC, "ClusterRole", "edit", labels=_BOOTSTRAPPING), "every cluster makes its own"),
+        (cluster_object(_RBAC, "ClusterRole", "viewer"), ""),
+        (cluster_object("scheduling.k8s.io/v1", "PriorityClass", "system-node-critical"), "every cluster makes"),
         (config_map(deletionTimestamp="2026-01-01T00:00:00Z"), "it is being deleted"),
         (mark(config_map(), "shop", written_terms(Owner(policy=None))), "a fleet store holds it already"),
         (config_map(annotations={"meta.helm.sh/release-name": "x"}), "Helm holds it"),
     ],
-    ids=["plain", "owned", "root CA", "token", "deleting", "ours", "helm"],
+    ids=[
+        "plain",
+        "owned",
+        "root CA",
+        "token",
+        "in a system namespace",
+        "system namespace",
+        "default namespace",
+        "namespace",
+        "node",
+        "role of the cluster",
+        "role",
+        "priority class of the cluster",
+        "deleting",
+        "ours",
+        "helm",
+    ],
 )
 def test_what_is_not_for_a_store_is_left_out(body: dict[str, Any], why: str) -> None:
     found = reason_to_skip(live(body))
