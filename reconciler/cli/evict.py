@@ -89,7 +89,8 @@ def _there(journal: Journal, resource: str, namespace: str | None, cluster: str)
     if cluster not in known:
         raise ConfigurationError(f"{identity} is not in {cluster}; it is in {', '.join(sorted(known))}")
     row = ledger.get(cluster, {}).get(identity)
-    if row is not None and (row.dependency or not row.policy):
+    # A Namespace that was there before us is used as it is, and in no ledger.
+    if (row.dependency or not row.policy) if row is not None else identity[:2] == ("", "Namespace"):
         raise ConfigurationError(f"{identity} goes where what needs it goes; evict that from {cluster}")
     return identity
 

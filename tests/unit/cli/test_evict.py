@@ -191,6 +191,16 @@ def test_what_follows_others_goes_with_these(path: Path, identity: Identity, fie
     assert evictions(path) == []
 
 
+def test_a_namespace_that_is_used_as_it_is_goes_with_what_is_in_it(path: Path) -> None:
+    namespace = Identity("", "Namespace", "", "demo")
+    with Journal.open(path) as journal:
+        assert namespace in journal.previous_placements()
+        journal.remove_applied("m1", [namespace])
+    done = evict(path, "ns/demo", "--cluster", "m1")
+    assert done.code == 1
+    assert f"{namespace} goes where what needs it goes; evict that from m1" in done.err
+
+
 def test_status_shows_it(path: Path) -> None:
     evict(path, "cm/app", "--cluster", "m1", "--reason", "disk 7")
     done = run("status", "--journal", str(path), "-o", "json")
