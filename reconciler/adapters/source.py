@@ -21,6 +21,10 @@ class Source(Protocol):
     """One store. One task may wait in `changed` while another one is in `read`."""
 
     @property
+    def name(self) -> str:
+        """The store as another command finds it from anywhere: an absolute path, or the URL without credentials."""
+
+    @property
     def description(self) -> str:
         """What is followed, without credentials: `https://host/fleet.git branch main`."""
 

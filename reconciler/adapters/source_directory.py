@@ -38,6 +38,11 @@ class DirectorySource(LocalSource):
         self._watch = Watch([root], self.hint, clock)
 
     @property
+    def name(self) -> str:
+        """The folder's absolute path."""
+        return str(self._root.resolve())
+
+    @property
     def description(self) -> str:
         """The folder."""
         return f"directory {self._root}"

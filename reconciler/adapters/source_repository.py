@@ -41,6 +41,11 @@ class RepositorySource(LocalSource):
         ]
 
     @property
+    def name(self) -> str:
+        """The absolute path of the work tree's folder, or of the bare repository."""
+        return str(self._location.path.resolve())
+
+    @property
     def description(self) -> str:
         """The repository and what of it is followed."""
         return f"{self._location.kind} {self._location} at {self._rev}"

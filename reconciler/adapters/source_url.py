@@ -77,6 +77,11 @@ class UrlSource:
         self._next_s = clock.monotonic_s()
 
     @property
+    def name(self) -> str:
+        """The URL without credentials."""
+        return str(self._url)
+
+    @property
     def description(self) -> str:
         """The URL without credentials, and what of it is followed."""
         return f"{self._url} {self._reference.removeprefix('refs/heads/')}"

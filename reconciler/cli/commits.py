@@ -16,9 +16,10 @@ _COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 class Commits:
     """The commits of a store; one that is no repository, or is not there, has none."""
 
-    def __init__(self, store: str) -> None:
-        """Nothing is opened before the first question."""
+    def __init__(self, store: str, *, beside: Path) -> None:
+        """Nothing is opened before the first question. `beside`: the journal; a service keeps its clones there."""
         self._store = store
+        self._beside = beside
         self._repository: GitStore | None = None
         self._is_opened = False
         self._known: dict[str, tuple[str, str] | None] = {}
@@ -52,15 +53,17 @@ class Commits:
         return self._repository
 
     def _folder(self) -> Path | None:
-        """The repository: that of the folder, or the clone of a URL that an earlier command has fetched."""
+        """The repository: that of the folder, or the clone of a URL that the service or a command has fetched."""
         from reconciler.adapters.git_fetch_url import is_git_url, parse_git_url
 
         if is_git_url(self._store):
             from reconciler.adapters.store_url import clone_of
             from reconciler.cli.reading import cache_folder
 
-            cache = cache_folder()
-            return clone_of(parse_git_url(self._store), cache / "git") if cache is not None else None
+            url, cache = parse_git_url(self._store), cache_folder()
+            folders = (self._beside.parent, *((cache,) if cache is not None else ()))
+            clones = (clone_of(url, folder / "git") for folder in folders)
+            return next((clone for clone in clones if clone.is_dir()), None)
         from reconciler.adapters.store_location import locate_store
 
         return locate_store(self._store).repository

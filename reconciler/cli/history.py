@@ -33,10 +33,11 @@ def command(
     from reconciler.cli.subjects import known_subjects, one_subject
     from reconciler.report.history_text import history_document, history_text
 
-    with Journal.open(journal_path(journal), read_only=True) as opened, opened.transaction():
+    path = journal_path(journal)
+    with Journal.open(path, read_only=True) as opened, opened.transaction():
         about = str(one_subject(known_subjects(opened), resource, namespace)) if resource else ""
         events = opened.events(about=about, limit=limit)
-        commits = Commits(store or (opened.state() or {}).get("source", ""))
+        commits = Commits(store or (opened.state() or {}).get("source", ""), beside=path)
     document = history_document(events, commits.words)
     if output in ("json", "yaml"):
         answer(document_text(document, output))

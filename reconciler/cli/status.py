@@ -48,7 +48,7 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
             journal=str(path),
             writer=str(holder(path) or ""),
             picture=picture,
-            commit=Commits(store or picture["source"]).words(picture["revision"]),
+            commit=Commits(store or picture["source"], beside=path).words(picture["revision"]),
             suspensions=in_force(opened.suspensions(), now),
             constraints=in_force(constraints_in(opened), now),
             released=released_objects(opened),

@@ -84,7 +84,7 @@ class Settler:
             situation.picture,
             looked,
             situation.failures,
-            source=parts.source.description,
+            source=parts.source.name,
             source_error=parts.vitals.source_error,
             tables=self._tables,
         )

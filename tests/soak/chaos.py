@@ -61,7 +61,8 @@ class QuickClock:
 class MemorySource:
     """A store in memory, which fails when told to."""
 
-    description = "memory"
+    name = "/memory"
+    description = "memory as it is"
     note = ""
 
     def __init__(self) -> None:

@@ -70,19 +70,29 @@ async def test_store_names_a_directory_a_repository_or_a_url(work: Path, tmp_pat
     plain.mkdir()
     bare = tmp_path / "bare.git"
     pygit2.clone_repository(str(work), str(bare), bare=True)
-    cases: list[tuple[str, bool, type, str]] = [
-        (str(plain), False, DirectorySource, f"directory {plain}"),
-        (str(work), True, DirectorySource, f"directory {work}"),
-        (str(work), False, RepositorySource, f"work tree {work} at HEAD"),
-        (str(bare), False, RepositorySource, f"bare repository {bare} at HEAD"),
-        (f"file://{bare}", False, UrlSource, f"file://{bare} default branch"),
-        ("https://ann:pw@git.example.com/x.git", False, UrlSource, "https://git.example.com/x.git default branch"),
+    url = "https://git.example.com/x.git"
+    cases: list[tuple[str, bool, type, str, str]] = [
+        (str(plain), False, DirectorySource, str(plain), f"directory {plain}"),
+        (str(work), True, DirectorySource, str(work), f"directory {work}"),
+        (str(work), False, RepositorySource, str(work), f"work tree {work} at HEAD"),
+        (str(bare), False, RepositorySource, str(bare), f"bare repository {bare} at HEAD"),
+        (f"file://{bare}", False, UrlSource, f"file://{bare}", f"file://{bare} default branch"),
+        ("https://ann:pw@git.example.com/x.git", False, UrlSource, url, f"{url} default branch"),
     ]
-    for text, as_directory, kind, description in cases:
+    for text, as_directory, kind, name, description in cases:
         async with opened(text, tmp_path / "state", as_directory=as_directory) as source:
             assert isinstance(source, kind)
-            assert source.description == description
+            assert (source.name, source.description) == (name, description)
             assert source.note == ""
+
+
+async def test_a_store_named_from_here_is_recorded_as_it_is_found_from_anywhere(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(work)
+    for as_directory in (False, True):
+        async with opened(".", tmp_path / "state", as_directory=as_directory) as source:
+            assert source.name == str(work)
 
 
 async def test_what_makes_no_sense_together_is_refused(work: Path, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.adapters.git_fetch_url import parse_git_url
 from reconciler.adapters.journal import Journal
+from reconciler.adapters.store_url import clone_of
 from reconciler.model.ledger import Event
 from tests.unit.adapters.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
@@ -94,6 +96,20 @@ def test_authors_come_from_the_repository(tmp_path: Path) -> None:
     assert {event["author"] for event in events_of(path, "--store", store)} == {"Ann"}
     assert {event["commit"] for event in events_of(path, "--store", store)} == {"Bring the app"}
     assert "Bring the app" in run("history", "--store", store, "--journal", str(path), "-o", "wide").out
+
+
+def test_authors_of_a_url_come_from_the_clone_that_the_service_keeps_beside_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    url = parse_git_url("https://git.example.com/fleet.git")
+    clone = clone_of(url, tmp_path / "state/git")
+    clone.mkdir(parents=True)
+    commit = commit_all(clone, "Bring the app", new=True)
+    path = tmp_path / "state/journal.db"
+    with Journal.open(path) as journal:
+        record_round(journal, replace(shop(), revision=commit), source=str(url))
+    assert {event["author"] for event in events_of(path)} == {"Ann"}
 
 
 def test_a_store_that_is_gone_only_costs_the_authors(path: Path) -> None:
