@@ -9,6 +9,7 @@ from reconciler.daemon.parts import Parts
 from reconciler.daemon.remember import record_source_error
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Fleet
+from reconciler.model.problem import Problem, Severity
 
 log = logging.getLogger("reconciler")
 
@@ -20,6 +21,7 @@ class StoreFollower:
         """Nothing is read yet."""
         self._parts = parts
         self._note = ""
+        self._errors: tuple[Problem, ...] = ()
 
     async def read(self) -> Fleet | None:
         """The fleet when the store has moved on; None: what is in force stays."""
@@ -36,6 +38,7 @@ class StoreFollower:
             return None
         if vitals.source_error:
             record_source_error(parts.journal, "")
+            log.info("the store can be read again", extra={"event": "SourceRecovered"})
         vitals.source_error, vitals.source_read_at = "", parts.clock.now()
         self._say_how_it_is_followed()
         if snapshot is None:
@@ -45,6 +48,7 @@ class StoreFollower:
         if self._is_refused(fleet):
             return None
         log.info("the store advanced", extra={"event": "SourceAdvanced", "rev": fleet.revision})
+        self._say_what_is_broken(fleet)
         vitals.revision, vitals.is_ready = fleet.revision, True
         parts.agent.commit = fleet.revision
         parts.journal.record_good_blobs(parts.store.good_blobs)
@@ -57,6 +61,17 @@ class StoreFollower:
         if source.note and source.note != self._note:
             log.warning(source.note, extra={"event": "SourceNote"})
         self._note = source.note
+
+    def _say_what_is_broken(self, fleet: Fleet) -> None:
+        """Once for the same errors, with the first of them; `validate` and `status` list them all."""
+        errors = tuple(sorted(found for found in fleet.problems if found.severity is Severity.ERROR))
+        if errors and errors != self._errors:
+            log.warning(f"errors in the store: {len(errors)}; what they concern stays as it is",
+                        extra={"event": "StoreBroken", "rev": fleet.revision, "err_code": errors[0].code,
+                               "error": str(errors[0])})  # fmt: skip
+        elif self._errors and not errors:
+            log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
+        self._errors = errors
 
     def _is_refused(self, fleet: Fleet) -> bool:
         """Whether the store names no fleet, or another one than the journal."""

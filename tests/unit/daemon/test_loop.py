@@ -141,6 +141,11 @@ async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterato
                     await scene.stop()
 
 
+def events_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged, by event."""
+    return [record.__dict__["event"] for record in caplog.records if "event" in record.__dict__]
+
+
 async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         faults = scene.box.servers["m2"].faults
@@ -260,6 +265,29 @@ async def test_what_a_broken_file_froze_follows_when_it_is_mended(tmp_path: Path
         assert scene.value("m1") == "1", "absent from an incomplete store is not absent"
         scene.app("1", "m1", name="other")
         await scene.until(lambda: scene.value("m1") is None)
+
+
+async def test_a_broken_file_is_told_of_once_and_so_is_its_mending(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "reconciler")
+    async with running(tmp_path) as scene:
+        scene.put(other=BROKEN)
+        await scene.until(lambda: "StoreBroken" in events_of(caplog))
+        read = events_of(caplog).count("SourceAdvanced")
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: events_of(caplog).count("SourceAdvanced") > read)
+        scene.put(other=None)
+        await scene.until(lambda: "StoreMended" in events_of(caplog))
+        (told,) = (record for record in caplog.records if record.__dict__.get("event") == "StoreBroken")
+        assert "other.yaml" in told.__dict__["error"]
+
+
+async def test_the_store_is_recorded_as_another_command_finds_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        document = scene.journal.state()
+        assert document is not None
+        assert document["source"] == scene.source.name
 
 
 async def test_a_resumed_suspension_is_caught_up_with(tmp_path: Path) -> None:
