@@ -11,7 +11,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, remark, style_for
-from reconciler.cli.reading import bulk_load, full_name, read_fleet
+from reconciler.cli.reading import bulk_load, check_clusters, full_name, read_fleet
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def command(
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
+    check_clusters(clusters, fleet)
     if output == "text":
         remark(f"applying {fleet.revision}")
 

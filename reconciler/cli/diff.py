@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, style_for
-from reconciler.cli.reading import bulk_load, read_fleet, read_observations
+from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
@@ -35,12 +35,18 @@ if TYPE_CHECKING:
 @options.journal
 @options.observations
 @options.cluster_filter
-@options.option("--at", default=None, metavar="TIME", help="Compute as of this time (RFC 3339).")
+@options.time("--at", words="Compute as of this time (RFC 3339).")
 @options.option("--server-side", is_flag=True, help="Let the API servers judge every update by a dry run.")
 @options.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 on changes, 3 when held by a guard, 4 incomplete."
 )
-@options.option("--max-size", type=int, default=65_536, show_default=True, help="Longest Markdown, in characters.")
+@options.option(
+    "--max-size",
+    type=click.IntRange(min=2048),
+    default=65_536,
+    show_default=True,
+    help="Longest Markdown, in characters.",
+)
 @options.output("text", "markdown", "json", default="text")
 def command(
     *,
@@ -75,6 +81,7 @@ def command(
             parsed: dict[str, ParsedFile] = {}
             before = read_fleet(store, base, as_files=False, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
+        check_clusters(clusters, before, after)
         plan = compare_revisions(before, after, read_observations(observations), now)
         if live:
             members = only(_live(after, access_to(kubeconfig, journal, clusters), at, server_side), clusters)
@@ -83,6 +90,7 @@ def command(
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
+        check_clusters(clusters, fleet)
         plan = _live(fleet, access_to(kubeconfig, journal, clusters), at, server_side)
     plan = only(plan, clusters)
     _print(plan, output, max_size)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark, style_for
-from reconciler.cli.reading import read_fleet
+from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
 
@@ -58,6 +58,7 @@ def command(
     from reconciler.report.table import table
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
+    check_clusters(clusters, fleet)
     access = access_to(kubeconfig, journal, clusters)
     findings = run(_examine(fleet, access))
     if output == "json":

@@ -23,16 +23,25 @@ def seconds_in(text: str) -> int:
     return sum(int(count) * _UNIT_S[unit] for count, unit in _PART.findall(text))
 
 
+def instant(text: str) -> str:
+    """An RFC 3339 time in UTC.
+
+    Raises:
+        ConfigurationError: it is none, or has no time zone.
+    """
+    try:
+        return rfc3339(epoch_s(text))
+    except (ValueError, OverflowError) as error:
+        raise ConfigurationError(f"{text!r} is no time; write it like 2026-11-21T18:00:00Z") from error
+
+
 def moment(text: str, now: str) -> str:
     """An RFC 3339 time in UTC, which must lie after `now`.
 
     Raises:
         ConfigurationError: it is none, has no time zone, or has passed.
     """
-    try:
-        found = epoch_s(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{text!r} is no time; write it like 2026-11-21T18:00:00Z") from error
-    if found <= epoch_s(now):
+    found = instant(text)
+    if epoch_s(found) <= epoch_s(now):
         raise ConfigurationError(f"{text} has passed; now it is {now}")
-    return rfc3339(found)
+    return found

@@ -14,7 +14,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.reading import read_fleet
+from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
@@ -62,6 +62,7 @@ def command(
     fleet = read_fleet(store)
     if not fleet.clusters:
         raise ConfigurationError(f"{store}: the store has no Cluster document; name another with --store")
+    check_clusters(clusters, fleet)
     query = Query(kind=kind, name=name or "", namespace="" if all_namespaces else namespace, selector=selector)
     tables, failed = run(_ask(fleet, access_to(kubeconfig, None, clusters), query, whole=output in ("json", "yaml")))
     for cluster, error in failed.items():

@@ -9,7 +9,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark, write_file
-from reconciler.cli.reading import read_fleet
+from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.running import run
 
 
@@ -39,6 +39,7 @@ def command(
     from reconciler.stages.observations_dump import dump_observations
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
+    check_clusters(clusters, fleet)
     observations = run(observe_once(fleet, access_to(kubeconfig, journal, clusters)))
     text = dump_yaml(dump_observations(observations))
     if output is None:

@@ -66,6 +66,19 @@ def output(*choices: str, default: str) -> Callable[[Command], Command]:
     )
 
 
+def time(name: str, *, words: str) -> Callable[[Command], Command]:
+    """An option that takes a time, which reaches the command in UTC."""
+    return option(name, default=None, metavar="TIME", help=words, callback=_instant)
+
+
+def _instant(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    from reconciler.cli.durations import instant
+
+    return instant(value)
+
+
 def cluster_filter(function: Command) -> Command:
     """`--cluster`, repeatable."""
     return option("--cluster", "clusters", multiple=True, help="Only these clusters (repeatable).")(function)

@@ -124,6 +124,18 @@ def _parse_cache(store: str) -> ParseCache | None:
     return ParseCache(folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db")
 
 
+def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
+    """Refuse names that no store has: a plan without them would look like "no changes".
+
+    Raises:
+        ConfigurationError: one of the names is not in any of the fleets.
+    """
+    known = {name for fleet in fleets for name in fleet.clusters}
+    if unknown := sorted(set(wanted) - known):
+        has = ", ".join(sorted(known)) or "none"
+        raise ConfigurationError(f"the store has no cluster {', '.join(unknown)}; it has {has}")
+
+
 def full_name(store: str) -> str:
     """The store as it is named from anywhere: an absolute path, or the URL without user and password."""
     from reconciler.adapters.git_fetch_url import is_git_url, parse_git_url

@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, show_problems
-from reconciler.cli.reading import bulk_load, read_fleet, read_observations
+from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -19,7 +19,7 @@ from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 @options.observations
 @options.cluster_filter
 @options.option("--fresh", is_flag=True, help="Place anew, whatever the previous placement was.")
-@options.option("--now", default=None, metavar="TIME", help="Compute as of this time (RFC 3339). Default: now.")
+@options.time("--now", words="Compute as of this time (RFC 3339). Default: now.")
 @options.output("yaml", "json", "name", default="yaml")
 @options.show_secrets
 def command(
@@ -43,6 +43,7 @@ def command(
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)
+        check_clusters(clusters, fleet)
         seen = read_observations(observations)
         result = rendering(decide(fleet, seen, now or SystemClock().now(), fresh=fresh), frozenset(clusters))
     if output == "json":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,9 @@ from reconciler.cli.access import access_to
 if TYPE_CHECKING:
     from reconciler.daemon.serve import Service
 
+_POLL_MIN_S: Final = 0.1
+_POLL_MAX_S: Final = 86_400.0
+
 
 @click.command(context_settings=options.SETTINGS)
 @options.store_argument
@@ -22,7 +25,13 @@ if TYPE_CHECKING:
 @options.kubeconfig
 @options.journal
 @options.option(
-    "--poll", "poll_s", type=float, default=60.0, show_default=True, help="Seconds between looks at a Git URL."
+    "--poll",
+    "poll_s",
+    type=float,
+    default=60.0,
+    show_default=True,
+    callback=lambda _ctx, _parameter, value: _checked_poll(value),
+    help="Seconds between looks at a Git URL.",
 )
 @options.option("--accept-rewinds", is_flag=True, help="Follow a branch that was rewritten (force-pushed).")
 @options.option("--listen", default=None, metavar="HOST:PORT", help="Serve health, metrics and status there.")
@@ -53,6 +62,13 @@ def command(
         accept_rewinds=accept_rewinds,
     )
     asyncio.run(_run(service, listen))
+
+
+def _checked_poll(value: float) -> float:
+    """A server is not asked without a pause; neither is "not a number" one."""
+    if not _POLL_MIN_S <= value <= _POLL_MAX_S:
+        raise click.BadParameter(f"{value} is not from {_POLL_MIN_S} to {_POLL_MAX_S}")
+    return value
 
 
 async def _run(service: Service, listen: str | None) -> None:
