@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, remark
+from reconciler.cli.reading import read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -32,9 +33,17 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
     if unknown:
         remark(f"error: the kubeconfig has no context {', '.join(unknown)}; it has {', '.join(known) or 'none'}")
         sys.exit(1)
-    files = {"fleet.yaml": _fleet(name)}
+    there = read_fleet(str(folder), as_directory=True) if folder.is_dir() else None
+    if there is not None and there.settings.name not in ("", name):
+        remark(f"error: {folder} is the store of fleet {there.settings.name}, not of {name}; name another folder")
+        sys.exit(1)
+    members = {cluster.context_name: cluster for cluster in there.clusters.values()} if there is not None else {}
+    files = {} if there is not None and there.settings.name else {"fleet.yaml": _fleet(name)}
     for context in known if all_contexts else contexts:
-        files[f"clusters/{_file_name(context)}.yaml"] = _cluster(context)
+        if context in members:
+            remark(f"kept {members[context].source}: cluster {members[context].name} is context {context}")
+        else:
+            files[f"clusters/{_file_name(context)}.yaml"] = _cluster(context)
     for path, document in files.items():
         target = folder / path
         if target.exists():

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from reconciler.cli.main import ALIASES, COMMANDS, all_commands, cli
 from reconciler.cli.options import option_keys
 from reconciler.errors import FleetHeld, JournalError
-from tests.unit.cli.command_line import run, write_store
+from tests.unit.adapters.store_trees import commit_all
+from tests.unit.cli.command_line import CLUSTERS, run, write_store
 
 HEAVY = ("kubernetes", "pygit2", "watchfiles", "yaml", "aiohttp", "orjson", "sqlite3", "rich", "asyncio")
 
@@ -150,6 +152,12 @@ def test_underscores_stand_for_dashes_in_the_config_file(tmp_path: Path) -> None
         (("resume", "fleet", "--journal", "none.db"), "there is no journal"),
         (("journal", "verify", "--journal", "none.db"), "there is no journal"),
         (("journal", "export", "--journal", "none.db"), "there is no journal"),
+        (("render", "--now", "2026-13-01T00:00:00Z"), "'2026-13-01T00:00:00Z' is no time"),
+        (("diff", "--at", "yesterday"), "'yesterday' is no time"),
+        *(
+            ((name, "--cluster", "m9"), "the store has no cluster m9; it has none")
+            for name in ("render", "diff", "apply", "doctor", "observe")
+        ),
         (("schema", "Deployment"), "there is no schema of Deployment"),
         (("import", "cm", "--cluster", "m9"), "the store has no cluster m9"),
         (("diff", "--observations", "/dev/null", "--base", "x"), "--rev needs a Git repository"),
@@ -167,6 +175,46 @@ def test_a_fault_of_the_world_is_one_line_and_exit_code_1(
     assert done.err.count("\n") == 1
     assert done.out == ""
     assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("diff", "--max-size", "2047"), *(("run", "--poll", span) for span in ("0", "-5", "nan", "inf"))],
+    ids=" ".join,
+)
+def test_a_number_that_makes_no_sense_is_wrong_usage(tmp_path: Path, args: tuple[str, ...]) -> None:
+    done = run(*args, str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert "Invalid value for" in done.err
+
+
+def test_a_cluster_that_only_one_of_two_revisions_has_can_be_named(tmp_path: Path) -> None:
+    store = write_store(tmp_path)
+    commit_all(tmp_path, "Begin", new=True)
+    write_store(tmp_path, clusters=CLUSTERS.replace("m2", "m3"))
+    for name in ("m2", "m3"):
+        assert run("diff", store, "--base", "HEAD", "--cluster", name).code == 0
+    assert "it has m1, m2, m3" in run("diff", store, "--base", "HEAD", "--cluster", "m9").err
+
+
+def test_init_adds_only_what_a_store_lacks(tmp_path: Path) -> None:
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("m1", "m2", "arn:m3")]
+    kubeconfig = tmp_path / "config.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "contexts": contexts,
+                                          "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+                                          "users": [{"name": "u", "user": {}}]}))  # fmt: skip
+    folder = tmp_path / "store"
+    folder.mkdir()
+    write_store(folder)
+    again = ("--all-contexts", "--kubeconfig", str(kubeconfig))
+    done = run("init", str(folder), "--name", "shop", *again)
+    assert (done.code, done.out) == (0, f"wrote {folder}/clusters/arn-m3.yaml\n")
+    assert "kept clusters.yaml:2: cluster m1 is context m1" in done.err
+    assert run("validate", str(folder)).code == 0
+    assert run("init", str(folder), "--name", "shop", *again).out == ""
+    other = run("init", str(folder), "--name", "other", *again)
+    assert (other.code, other.out) == (1, "")
+    assert f"{folder} is the store of fleet shop, not of other" in other.err
 
 
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
