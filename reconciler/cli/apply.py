@@ -10,7 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, has_errors, remark, style_for
+from reconciler.cli.printing import answer, has_errors, is_heard, remark, style_for
 from reconciler.cli.reading import bulk_load, check_clusters, full_name, read_fleet
 from reconciler.cli.running import run
 
@@ -52,13 +52,14 @@ def command(
         fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
     check_clusters(clusters, fleet)
     if output == "text":
-        remark(f"applying {fleet.revision}")
+        is_heard(lambda: remark(f"applying {fleet.revision}"))
 
     def agree(planned: Round) -> bool:
-        if output == "text":
-            answer(plan_text(planned.plan, style_for()))
+        is_seen = output != "text" or is_heard(lambda: answer(plan_text(planned.plan, style_for())))
         if yes:
             return True
+        if not is_seen:
+            return False
         if not sys.stdin.isatty():
             remark("error: nobody can be asked here; give --yes to apply the plan")
             return False
@@ -66,7 +67,7 @@ def command(
 
     def tell(result: Result) -> None:
         if output == "text":
-            remark(_line(result))
+            is_heard(lambda: remark(_line(result)))
 
     applied = run(apply_once(fleet, access_to(kubeconfig, journal, clusters, store=full_name(store)), agree, tell))
     plan = applied.round.plan
@@ -75,12 +76,13 @@ def command(
     if output == "json":
         from reconciler.report.json_parts import json_text
 
-        answer(json_text({**plan_document(plan), "results": [_result(result) for result in applied.results]}))
+        document = json_text({**plan_document(plan), "results": [_result(result) for result in applied.results]})
+        is_heard(lambda: answer(document))
     elif not plan.waves:
         answer(plan_text(plan, style_for()))
     failed = sum(bool(result.error) for result in applied.results)
     if output == "text" and applied.results:
-        remark(f"{len(applied.results) - failed} changes made, {failed} failed")
+        is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
     sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -28,6 +28,25 @@ def style_for(stream: object = None) -> Style:
 def answer(text: str) -> None:
     """To stdout, as it is."""
     click.echo(text, nl=bool(text) and not text.endswith("\n"), color=True)
+
+
+def is_heard(say: Callable[[], None]) -> bool:
+    """Whether what `say` prints has a reader; without one, this and what follows goes nowhere.
+
+    For commands that write: `| head` must not stop in the middle what was agreed to.
+    """
+    try:
+        say()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        return False
+    return True
 
 
 def write_file(path: Path, text: str) -> None:

@@ -70,6 +70,20 @@ def test_status_says_what_is_in_step_where(fleet: FleetOnClusters, line: Command
     assert "m1        yes              2" in text
 
 
+def test_a_reader_that_goes_away_does_not_stop_what_was_agreed_to(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1", "m2")
+    for version in ("1", "2"):
+        fleet.write("app", fleet.config_map("app", v=version), fleet.policy("app", "ConfigMap", clusters=["m1", "m2"]))
+        reader, writer = os.pipe()
+        os.close(reader)
+        args = [sys.executable, "-m", "reconciler", "apply", line.store, "--yes"]
+        done = subprocess.run(args, env=line.environment, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer,
+                              check=False)  # fmt: skip
+        os.close(writer)
+        assert done.returncode == 0
+        assert line.json("diff", line.store)["changes"] == []
+
+
 def test_status_names_what_a_guard_holds_and_how_to_confirm_it(fleet: FleetOnClusters, line: CommandLine) -> None:
     policy = fleet.policy("app", "ConfigMap", clusters=["m1"], keep=False)
     policy["spec"]["resourceSelectors"] = [
