@@ -135,6 +135,11 @@ def test_answers_hostile_files_at_once(data: bytes, code: str) -> None:
     assert time.process_time() - began < 2
 
 
+def test_claims_no_size_of_a_file_that_was_read_up_to_the_limit() -> None:
+    (problem,) = read_yaml("f.yaml", b"a: " + b"x" * MAX_BYTES).problems
+    assert problem.message == "more than 4,194,304 bytes; split the file"
+
+
 def test_answers_deep_json_at_once() -> None:
     for depth in (101, 5_000, 100_000):
         file = read_yaml("f.json", b'{"a":' * depth + b"1" + b"}" * depth)
