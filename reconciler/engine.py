@@ -33,6 +33,7 @@ from reconciler.stages.revisions import previous_of, revision_changes
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Scene, settle
 from reconciler.stages.signatures import changed_identities
+from reconciler.stages.terminating import is_terminating
 
 __all__ = [
     "Decision",
@@ -148,7 +149,9 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
 
 
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:
-    """Whether a live object is ours and equals its manifest: the comparison of a round for one object."""
+    """Whether a live object is ours, equals its manifest and stays: the comparison of a round for one object."""
+    if is_terminating(live):
+        return False
     row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
     policy = decision.policies.get(manifest.identity)
     bodies = Bodies(schemas_of(decision, world)(manifest.gvk), world.record_key)

@@ -149,6 +149,11 @@ CLUSTERS: Mapping[str, Code] = {
         "Release it there, or name the tool in fleet.reconciler/take-over.",
     ),
     "namespace-not-ours": Code("Namespace not ours", "It is used as it is.", "Nothing."),
+    "being-deleted": Code(
+        "Being deleted",
+        "Somebody deleted the object, and its finalizers keep it; a wanted one is made anew when it is gone.",
+        "Nothing, or see who should do the finalizers' work.",
+    ),
     "not-deleted": Code(
         "Not deleted",
         "The object is no longer wanted, and a proof that it is ours is missing; the message names which.",

@@ -30,6 +30,7 @@ from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_wi
 from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes
 from reconciler.stages.schema import Schema
 from reconciler.stages.standings import Seen, Standings
+from reconciler.stages.terminating import is_terminating, terminating
 
 RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
 """(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
@@ -139,6 +140,8 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         elif comparison.change is not None:
             changes.append(_with_wait(comparison.change, state.waits.get(cluster), decision.hold(identity, cluster)))
         problems += [comparison.problem] if comparison.problem else []
+        if comparison.live is not None and is_terminating(comparison.live):
+            problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
     if not changes and not problems:
         return _Part(manifests=tuple(manifests.values()), holds=state.holds)
     moved = {cluster for cluster in target if cluster not in old} if old else set()
@@ -165,6 +168,8 @@ def _state(
     def is_ready(cluster: str) -> bool:
         comparison = compared.get(cluster)
         if comparison is None or not comparison.in_sync or comparison.live is None:
+            return False
+        if is_terminating(comparison.live):
             return False
         return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
 
@@ -257,6 +262,9 @@ def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None
     if lost.fate is Fate.FROZEN or not isinstance(member, Read):
         return None, None
     identity = lost.live.identity
+    if is_terminating(lost.live):
+        source = _source(scene, identity, member.name)
+        return None, terminating(lost.live, member.name, source, is_wanted=False)
     # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
     follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
     release = lost.fate is Fate.RELEASE or follows

@@ -146,6 +146,51 @@ def test_object_with_another_uid_than_recorded_is_reported_and_left() -> None:
     assert [problem.code for problem in plan.problems if problem.cluster == "m1"] == ["not-deleted"]
 
 
+def terminating_app(bed: TestBed, cluster: str) -> None:
+    """Somebody deleted the app, and a finalizer keeps it."""
+    metadata = bed.objects[cluster][APP].body["metadata"]
+    ending = {"deletionTimestamp": NOW, "finalizers": ["example.com/backup"]}
+    bed.edit(cluster, APP, metadata={**metadata, **ending})
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["deleted by others", "deleted by us"])
+def test_an_unwanted_object_that_is_being_deleted_is_not_deleted_again(is_recorded: bool) -> None:
+    bed = TestBed()
+    keep = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    bed.run(fleet_of(config_map(), keep))
+    terminating_app(bed, "m1")
+    if not is_recorded:
+        del bed.ledger["m1"][APP]
+    plan = bed.plan(fleet_of(keep)).plan
+    assert actions(plan.changes, "ConfigMap") == []
+    (problem,) = (found for found in plan.problems if found.cluster == "m1")
+    assert problem.code == "being-deleted"
+    assert problem.message == f"{APP} is being deleted; it waits for its finalizers example.com/backup"
+
+
+def test_a_wanted_object_that_is_being_deleted_is_told_and_made_anew_when_it_is_gone() -> None:
+    bed = TestBed()
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1"))
+    bed.run(fleet)
+    terminating_app(bed, "m1")
+    plan = bed.plan(fleet).plan
+    assert plan.changes == ()
+    (problem,) = (found for found in plan.problems if found.code == "being-deleted")
+    assert "is being deleted, and is made anew when it is gone" in problem.message
+    del bed.objects["m1"][APP]
+    assert actions(bed.plan(fleet).plan.changes, "ConfigMap") == [("create", "m1", None)]
+
+
+def test_nothing_leaves_a_cluster_for_a_copy_that_is_being_deleted() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)))
+    moved = fleet_of(config_map(), policy("ConfigMap", "m2", preserveResourcesOnDeletion=False))
+    bed.run(moved)
+    terminating_app(bed, "m2")
+    assert [found[:2] for found in actions(bed.plan(moved).plan.changes, "ConfigMap")] == [("delete", "m1")]
+    assert actions(bed.plan(moved).plan.changes, "ConfigMap")[0][2] is not None
+
+
 @pytest.mark.parametrize(
     "text", ["a: [", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: demo}\ndata: {a: 1}\n"]
 )
