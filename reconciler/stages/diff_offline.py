@@ -19,6 +19,7 @@ from reconciler.stages.diff import OWNER_PATH
 from reconciler.stages.diff_trees import TreeChange, tree_changes
 from reconciler.stages.field_path import FieldPath, path_text
 from reconciler.stages.immutable import immutable_change
+from reconciler.stages.marks import FLEET_LABEL
 from reconciler.stages.schema import Schema
 
 Rendered: TypeAlias = Mapping[tuple[str, Identity], Manifest]
@@ -27,6 +28,7 @@ Rendered: TypeAlias = Mapping[tuple[str, Identity], Manifest]
 REPLICA_PATHS: Final[frozenset[FieldPath]] = frozenset(
     {("spec", "replicas"), ("spec", "parallelism"), ("spec", "completions")}
 )
+_FLEET_PATH: Final = ("metadata", "labels", FLEET_LABEL)
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -93,6 +95,9 @@ def _field(path: FieldPath, before: object, after: object, was: Manifest, base: 
         cause = Cause.OWNERSHIP
     elif path in REPLICA_PATHS and _assigned(base, identity, cluster) != _assigned(head, identity, cluster):
         cause = Cause.PLACEMENT
+    elif path == _FLEET_PATH:
+        # The Fleet document declares another name; no override may write our marks.
+        cause = Cause.DECLARED
     elif is_same_template:
         cause = Cause.OVERRIDE
     else:

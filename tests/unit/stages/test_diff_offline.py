@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.content import Content
 from reconciler.model.plan import Action, Manifest
@@ -55,6 +57,17 @@ NOTHING = Side(rendered={})
 
 def test_equal_sets_differ_in_nothing() -> None:
     assert told(side(manifest("m1"), manifest("m2")), side(manifest("m2"), manifest("m1"))) == []
+
+
+def test_a_fleet_with_another_name_is_declared_and_no_override() -> None:
+    def of(fleet: str) -> Side:
+        plain = manifest("m1")
+        metadata = {**plain.body["metadata"], "labels": {"fleet.reconciler/fleet": fleet}}
+        body = {**plain.body, "metadata": metadata}
+        return side(replace(plain, body=body, digest=digest_of(body)))
+
+    path = "metadata.labels['fleet.reconciler/fleet']"
+    assert told(of("shop"), of("store")) == [("m1", "update", "declared", [(path, "declared")])]
 
 
 def test_a_new_template_is_declared_and_one_that_left_is_removed() -> None:
