@@ -26,10 +26,12 @@ from multidict import CIMultiDict
 from reconciler.adapters.clock import Clock, epoch_s
 from reconciler.adapters.kube_errors import clean
 from reconciler.adapters.kubeconfig import MemberConfig, Pem
-from reconciler.errors import ClusterUnreachable, CredentialsRejected
+from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
 
 TOKEN_FILE_AGE_MAX_S = 60.0
-PLUGIN_DEADLINE_S = 60.0
+PLUGIN_DEADLINE_S = 30.0
+FAILURE_AGE_MAX_S = 5.0
+"""For so long a failure is the answer to everybody: those who waited for it do not each wait for another one."""
 EXPIRY_MARGIN_S = 10.0
 
 
@@ -44,6 +46,7 @@ class Credentials:
         self._headers: CIMultiDict[str] | None = None
         self._context: ssl.SSLContext | None = None
         self._stale_from_s: float | None = None
+        self._failure: tuple[float, MemberClusterError] | None = None
         self.generation = 0
         """Counts renewals: a request that was refused renews only what it was sent with."""
 
@@ -67,7 +70,7 @@ class Credentials:
         async with self._lock:
             if self.generation != seen:
                 return
-            token, pair = await self._load()
+            token, pair = await self._loaded()
             headers: CIMultiDict[str] = CIMultiDict()
             if token:
                 headers["Authorization"] = token
@@ -78,6 +81,18 @@ class Credentials:
                 self._context = self._tls_context(pair)
             self._headers = headers
             self.generation += 1
+
+    async def _loaded(self) -> tuple[str, tuple[bytes, bytes] | None]:
+        """As `_load`; a failure of a moment ago is not tried again."""
+        if self._failure is not None:
+            failed_s, failure = self._failure
+            if self._clock.monotonic_s() < failed_s + FAILURE_AGE_MAX_S:
+                raise failure
+        try:
+            return await self._load()
+        except MemberClusterError as error:
+            self._failure = self._clock.monotonic_s(), error
+            raise
 
     def _is_stale(self) -> bool:
         return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s

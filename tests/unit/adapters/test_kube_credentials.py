@@ -135,6 +135,19 @@ async def test_a_plugin_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest
     assert not Path(f"/proc/{pid}").exists()
 
 
+async def test_many_who_wait_for_a_plugin_that_fails_wait_for_it_once(tmp_path: Path) -> None:
+    clock = TestClock()
+    entry = plugin(tmp_path, f"echo run >>{tmp_path}/runs; exit 3")
+    found = credentials(clock, exec_plugin=entry, folder=tmp_path)
+    done = await asyncio.gather(*(found.headers() for _ in range(20)), return_exceptions=True)
+    assert {str(error) for error in done} == {f"m1: exec plugin {tmp_path}/plugin ended with 3: "}
+    assert (tmp_path / "runs").read_text().count("run") == 1
+    clock.advance(6)
+    with pytest.raises(CredentialsRejected):
+        await found.headers()
+    assert (tmp_path / "runs").read_text().count("run") == 2
+
+
 async def test_a_context_trusts_nothing_but_the_clusters_own_authority() -> None:
     found = credentials(server="https://m1.example", ca=Pem(data=CERTIFICATE.encode()))
     await found.headers()
