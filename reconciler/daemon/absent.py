@@ -53,7 +53,8 @@ class Absent:
                     uid = await members[name].identity()
             except (MemberClusterError, TimeoutError):
                 return False
-            return uids.get(name, uid) == uid
+            others = {uids.get(other) for other in members if other != name}
+            return uids.get(name, uid) == uid and uid not in others
 
         found = await asyncio.gather(*(answers(name) for name in due))
         for name, is_back in zip(due, found, strict=True):

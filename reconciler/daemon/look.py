@@ -207,7 +207,21 @@ async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> 
             reachable[name], uids[name] = members[name], uid
 
     await asyncio.gather(*(meet(name) for name in fleet.clusters if name in members))
+    for name, first in second_names(uids, recorded).items():
+        # Under two names, what leaves the one would be deleted under the other.
+        reachable[name] = (
+            f"it is the same cluster as {first} (one kube-system uid); take one of the two out of the store"
+        )
+        del uids[name]
     return reachable, uids
+
+
+def second_names(uids: Mapping[str, str], recorded: Mapping[str, str]) -> dict[str, str]:
+    """Names of clusters that answer under another name too, to that name: the one that was recorded, else the first."""
+    names: dict[str, str] = {}
+    for name in sorted(uids, key=lambda name: (name not in recorded, name)):
+        names.setdefault(uids[name], name)
+    return {name: names[uid] for name, uid in uids.items() if names[uid] != name}
 
 
 async def observe_members(

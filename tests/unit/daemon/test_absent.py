@@ -45,6 +45,15 @@ async def test_another_cluster_under_the_name_is_no_comeback(tmp_path: Path) -> 
         assert not await absent.came_back(scene.members, {"m1": "another uid"}, LATER_S)
 
 
+async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Absent(Steady())
+        absent.was_not_read("m1", 0)
+        uid = await scene.members["m1"].identity()
+        assert not await absent.came_back(scene.members, {"m2": uid}, LATER_S)
+        assert await absent.came_back(scene.members, {"gone": uid}, 2 * LATER_S)
+
+
 async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         absent = Absent(Steady())
