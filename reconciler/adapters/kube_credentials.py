@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import ssl
 import tempfile
 from base64 import b64encode
@@ -230,6 +232,7 @@ async def _run(config: MemberConfig, command: list[str], environment: Mapping[st
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
     except OSError as error:
         message = f"exec plugin {command[0]} cannot be started: {error.strerror}"
@@ -242,8 +245,9 @@ async def _run(config: MemberConfig, command: list[str], environment: Mapping[st
         raise ClusterUnreachable(config.name, message) from error
     finally:
         if process.returncode is None:
+            # With all that it has started: a child that lives on keeps the pipes open, which `wait` waits for.
             with suppress(ProcessLookupError):
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
         message = f"exec plugin {command[0]} ended with {process.returncode}: {clean(errors.decode(errors='replace'))}"

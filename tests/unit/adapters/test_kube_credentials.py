@@ -135,6 +135,19 @@ async def test_a_plugin_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest
     assert not Path(f"/proc/{pid}").exists()
 
 
+async def test_what_a_plugin_that_hangs_has_started_is_killed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube_credentials, "PLUGIN_DEADLINE_S", 0.5)
+    entry = plugin(tmp_path, f"sleep 600 &\necho $! >{tmp_path}/pid; wait")
+    async with asyncio.timeout(10):
+        with pytest.raises(ClusterUnreachable, match="gave no answer"):
+            await credentials(exec_plugin=entry, folder=tmp_path).headers()
+    pid = (tmp_path / "pid").read_text().strip()
+    status = Path(f"/proc/{pid}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
 async def test_many_who_wait_for_a_plugin_that_fails_wait_for_it_once(tmp_path: Path) -> None:
     clock = TestClock()
     entry = plugin(tmp_path, f"echo run >>{tmp_path}/runs; exit 3")
