@@ -42,6 +42,16 @@ class Acting(Struct, frozen=True, kw_only=True):
     tell: Callable[[Result], None] = lambda result: None
 
 
+def not_held(plan: Plan, failed: Mapping[str, MemberClusterError]) -> tuple[Result, ...]:
+    """The changes that are due in clusters where the fleet could not be held, as failures. `failed`: by cluster."""
+    due = (plan.changes[index] for wave in plan.waves for index in wave)
+    return tuple(
+        Result(change=change, error=f"the fleet cannot be held there: {failed[change.cluster].message}")
+        for change in due
+        if change.cluster in failed
+    )
+
+
 async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     """Results in the order of the plan; held changes have none.
 

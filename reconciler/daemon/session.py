@@ -13,7 +13,7 @@ from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
-from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.act import Acting, Result, act, not_held
 from reconciler.daemon.dry_runs import dry_run
 from reconciler.daemon.failures import failures_after
 from reconciler.daemon.hold import hold, refuse_other_journal
@@ -136,9 +136,12 @@ async def _act(
         return ()
     name = fleet.settings.name
     failed = await hold([members[cluster] for cluster in clusters], name, journal)
+    refused = not_held(planned.plan, failed)
+    for result in refused:
+        tell(result)
     waves = kept_waves(planned.plan.waves, lambda index: planned.plan.changes[index].cluster not in failed)
     acting = Acting(members=members, journal=journal, fleet=name, revision=fleet.revision, tell=tell)
-    return await act(replace(planned.plan, waves=waves), acting)
+    return (*refused, *await act(replace(planned.plan, waves=waves), acting))
 
 
 def check_fleet(journal: Journal, fleet: Fleet) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from reconciler.daemon.act import Acting, Result, act
+from reconciler.daemon.act import Acting, Result, act, not_held
 from reconciler.daemon.fights import Fights
 from reconciler.daemon.hold import hold
 from reconciler.daemon.logs import Transitions
@@ -65,6 +65,9 @@ class Writer:
         due = sorted(name for name in clusters if now_s - self._held_s.get(name, -_HOLD_S) >= _HOLD_S)
         failed = await hold([parts.members[cluster] for cluster in due], fleet.settings.name, parts.journal)
         self._held_s |= {name: now_s for name in due if name not in failed}
+        refused = not_held(plan, failed)
+        for result in refused:
+            self._told(result)
         waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
         acting = Acting(
             members=parts.members,
@@ -73,7 +76,7 @@ class Writer:
             revision=fleet.revision,
             tell=self._told,
         )
-        return await act(replace(plan, waves=waves), acting)
+        return (*refused, *await act(replace(plan, waves=waves), acting))
 
     def _told(self, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals

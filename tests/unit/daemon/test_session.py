@@ -1,0 +1,28 @@
+"""One-shot use of the members: what `apply` tells of changes that it could not even begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciler.daemon.act import Result
+from reconciler.daemon.session import Access, apply_once
+from reconciler.sim import Fault, FaultKind, is_write
+from tests.soak.chaos import QuickClock
+from tests.unit.daemon.members import opened
+from tests.unit.worlds import config_map, fleet_of, policy
+
+
+async def test_changes_of_a_cluster_that_cannot_be_held_have_failed(tmp_path: Path) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        faults = scene.box.servers["m2"].faults
+        faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=100)
+        access = Access(kubeconfig=scene.box.kubeconfig, journal=tmp_path / "journal.db", clock=QuickClock())
+        told: list[Result] = []
+        applied = await apply_once(fleet, access, lambda planned: True, told.append)
+        assert scene.live("m1", "app") is not None
+    by_cluster = {name: [r.error for r in applied.results if r.change.cluster == name] for name in ("m1", "m2")}
+    assert by_cluster["m1"] == ["", ""]
+    assert len(by_cluster["m2"]) == 2
+    assert all(error.startswith("the fleet cannot be held there: ") for error in by_cluster["m2"])
+    assert len(told) == 4
