@@ -84,6 +84,10 @@ def _loss(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None,
     # What follows rests on absence from the store, which a partial reading cannot prove.
     if not fleet.is_complete:
         return Loss.UNKNOWN, "the store could not be read completely"
+    if owner.policy is None and identity[:2] == ("", "Namespace"):
+        # It had no policy, and often no template: it followed what lives in it.
+        loss = Loss.POLICY_LEFT if identity in fleet.templates else Loss.TEMPLATE_LEFT
+        return loss, "nothing in it goes there any more"
     if identity not in fleet.templates:
         return Loss.TEMPLATE_LEFT, "its template left the store"
     if owner.dependency:

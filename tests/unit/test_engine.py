@@ -146,6 +146,18 @@ def test_object_with_another_uid_than_recorded_is_reported_and_left() -> None:
     assert [problem.code for problem in plan.problems if problem.cluster == "m1"] == ["not-deleted"]
 
 
+@pytest.mark.parametrize("has_template", [False, True])
+def test_a_namespace_that_only_followed_says_why_it_is_released(has_template: bool) -> None:
+    bed = TestBed()
+    namespace = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}] if has_template else []
+    keep = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    bed.run(fleet_of(config_map(), keep, *namespace))
+    released = [c for c in bed.plan(fleet_of(keep, *namespace)).plan.changes if c.action is Action.RELEASE]
+    assert [(c.identity.kind, c.reason.text if c.reason else "") for c in released] == [
+        ("Namespace", "nothing in it goes there any more")
+    ]
+
+
 def terminating_app(bed: TestBed, cluster: str) -> None:
     """Somebody deleted the app, and a finalizer keeps it."""
     metadata = bed.objects[cluster][APP].body["metadata"]
