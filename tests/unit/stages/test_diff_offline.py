@@ -64,7 +64,7 @@ def test_a_fleet_with_another_name_is_declared_and_no_override() -> None:
         plain = manifest("m1")
         metadata = {**plain.body["metadata"], "labels": {"fleet.reconciler/fleet": fleet}}
         body = {**plain.body, "metadata": metadata}
-        return side(replace(plain, body=body, digest=digest_of(body)))
+        return side(replace(plain, content=Content(tree=body)))
 
     path = "metadata.labels['fleet.reconciler/fleet']"
     assert told(of("shop"), of("store")) == [("m1", "update", "declared", [(path, "declared")])]
