@@ -82,7 +82,8 @@ async def _ask(
             dry_run=True,
         )
     except InvalidObject as error:
-        return _refused(change, error)
+        # The dry run cannot know of fields that are taken over first, and that may be what it does not like.
+        return (change, None) if change.removed_paths else _refused(change, error)
     except MemberClusterError:
         return change, None
     schema = schemas_of(planned.decision, world)(change.gvk)

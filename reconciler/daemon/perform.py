@@ -82,17 +82,22 @@ async def _update(member: MemberCluster, change: Change, fleet: str) -> Done:
         await _patched(
             member, change, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
         )
+    await _take_over(member, change, fleet)
+    return await _applied(member, change, fleet)
+
+
+async def _take_over(member: MemberCluster, change: Change, fleet: str) -> None:
+    """Server-side apply prunes only what is ours: what else has to go is taken over first."""
     if change.removed_paths:
-        # Server-side apply prunes only what is ours: fields that moved to an editor are taken back first.
         await _patched(
             member, change, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
         )
-    return await _applied(member, change, fleet)
 
 
 async def _adopt(member: MemberCluster, change: Change, fleet: str) -> Done:
     assert change.manifest is not None, "an adoption has a manifest"
     await _patched(member, change, lambda live: adoption_operations(live, field_manager(fleet)))
+    await _take_over(member, change, fleet)
     return await _applied(member, change, fleet)
 
 

@@ -170,7 +170,9 @@ def _foreign(
     taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
     difference = _difference(manifest, wanted, taken, None, bodies, stance)
     change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
-    return Comparison(change=replace(change, fields=difference.fields), live=live)
+    return Comparison(
+        change=replace(change, fields=difference.fields, removed_paths=difference.removed_paths), live=live
+    )
 
 
 def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) -> ConflictResolution:

@@ -8,7 +8,7 @@ Source: design, "Diff", engine T; server-side apply's pruning rules as measured 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from reconciler.stages.field_path import FieldPath, Keyed, Member, child_of, mat
 from reconciler.stages.immutable import immutable_change
 from reconciler.stages.managed_fields import entries_of, is_applied_by, owners_of, owns, subtree, union
 from reconciler.stages.marks import OWNER_ANNOTATION
+from reconciler.stages.one_of import displaced
 from reconciler.stages.schema import FREE, Node, Schema, object_meta
 
 OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
@@ -32,8 +33,9 @@ class Difference(Struct, frozen=True, kw_only=True):
     """What an apply would change, sorted by path.
 
     `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
-    (or by nobody): server-side apply alone would leave them. Take them over (`adoption.takeover_operations`) before
-    the apply. `unsure` says why engine S has to decide; `replace` names an immutable field that changes.
+    (or by nobody), and those that what is wanted excludes: server-side apply alone would leave them. Take them over
+    (`adoption.takeover_operations`) before the apply. `unsure` says why engine S has to decide; `replace` names an
+    immutable field that changes.
     """
 
     fields: tuple[FieldChange, ...] = ()
@@ -121,6 +123,15 @@ class _Found(Struct, frozen=True):
     def keeps_empty(self) -> bool:
         return self.schema is None or self.schema.keeps_empty
 
+    def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
+        paths = (path for path, _, _ in changed)
+        return displaced(self.wanted.fields, self.live, self.schema.root, paths) if self.schema is not None else {}
+
+    def is_declared_by_others(self, path: FieldPath) -> bool:
+        """Whether another manager holds something at or below the path by Apply: its declared will, which is left."""
+        others = (entry for entry in entries_of(self.live) if not is_applied_by(entry, self.manager))
+        return any(e.get("operation") == "Apply" and subtree(e["fieldsV1"], path) is not None for e in others)
+
 
 def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tuple[str, ...]) -> Difference:
     patterns = tuple(pattern for pattern in map(parse_path, left) if pattern is not None)
@@ -128,10 +139,17 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
     def is_left(path: FieldPath) -> bool:
         return any(matches(pattern, path) for pattern in patterns)
 
+    changed = [(path, before, after) for path, before, after in walk.changed if not is_left(path)]
+    removed = {path: before for path, before, _ in walk.removed if not is_left(path)}
+    taken = [path for path in lost if not is_left(path)]
+    displacing = {path: because for path, because in found.rivals(changed).items()
+                  if path not in removed and path not in taken and not is_left(path)}  # fmt: skip
+    rivals = {path: because for path, because in displacing.items() if not found.is_declared_by_others(path)}
     pairs = [
-        *((path, _changed(found, path, before, after)) for path, before, after in walk.changed if not is_left(path)),
-        *((path, _removed(found, path, before)) for path, before, _ in walk.removed if not is_left(path)),
-        *((path, _removed(found, path, value_at(found.live, path))) for path in lost if not is_left(path)),
+        *((path, _changed(found, path, before, after)) for path, before, after in changed),
+        *((path, _removed(found, path, before)) for path, before in removed.items()),
+        *((path, _removed(found, path, value_at(found.live, path))) for path in taken),
+        *((path, _displaced(found, path, because)) for path, because in rivals.items()),
     ]
     if not pairs:
         return NO_DIFFERENCE
@@ -139,16 +157,16 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
     body = found.wanted.body
     gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
     replace = immutable_change(gvk.group_kind, pairs, found.live)
-    removed = tuple(sorted(path_text(path) for path in lost if not is_left(path)))
     reasons = (
         _doubt(walk, found.schema),
         _stale(found),
         f"{replace} cannot be changed in place" if replace else None,
-        f"{removed[0]} has to be taken over from others before it can go" if removed else None,
+        f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
+        _contested(displacing.keys() - rivals.keys()),
     )
     return Difference(
         fields=tuple(change for _, change in pairs),
-        removed_paths=removed,
+        removed_paths=tuple(sorted(map(path_text, (*taken, *rivals)))),
         unsure=next((reason for reason in reasons if reason), None),
         replace=replace,
     )
@@ -158,6 +176,10 @@ def _doubt(walk: Walk, schema: Schema | None) -> str | None:
     if schema is None:
         return "the schema of this kind is not known"
     return walk.doubts[0] if walk.doubts else None
+
+
+def _contested(paths: Collection[FieldPath]) -> str | None:
+    return f"{min(map(path_text, paths))} stands in the way, and another tool declares it" if paths else None
 
 
 def _stale(found: _Found) -> str | None:
@@ -200,6 +222,13 @@ def _removed(found: _Found, path: FieldPath, before: Json) -> FieldChange:
         cause=cause,
         owner=holder_of(found.live, found.manager, path),
     )
+
+
+def _displaced(found: _Found, path: FieldPath, because: FieldPath) -> FieldChange:
+    """A field that goes since only one of two may be there: for the reason for which the other one comes."""
+    cause = cause_of(because, found.previous, found.wanted.recorded)
+    before, owner = value_at(found.live, path), holder_of(found.live, found.manager, path)
+    return FieldChange(path=path_text(path), before=before, after=MISSING, cause=cause, owner=owner)
 
 
 def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:

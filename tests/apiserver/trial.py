@@ -78,7 +78,7 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
     dry: Body = {}
     try:
         if said.removed_paths:
-            taken = _take_over(server, path, said.removed_paths)
+            taken = take_over(server, path, said.removed_paths)
             if ordinary(taken) != ordinary(live):
                 outcome.faults.append("taking fields over changed something")
         dry = server.apply(path, wanted, MANAGER, dry_run=True)
@@ -101,7 +101,8 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
     return outcome
 
 
-def _take_over(server: ApiServer, path: str, paths: tuple[str, ...]) -> Body:
+def take_over(server: ApiServer, path: str, paths: tuple[str, ...]) -> Body:
+    """Make the places at the paths ours; the object afterwards."""
     for _ in range(20):
         operations = takeover_operations(server.get(path), MANAGER, paths)
         try:

@@ -72,6 +72,8 @@ _ENV = [
     [{"name": "A", "value": "2"}, {"name": "B", "value": "x"}, {"name": "C", "value": "$(A)"}],
     [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
 ]
+_FROM_NAME: Body = {"fieldRef": {"fieldPath": "metadata.name"}}
+_NO_SOURCE: Body = {"emptyDir": None, "configMap": None, "projected": None}
 
 
 def deployment(namespace: str, name: str, f: Features) -> Body:
@@ -124,6 +126,11 @@ def deployment_edit(rng: Random) -> Edit:
             Edit(STRATEGIC, container({"env": [{"name": "B", "$patch": "delete"}]}), person),
             Edit(STRATEGIC, container({"livenessProbe": {"periodSeconds": 7, "tcpSocket": {"port": 80}}}), person),
             Edit(STRATEGIC, container({"livenessProbe": None}), person),
+            Edit(STRATEGIC, container({"livenessProbe": {"tcpSocket": None, "httpGet": {"port": 81}}}), person),
+            Edit(STRATEGIC, container({"livenessProbe": {"httpGet": None, "tcpSocket": {"port": 82}}}), person),
+            Edit(STRATEGIC, container({"env": [{"name": "A", "value": None, "valueFrom": _FROM_NAME}]}), person),
+            Edit(STRATEGIC, container({"env": [{"name": "N", "valueFrom": None, "value": "n"}]}), person),
+            Edit(STRATEGIC, template({"volumes": [{"name": "v", **_NO_SOURCE, "hostPath": {"path": "/x"}}]}), person),
             Edit(STRATEGIC, container({"readinessProbe": probe}), person),
             Edit(STRATEGIC, container({"resources": {"limits": {"cpu": "3"}}}), person),
             Edit(STRATEGIC, container({"resources": {"requests": {"memory": "1Mi"}}}), person),
@@ -228,6 +235,7 @@ DEPLOYMENT = Subject(
             None,
             {},
             {"type": "RollingUpdate"},
+            {"type": "Recreate"},
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "25%"}},
         ],
         "minReadySeconds": [None, 0, 5],

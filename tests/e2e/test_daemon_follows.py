@@ -123,6 +123,30 @@ def test_a_hand_edit_is_healed_within_five_seconds(scene: Scene) -> None:
     scene.shows("m1", "app", {"a": "1"}, timeout_s=5)
 
 
+def test_an_edit_that_took_the_other_of_two_fields_is_healed(scene: Scene) -> None:
+    started(scene)
+    metadata = {"name": "budget", "namespace": scene.namespace}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
+              "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}  # fmt: skip
+    policy = scene.policy("budget", "m1")
+    policy["spec"]["resourceSelectors"] = [{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}]
+    scene.store.write("budget.yaml", budget)
+    scene.store.write("budget-policy.yaml", policy)
+    scene.store.commit()
+    arguments = ("poddisruptionbudget", "budget", "-n", scene.namespace)
+
+    def limits() -> dict[str, Any]:
+        text = scene.clusters["m1"].kubectl("get", *arguments, "-o", "yaml", "--ignore-not-found")
+        return (
+            {name: value for name, value in yaml.safe_load(text)["spec"].items() if name != "selector"} if text else {}
+        )
+
+    wait_until(lambda: limits() == {"minAvailable": 1}, "the budget", 10)
+    scene.clusters["m1"].kubectl("patch", *arguments, "-p", '{"spec":{"minAvailable":null,"maxUnavailable":2}}')
+    what = f"the budget to be as declared; the daemon said {scene.daemon.text()[-1500:]}"
+    wait_until(lambda: limits() == {"minAvailable": 1}, what, 5)
+
+
 def test_an_object_deleted_by_hand_is_created_again(scene: Scene) -> None:
     started(scene)
     scene.clusters["m1"].kubectl("delete", "configmap", "app", "-n", scene.namespace)
