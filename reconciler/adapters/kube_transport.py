@@ -195,7 +195,7 @@ class Transport:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
         wait_s = self.breaker.wait_s()
         if wait_s:
-            raise ClusterUnreachable(self.name, f"{self._last_failure}; it is asked again in {wait_s:.0f} s")
+            raise ClusterUnreachable(self.name, f"{self._last_failure}; it is left alone for {wait_s:.0f} s")
         is_answered, is_watch = False, "watch" in request.query
         try:
             headers = await self._headers(request, user_agent)
