@@ -124,8 +124,10 @@ class _Found(Struct, frozen=True):
         return self.schema is None or self.schema.keeps_empty
 
     def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
-        paths = (path for path, _, _ in changed)
-        return displaced(self.wanted.fields, self.live, self.schema.root, paths) if self.schema is not None else {}
+        # The table is that of Kubernetes' own kinds.
+        if self.schema is None or self.schema.keeps_empty:
+            return {}
+        return displaced(self.wanted.fields, self.live, self.schema.root, (path for path, _, _ in changed))
 
     def is_declared_by_others(self, path: FieldPath) -> bool:
         """Whether another manager holds something at or below the path by Apply: its declared will, which is left."""

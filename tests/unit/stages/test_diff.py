@@ -13,7 +13,7 @@ import yaml
 from reconciler.model.plan import MISSING, FieldChange
 from reconciler.model.refs import GVK
 from reconciler.stages.diff import NO_DIFFERENCE
-from reconciler.stages.schema import builtin_schema
+from reconciler.stages.schema import builtin_schema, schema_of_crd
 from tests.engine_t import three_way
 from tests.unit.stages.ownership_notation import US, managed
 
@@ -97,3 +97,14 @@ def test_names_the_manager_that_wrote_last() -> None:
     owner = said.fields[0].owner
     assert owner is not None
     assert owner.manager == "two"
+
+
+def test_a_custom_kind_may_have_both_of_two_fields() -> None:
+    properties = {"type": {"type": "string"}, "rollingUpdate": {"type": "object", "properties": {}}}
+    definition = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+        "type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}}}]}}  # fmt: skip
+    body = {"apiVersion": "example.com/v1", "kind": "Ring", "metadata": {"name": "r"}}
+    live = {**body, "spec": {"type": "RollingUpdate", "rollingUpdate": {}}}
+    said = three_way({**body, "spec": {"type": "Recreate"}}, live, manager=US, schema=schema_of_crd(definition, "v1"))
+    assert [change.path for change in said.fields] == ["spec.type"]
+    assert said.removed_paths == ()
