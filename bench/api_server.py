@@ -25,6 +25,7 @@ from tests.real_clusters import RealCluster, RealClusters, wait_until
 
 COUNT = 334
 ROUNDS = 4
+ATTEMPTS = 5
 REPEATS = 3
 
 
@@ -124,7 +125,14 @@ def measure(cluster: RealCluster, work: Path) -> Figures:
             figures.time(what, first)
             rest(cluster, filled)
         diff = ("diff", "--server-side", "--force-conflicts", "-f", str(objects))
-        figures.time("kubectl diff --server-side, no-op", partial(cluster.kubectl, *diff))
+        # A status that a controller writes between its two looks is a difference to kubectl.
+        for attempt in range(ATTEMPTS):
+            try:
+                figures.time("kubectl diff --server-side, no-op", partial(cluster.kubectl, *diff))
+                break
+            except AssertionError:
+                if attempt == ATTEMPTS - 1:
+                    raise
         for _ in range(REPEATS):
             figures.time("ours, no-op diff", partial(run, "diff", "--detailed-exitcode"))
             figures.time("ours, no-op apply", partial(run, "apply", "--yes"))

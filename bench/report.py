@@ -38,13 +38,13 @@ GOALS = (
 )
 
 
-def rows(found: Mapping[str, float], factors: Mapping[str, float]) -> list[Row]:
-    """(figure, must / goal, measured, verdict). Times are divided by their factor, as on the machine of the goals."""
+def rows(found: Mapping[str, float], factor: float) -> list[Row]:
+    """(figure, must / goal, measured, verdict). Times are divided by `factor`, as on the machine of the goals."""
     table = []
     for goal in GOALS:
         if goal.name in found:
             value = found[goal.name] * goal.scale
-            judged = value / factors[goal.name] if goal.is_time else value
+            judged = value / factor if goal.is_time else value
             verdict = "goal met" if judged <= goal.goal else "must met" if judged <= goal.must else "OVER"
             limits = f"{goal.must:g} / {goal.goal:g} {goal.unit}"
             table.append((goal.figure, limits, f"{value:.3g} {goal.unit}", f"{verdict} ({judged / goal.goal:.2f})"))
@@ -83,18 +83,18 @@ def document(
     machine: Mapping[str, str],
     found: Mapping[str, float],
     beside: Sequence[Row],
-    factors: Mapping[str, float],
+    factor: float,
 ) -> str:
     """docs/performance.md. `beside`: the comparison on a real API server, empty when it was not made."""
     steps = [(name, f"{found[key]:.2f} s") for name, key in STEPS if key in found]
     compared = markdown_table(("figure", "measured", "goal", "seconds"), beside) if beside else _NOT_COMPARED
     return _DOCUMENT.format(
         machine="\n".join(f"- {name}: {value}" for name, value in machine.items()),
-        factors=f"{min(factors.values()):.2f} to {max(factors.values()):.2f}",
+        factor=f"{factor:.2f}",
         yaml=f"{found['yaml_mb_per_s']:.1f}",
         ours=f"{found['bytes'] / found['parse'] / 1e6:.1f}",
         pairs=f"{found['pairs']:,.0f}",
-        goals=markdown_table(("figure", "must / goal", "measured", "verdict (measured / goal)"), rows(found, factors)),
+        goals=markdown_table(("figure", "must / goal", "measured", "verdict (measured / goal)"), rows(found, factor)),
         steps=markdown_table(("step of the cold plan", "CPU"), steps),
         scaling=markdown_table(
             ("replicas by", "workloads", "everything (per pair)", "one commit"), scaling_rows(found)
@@ -117,12 +117,11 @@ more comments, definitions and long ConfigMaps.
 ## Measured on
 
 {machine}
-- a loop of plain Python took {factors} times as long as on the machine for which the goals were set
+- a loop of plain Python took {factor} times as long, at its best, as on the machine for which the goals were set
 - PyYAML's CSafeLoader: {yaml} MB/s; this project's reader with every check of the templates: {ours} MB/s
 
-Figures are CPU time of one process, the best or the given percentile of several runs, since other work ran beside. The
-loop was run beside each of them, and a verdict divides a time by what the loop took then. Where a figure is over its
-goal, it says so.
+Figures are CPU time of one process, the best or the given percentile of several runs, since other work ran beside.
+A verdict divides times by the factor above. Where a figure is over its goal, it says so.
 
 {goals}
 

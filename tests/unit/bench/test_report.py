@@ -11,22 +11,22 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
 
 
 def test_a_time_is_judged_as_on_the_machine_of_the_goals() -> None:
-    table = rows({"cold": 6.0}, {"cold": 2.0})
+    table = rows({"cold": 6.0}, 2.0)
     assert table == [("full plan, cold, one core", "5 / 4 s", "6 s", "goal met (0.75)")]
-    assert rows({"cold": 4.5}, {"cold": 1.0})[0][3] == "must met (1.12)"
-    assert rows({"cold": 6.0}, {"cold": 1.0})[0][3] == "OVER (1.50)"
+    assert rows({"cold": 4.5}, 1.0)[0][3] == "must met (1.12)"
+    assert rows({"cold": 6.0}, 1.0)[0][3] == "OVER (1.50)"
 
 
 def test_memory_is_judged_as_it_is() -> None:
-    assert rows({"rss_mib": 300}, {"rss_mib": 2.0})[0][3] == "must met (1.20)"
+    assert rows({"rss_mib": 300}, 2.0)[0][3] == "must met (1.20)"
 
 
 def test_the_page_says_what_was_not_measured() -> None:
     found = {"yaml_mb_per_s": 4.6, "bytes": 1e6, "parse": 0.1, "pairs": 10.0}
-    page = document({"processor": "p"}, found, [], {"parse": 1.0})
+    page = document({"processor": "p"}, found, [], 1.0)
     assert "- processor: p" in page
     assert "Not measured in this run" in page
-    assert "| no-op | 1 x | 2 x | 3 s |" in document({}, found, [("no-op", "1 x", "2 x", "3 s")], {"parse": 1.0})
+    assert "| no-op | 1 x | 2 x | 3 s |" in document({}, found, [("no-op", "1 x", "2 x", "3 s")], 1.0)
 
 
 def test_a_table_has_a_line_for_each_row() -> None:

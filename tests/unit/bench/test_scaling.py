@@ -41,5 +41,5 @@ def test_rows_go_by_division_and_size() -> None:
         ("static weights", "3,000", "0.30 s (1.00 µs)", "5.0 ms"),
         ("static weights", "10,000", "1.00 s (1.00 µs)", "8.0 ms"),
     ]
-    page = document({}, {"yaml_mb_per_s": 4.6, "bytes": 1e6, "parse": 0.1, "pairs": 10.0, **found}, [], {"parse": 1.0})
+    page = document({}, {"yaml_mb_per_s": 4.6, "bytes": 1e6, "parse": 0.1, "pairs": 10.0, **found}, [], 1.0)
     assert "| free room | 1,000 | 0.25 s (2.50 µs) | 13.1 ms |" in page
