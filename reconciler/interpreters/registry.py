@@ -74,7 +74,7 @@ _installed: list[Registry] = [registry_of(BUILT_IN)]
 
 def interpreter_for(group: str, kind: str) -> Interpreter:
     """The interpreter of a kind, plugins included once they are installed; `GENERIC` for one that is not described."""
-    return _installed[0].by_kind.get((group, kind), GENERIC)
+    return _installed[-1].interpreter_for(group, kind)
 
 
 def install(registry: Registry) -> None:

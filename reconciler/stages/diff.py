@@ -123,7 +123,11 @@ class _Found(Struct, frozen=True):
     def keeps_empty(self) -> bool:
         return self.schema is None or self.schema.keeps_empty
 
+    def cause_of(self, path: FieldPath) -> Cause:
+        return cause_of(path, self.previous, self.wanted.recorded)
+
     def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
+        """Fields that have to go, with the changed path for whose sake: only one of the two may be there."""
         # The table is that of Kubernetes' own kinds.
         if self.schema is None or self.schema.keeps_empty:
             return {}
@@ -151,7 +155,7 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
         *((path, _changed(found, path, before, after)) for path, before, after in changed),
         *((path, _removed(found, path, before)) for path, before in removed.items()),
         *((path, _removed(found, path, value_at(found.live, path))) for path in taken),
-        *((path, _displaced(found, path, because)) for path, because in rivals.items()),
+        *((path, _removed(found, path, value_at(found.live, path), found.cause_of(rivals[path]))) for path in rivals),
     ]
     if not pairs:
         return NO_DIFFERENCE
@@ -199,7 +203,7 @@ def _changed(found: _Found, path: FieldPath, before: Json, after: Json) -> Field
         path=path_text(path),
         before=before,
         after=after,
-        cause=cause_of(path, found.previous, found.wanted.recorded),
+        cause=found.cause_of(path),
         owner=owner,
     )
 
@@ -215,22 +219,14 @@ def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject)
     return Cause.DECLARED if was is MISSING or was != value_at(recorded, path) else Cause.DRIFT
 
 
-def _removed(found: _Found, path: FieldPath, before: Json) -> FieldChange:
-    cause = Cause.OWNERSHIP if path == OWNER_PATH else Cause.REMOVED
+def _removed(found: _Found, path: FieldPath, before: Json, cause: Cause = Cause.REMOVED) -> FieldChange:
     return FieldChange(
         path=path_text(path),
         before=before,
         after=MISSING,
-        cause=cause,
+        cause=Cause.OWNERSHIP if path == OWNER_PATH else cause,
         owner=holder_of(found.live, found.manager, path),
     )
-
-
-def _displaced(found: _Found, path: FieldPath, because: FieldPath) -> FieldChange:
-    """A field that goes since only one of two may be there: for the reason for which the other one comes."""
-    cause = cause_of(because, found.previous, found.wanted.recorded)
-    before, owner = value_at(found.live, path), holder_of(found.live, found.manager, path)
-    return FieldChange(path=path_text(path), before=before, after=MISSING, cause=cause, owner=owner)
 
 
 def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:

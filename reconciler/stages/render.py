@@ -279,7 +279,7 @@ def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int 
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
     key = (replicas, share, id(rules), follows)
-    return _Terms(replicas, share, rules, follows, bool(rules) and may_add_fields(rules), key)
+    return _Terms(replicas, share, rules, follows, may_add_fields(rules), key)
 
 
 def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
