@@ -105,7 +105,7 @@ def test_health_follows_a_real_rollout(real_cluster: RealCluster) -> None:
     real_cluster.add_node("n-health", cpu="4")
     real_cluster.apply({**body, "spec": spec})
     wait_until(lambda: now() is Health.HEALTHY, "the rollout has ended")
-    real_cluster.apply({**body, "spec": {**spec, "template": unschedulable}})
+    real_cluster.apply({**body, "spec": {**spec, "template": unschedulable, "progressDeadlineSeconds": 600}})
     wait_until(lambda: "replicas: 2" in status(), "the old pod serves while the new one waits")
     assert now() is Health.PROGRESSING
     real_cluster.remove_node("n-health")

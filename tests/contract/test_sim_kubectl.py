@@ -26,7 +26,7 @@ class Kubectl:
 
     def __call__(self, *args: str, stdin: str = "", fails: bool = False) -> str:
         done = subprocess.run(
-            [*self._command, *args], input=stdin, capture_output=True, text=True, timeout=60, check=False,
+            [*self._command, *args], input=stdin, capture_output=True, text=True, timeout=120, check=False,
             env={**os.environ, "HOME": "/nonexistent", "KUBECACHEDIR": "/nonexistent"},
         )  # fmt: skip
         assert (done.returncode != 0) == fails, done.stderr
@@ -71,24 +71,24 @@ def test_applies_client_side(kubectl: Kubectl) -> None:
 
 def test_rolls_out_scales_and_restarts(kubectl: Kubectl) -> None:
     kubectl("apply", "--server-side", "-f", "-", stdin=web())
-    assert kubectl("rollout", "status", "deploy/web", "--timeout=30s").endswith("successfully rolled out\n")
+    assert kubectl("rollout", "status", "deploy/web", "--timeout=90s").endswith("successfully rolled out\n")
     assert kubectl("scale", "deploy/web", "--replicas=3") == "deployment.apps/web scaled\n"
-    kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+    kubectl("rollout", "status", "deploy/web", "--timeout=90s")
     assert re.search(r"^web +3/3 +3 +3 ", kubectl("get", "deploy"), re.MULTILINE)
     assert kubectl("set", "image", "deploy/web", "main=nginx:1.26") == "deployment.apps/web image updated\n"
-    kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+    kubectl("rollout", "status", "deploy/web", "--timeout=90s")
     assert kubectl("rollout", "restart", "deploy/web") == "deployment.apps/web restarted\n"
-    kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+    kubectl("rollout", "status", "deploy/web", "--timeout=90s")
     assert kubectl("rollout", "undo", "deploy/web") == "deployment.apps/web rolled back\n"
-    kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+    kubectl("rollout", "status", "deploy/web", "--timeout=90s")
     images = kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.containers[0].image}")
     assert set(images.split()) == {"nginx:1.26"}
-    kubectl("wait", "deploy/web", "--for=condition=Available", "--timeout=10s")
+    kubectl("wait", "deploy/web", "--for=condition=Available", "--timeout=90s")
 
 
 def test_prints_and_describes(kubectl: Kubectl) -> None:
     kubectl("apply", "--server-side", "-f", "-", stdin=web())
-    kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+    kubectl("rollout", "status", "deploy/web", "--timeout=90s")
     assert kubectl("get", "deploy", "-o", "wide").split("\n")[0].split() == [
         "NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "CONTAINERS", "IMAGES", "SELECTOR",
     ]  # fmt: skip
@@ -107,7 +107,7 @@ def test_labels_annotates_and_deletes(kubectl: Kubectl) -> None:
     assert kubectl("annotate", "cm", "cfg", "note=x") == "configmap/cfg annotated\n"
     assert kubectl("get", "cm", "-l", "tier=web", "-o", "name") == "configmap/cfg\n"
     assert "deleted" in kubectl("delete", "cm", "cfg", "--dry-run=server")
-    assert "deleted" in kubectl("delete", "cm", "cfg", "--timeout=10s")
+    assert "deleted" in kubectl("delete", "cm", "cfg", "--timeout=90s")
     assert "NotFound" in kubectl("get", "cm", "cfg", fails=True)
 
 
@@ -124,11 +124,11 @@ def test_cordons_and_taints(kubectl: Kubectl, side: Side, space: str) -> None:
 
         wait_until(waits, "two pods to be unschedulable")
         assert kubectl("uncordon", NODE) == f"node/{NODE} uncordoned\n"
-        kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+        kubectl("rollout", "status", "deploy/web", "--timeout=90s")
         assert kubectl("taint", "node", NODE, "x=y:NoSchedule") == f"node/{NODE} tainted\n"
         kubectl("rollout", "restart", "deploy/web")
         wait_until(lambda: "Pending" in kubectl("get", "pods"), "a pod to wait")
     finally:
         kubectl("uncordon", NODE)
         assert kubectl("taint", "node", NODE, "x-") == f"node/{NODE} untainted\n"
-    kubectl("rollout", "status", "deploy/web", "--timeout=30s")
+    kubectl("rollout", "status", "deploy/web", "--timeout=90s")

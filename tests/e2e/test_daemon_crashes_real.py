@@ -51,7 +51,7 @@ def reached(scene: Scene, *facts: tuple[str, str, dict[str, str] | None]) -> Non
             scene.daemon.start()
         return all(scene.data(cluster, name) == data for cluster, name, data in facts)
 
-    wait_until(is_so, f"{facts}; the daemon said {scene.daemon.text()[-1500:]}", timeout_s=20)
+    wait_until(is_so, f"{facts}; the daemon said {scene.daemon.text()[-1500:]}")
 
 
 def done(scene: Scene, since: dict[str, int]) -> Counter[tuple[str, str, str]]:

@@ -19,6 +19,7 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.fights import HEALS_MAX
 from reconciler.daemon.loop import ControlLoop
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.store_in_force import StoreInForce
@@ -104,7 +105,7 @@ class Running:
     def writes(self) -> int:
         return sum("fleet-reconciler/" in entry.user_agent for name in self.box.names for entry in self.box[name].audit)
 
-    async def until(self, fact: Callable[[], bool], timeout_s: float = 8) -> None:
+    async def until(self, fact: Callable[[], bool], timeout_s: float = 20) -> None:
         """Return once it is so; long before a resync would make it so anyway."""
         async with asyncio.timeout(timeout_s):
             while not fact():
@@ -159,11 +160,11 @@ async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_onc
     async with running(tmp_path) as scene:
         scene.box.servers["m2"].pause()
         scene.app("2", "m1", "m2")
-        await scene.until(lambda: scene.value("m1") == "2", timeout_s=8)
+        await scene.until(lambda: scene.value("m1") == "2")
         scene.app("3", "m1", "m2")
-        await scene.until(lambda: scene.value("m1") == "3", timeout_s=2)
+        await scene.until(lambda: scene.value("m1") == "3", timeout_s=4)
         scene.box.servers["m2"].resume()
-        await scene.until(lambda: scene.value("m2") == "3", timeout_s=15)
+        await scene.until(lambda: scene.value("m2") == "3")
 
 
 async def test_a_write_that_failed_is_tried_again_and_told_once(
@@ -238,7 +239,7 @@ async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_
             scene.start(replace(scene.parts, journal=other))
             assert scene.task is not None
             with pytest.raises(FleetHeld, match=scene.journal.uuid):
-                await asyncio.wait_for(scene.task, 8)
+                await asyncio.wait_for(scene.task, 20)
             assert other.ledger() == {}
             assert other.complete_rounds() == 0
         assert scene.writes() == before
@@ -327,14 +328,22 @@ async def test_a_rebuilt_journal_deletes_after_its_first_complete_round(tmp_path
         await scene.until(lambda: scene.value("m1", "other") is None)
 
 
-async def test_a_fight_is_left_and_taken_up_again_after_its_pause(tmp_path: Path) -> None:
+async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = QuickClock()
     async with running(tmp_path) as scene:
-        for number in range(6):
+        before_s = clock.monotonic_s()
+        for number in range(HEALS_MAX):
+            assert "FightDetected" not in events_of(caplog)
+            before_s = clock.monotonic_s()
             scene.by_hand("m1", f"theirs {number}")
-            await asyncio.sleep(0.15)
-        assert scene.value("m1") == "theirs 5"
+            await scene.until(lambda: scene.value("m1") == "1")
+        await scene.until(lambda: "FightDetected" in events_of(caplog))
+        scene.by_hand("m1", "theirs at last")
         # The pause is a minute, which passes in three seconds here; whoever writes last must not win for good.
-        await scene.until(lambda: scene.value("m1") == "1", timeout_s=6)
+        await scene.until(lambda: scene.value("m1") == "1")
+        assert clock.monotonic_s() - before_s >= 60
 
 
 async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) -> None:
@@ -347,7 +356,7 @@ async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) 
         scene.app("2", "m1", "m2")
         assert scene.task is not None
         with pytest.raises(FleetHeld, match="somebody-else"):
-            await asyncio.wait_for(scene.task, 8)
+            await asyncio.wait_for(scene.task, 20)
         assert scene.value("m1") == scene.value("m2") == "1"
 
 

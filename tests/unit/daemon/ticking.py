@@ -84,7 +84,7 @@ class Ticking(Running):
     async def rounds(self, number: int = ROUNDS) -> None:
         """Return when so many more looks were taken."""
         last = self.clock.asked + number
-        await self.until(lambda: self.clock.asked >= last, timeout_s=12)
+        await self.until(lambda: self.clock.asked >= last)
 
     def evict(self, cluster: str, seconds: float = 600) -> None:
         """A person's order, written beside the daemon, which is told as it is when the journal changed."""
