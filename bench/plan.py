@@ -7,10 +7,11 @@ import json
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from bench import corpus
-from bench.measure import peak_rss_mib, timed
+from bench.measure import make_bodies, peak_rss_mib, timed
 from bench.repository import commit_files
 from reconciler.adapters.store_git import GitStore
 from reconciler.engine import compare_revisions, decide, render_decision
@@ -40,6 +41,7 @@ def main(workloads: int) -> dict[str, float]:
         observations = corpus.observations()
         found["decide"], decision = timed(lambda: decide(fleet, observations, NOW))
         found["render"], rendering = timed(lambda: render_decision(decision))
+        found["bodies"], _ = timed(partial(make_bodies, rendering))
         found["cold"] = time.process_time() - started
         found["rss_mib"] = peak_rss_mib()
         found["claim"], _ = timed(lambda: claim(fleet))

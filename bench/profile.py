@@ -8,6 +8,7 @@ import pstats
 import sys
 
 from bench import corpus
+from bench.measure import make_bodies
 from reconciler.engine import decide, render_decision
 from reconciler.stages.parse import parse
 
@@ -25,7 +26,7 @@ def main(workloads: int) -> None:
     decision = profile.runcall(decide, fleet, observations, NOW)
     show("decide", profile)
     profile = cProfile.Profile()
-    profile.runcall(render_decision, decision)
+    profile.runcall(lambda: make_bodies(render_decision(decision)))
     show("render", profile)
 
 

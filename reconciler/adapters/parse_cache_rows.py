@@ -134,6 +134,7 @@ def _kept(template: Template, body: bytes) -> KeptTemplate:
         content=Content(
             packed=Raw(body),
             known_labels=template.labels,
+            known_annotations=template.annotations,
             known_digest=template.digest,
             facts=_facts(template),
         ),

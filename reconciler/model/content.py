@@ -6,7 +6,7 @@ unless it compares with an earlier round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -28,6 +28,8 @@ class Content(Struct, eq=False, array_like=True):
     packed: Raw = field(default_factory=Raw)
     known_labels: Mapping[str, str] | None = None
     """metadata.labels, where they are known without the tree."""
+    known_annotations: Mapping[str, str] | None = None
+    """metadata.annotations, likewise."""
     known_digest: str = ""
     tree: JsonObject | None = None
     facts: Facts | None = None
@@ -60,6 +62,31 @@ class Content(Struct, eq=False, array_like=True):
         if self.known_labels is None:
             self.known_labels = mapping_in_metadata(self.body(), "labels")
         return self.known_labels
+
+    def annotations(self) -> Mapping[str, str]:
+        """metadata.annotations, empty when there are none."""
+        if self.known_annotations is None:
+            self.known_annotations = mapping_in_metadata(self.body(), "annotations")
+        return self.known_annotations
+
+
+class Unmade(Content, eq=False, array_like=True):
+    """Content that is made of something else when somebody first asks for the body: always the same, when asked twice.
+
+    Most of a fleet is decided about and neither printed nor compared, as where one cluster is shown or two revisions.
+    """
+
+    make: Callable[[], JsonObject] | None = None
+
+    def body(self) -> JsonObject:
+        """The tree, made now if need be."""
+        if self.tree is None:
+            make = self.make
+            # Nothing makes it any more when another thread was quicker, and has put the tree in its place before.
+            self.tree = self.tree if make is None else make()
+            self.make = None
+        assert self.tree is not None, "content is made of something"
+        return self.tree
 
 
 def mapping_in_metadata(body: JsonObject, name: str) -> Mapping[str, str]:

@@ -82,7 +82,8 @@ class Template(_TemplateFields, frozen=True, kw_only=True):
     @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
-        return mapping_in_metadata(self.body, "annotations")
+        given = _given_body(self)
+        return given.annotations() if isinstance(given, Content) else mapping_in_metadata(given, "annotations")
 
 
 class Guards(Struct, frozen=True, kw_only=True):

@@ -17,21 +17,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.job import COMPLETIONS
 from reconciler.interpreters.registry import Lookup, interpreter_for
-from reconciler.interpreters.replicas import with_count
 from reconciler.model.binding import Binding, TargetCluster
-from reconciler.model.content import Content
+from reconciler.model.content import Content, Unmade
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.model.tree import JsonObject, dig, with_value, without
+from reconciler.model.tree import JsonObject
+from reconciler.stages.declared_body import DeclaredBody
 from reconciler.stages.job_completions import completions
 from reconciler.stages.marks import Owner, mark, strip_marks, written_terms
 from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
-from reconciler.stages.override_apply import FieldOverride, Overridden, apply_rules
+from reconciler.stages.override_apply import FieldOverride, apply_rules
 from reconciler.stages.override_quiet import are_quiet, may_add_fields
 from reconciler.stages.override_select import OverrideIndex, SelectedRule
 
@@ -88,11 +87,13 @@ class _Terms(NamedTuple):
 class _Outcome(NamedTuple):
     """What clusters with the same terms have in common.
 
-    `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed.
+    `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed. `problems` and
+    `trace` are those of `Overridden`.
     """
 
     shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
-    overridden: Overridden
+    problems: tuple[Problem, ...] = ()
+    trace: tuple[FieldOverride, ...] = ()
 
 
 class _Subject(Struct):
@@ -100,8 +101,7 @@ class _Subject(Struct):
 
     template: Template
     interpreter: Interpreter
-    body: JsonObject
-    """Pruned and in its namespace, before replicas and overrides."""
+    declared: DeclaredBody
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
     yielded: frozenset[str]
@@ -138,11 +138,11 @@ def render(
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it."""
     subject = _known_subject(inputs, identity, cache)
-    shared, overridden = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas), cache)
-    problems = overridden.problems and tuple(replace(problem, cluster=cluster) for problem in overridden.problems)
+    shared, found, trace = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas), cache)
+    problems = found and tuple(replace(problem, cluster=cluster) for problem in found)
     if shared is None:
         return Rendered(None, problems)
-    return Rendered(Manifest(cluster, *shared, cluster in subject.yielded), problems, overridden.trace)
+    return Rendered(Manifest(cluster, *shared, cluster in subject.yielded), problems, trace)
 
 
 def render_all(
@@ -156,9 +156,9 @@ def render_all(
         subject = _known_subject(inputs, identity, cache)
         yielded = subject.yielded
         for terms, clusters in _groups(inputs, subject, inputs.bindings[identity], cache):
-            shared, overridden = _outcome(inputs, subject, terms, cache)
-            if overridden.problems:
-                problems += (replace(problem, cluster=name) for name in clusters for problem in overridden.problems)
+            shared, found, _ = _outcome(inputs, subject, terms, cache)
+            if found:
+                problems += (replace(problem, cluster=name) for name in clusters for problem in found)
             if shared is not None:
                 for cluster in clusters:
                     by_cluster[cluster].append(Manifest(cluster, *shared, cluster in yielded))
@@ -168,18 +168,18 @@ def render_all(
 
 def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]:
     """The problems that `render_all` would report, without making manifests."""
-    remarks = ((cluster, applied.problems) for cluster, applied in _not_quiet(inputs, cache))
+    remarks = ((cluster, outcome.problems) for cluster, outcome in _not_quiet(inputs, cache))
     return tuple(sorted(replace(problem, cluster=cluster) for cluster, found in remarks for problem in found))
 
 
 def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
     """How many manifests `render_all` would make for each cluster: what guards compare deletions with."""
     managed = Counter(cluster for binding in inputs.bindings.values() for cluster, _ in binding.targets)
-    managed.subtract(cluster for cluster, applied in _not_quiet(inputs, cache) if applied.body is None)
+    managed.subtract(cluster for cluster, outcome in _not_quiet(inputs, cache) if outcome.shared is None)
     return managed
 
 
-def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, Overridden]]:
+def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, _Outcome]]:
     """What becomes of everything whose override rules may fail or have something to say, by cluster."""
     for identity, binding in inputs.bindings.items():
         template = template_of(inputs.fleet, identity)
@@ -194,7 +194,7 @@ def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, 
             if not is_quiet:
                 subject = _known_subject(inputs, identity, cache)
                 terms = _terms(inputs, subject, cluster, replicas)
-                yield cluster, _outcome(inputs, subject, terms, cache).overridden
+                yield cluster, _outcome(inputs, subject, terms, cache)
 
 
 def _owner(inputs: RenderInputs, identity: Identity, terms: _Terms, cache: RenderCache) -> tuple[PolicyRef | None, str]:
@@ -234,7 +234,7 @@ def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
     return _Subject(
         template=template,
         interpreter=interpreter,
-        body=_in_namespace(strip_marks(interpreter.sanitize(template.body)), identity.namespace),
+        declared=DeclaredBody(template, interpreter),
         rules=inputs.overrides.rules_of(template),
         completions=_completions(inputs, template),
         yielded=inputs.yielded.get(identity, frozenset()),
@@ -284,29 +284,31 @@ def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int 
 
 def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
     known = subject.outcomes.get(terms.key)
-    if known is not None:
-        return known
-    template, body = subject.template, subject.body
-    identity, interpreter = template.identity, subject.interpreter
-    if terms.replicas is not None:
-        body = interpreter.with_replicas(body, terms.replicas)
-    if terms.share is not None:
-        body = with_count(body, COMPLETIONS, terms.share)
-    overridden = apply_rules(body, identity, terms.rules, interpreter) if terms.rules else Overridden(body)
-    shared = None
-    if overridden.body is not None:
-        body = overridden.body
-        if terms.may_add:
-            body = strip_marks(interpreter.sanitize(body))
-        policy, written = _owner(inputs, identity, terms, cache)
-        content = Content(tree=mark(body, inputs.fleet.settings.name, written))
-        shared = (template.gvk, identity, content, template.source, policy, overridden.rules)
-    outcome = subject.outcomes[terms.key] = _Outcome(shared, overridden)
-    return outcome
+    if known is None:
+        make = _overridden if terms.rules else _as_declared
+        known = subject.outcomes[terms.key] = make(inputs, subject, terms, cache)
+    return known
 
 
-def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
-    written = dig(body, "metadata", "namespace")
-    if not namespace:
-        return without(body, ("metadata", "namespace"))
-    return body if written == namespace else with_value(body, ("metadata", "namespace"), namespace)
+def _as_declared(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
+    """Without override rules nothing can fail, so that the body is made when somebody looks at it."""
+    template, declared, fleet = subject.template, subject.declared, inputs.fleet.settings.name
+    policy, written = _owner(inputs, template.identity, terms, cache)
+
+    def make() -> JsonObject:
+        return mark(declared.with_counts(terms.replicas, terms.share), fleet, written)
+
+    return _Outcome((template.gvk, template.identity, Unmade(make=make), template.source, policy, ()))
+
+
+def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
+    template, interpreter = subject.template, subject.interpreter
+    declared = subject.declared.with_counts(terms.replicas, terms.share)
+    body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
+    if body is None:
+        return _Outcome(None, problems, trace)
+    if terms.may_add:
+        body = strip_marks(interpreter.sanitize(body))
+    policy, written = _owner(inputs, template.identity, terms, cache)
+    content = Content(tree=mark(body, inputs.fleet.settings.name, written))
+    return _Outcome((template.gvk, template.identity, content, template.source, policy, names), problems, trace)

@@ -7,5 +7,7 @@ from bench import warm
 
 def test_measures_both_fleets() -> None:
     found = warm.main(100, rounds=1)
-    assert found.keys() == {name + part for name in ("warm", "warm_plain") for part in ("", "_load", "_save")}
+    assert found.keys() == {
+        name + part for name in ("warm", "warm_plain") for part in ("", "_load", "_save", "_bodies")
+    }
     assert all(seconds > 0 for seconds in found.values())

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from reconciler.model.content import Content
+from reconciler.model.content import Content, Unmade
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
@@ -36,9 +36,9 @@ def test_a_template_says_the_same_in_every_form(content: Any) -> None:
 
 
 def test_takes_what_is_known_without_reading_the_body() -> None:
-    content = replace(packed(BODY), known_labels={"x": "y"}, known_digest="z")
+    content = replace(packed(BODY), known_labels={"x": "y"}, known_annotations={"v": "w"}, known_digest="z")
     one = template(content)
-    assert (one.labels, one.digest) == ({"x": "y"}, "z")
+    assert (one.labels, one.annotations, one.digest) == ({"x": "y"}, {"v": "w"}, "z")
     assert content.tree is None
 
 
@@ -56,6 +56,21 @@ def test_a_template_with_another_body_has_its_digest() -> None:
     assert one.digest == digest_of(BODY)
     assert replace(one, body=Content(tree={})).digest == digest_of({})
     assert replace(one, identity=one.identity._replace(name="b")).body is one.body
+
+
+def test_what_content_is_made_of_is_asked_once() -> None:
+    asked: list[int] = []
+
+    def make() -> Any:
+        asked.append(1)
+        return BODY
+
+    content = Unmade(make=make)
+    assert asked == []
+    assert (content.digest(), content.labels(), content.annotations()) == (digest_of(BODY), {"b": "c"}, {"d": "e"})
+    assert content == Content(tree=BODY) == content
+    assert content.body() is BODY
+    assert asked == [1]
 
 
 @pytest.mark.parametrize("is_read", [False, True])

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.fleet import Fleet, FleetSettings
 from reconciler.model.policy import Division, Flavor, Placement, PropagationPolicy, ReplicaScheduling
@@ -162,6 +163,38 @@ def test_an_outcome_is_made_once_and_shared() -> None:
     bodies = [manifest.body for manifest in render_all(given).manifests]
     assert len(bodies) == 3
     assert bodies[0] is bodies[1] is bodies[2]
+
+
+def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:
+    asked: list[str] = []
+
+    def sanitize(body: Any) -> Any:
+        asked.append(body["metadata"]["name"])
+        return body
+
+    looking = replace(interpreter_for("apps", "Deployment"), sanitize=sanitize)
+    (manifest,) = render_all(inputs(WEB, targets={"m1": 2}, lookup=lambda group, kind: looking)).manifests
+    assert asked == []
+    assert manifest.body["spec"]["replicas"] == 2
+    assert asked == ["web"]
+
+
+def test_a_pruned_body_is_shared_with_what_rules_change() -> None:
+    given = inputs(WEB, overrides=[OVERRIDE], targets={"m1": 1, "m2": 1})
+    asked: list[str] = []
+
+    def sanitize(body: Any) -> Any:
+        asked.append(body["metadata"]["name"])
+        return interpreter_for("apps", "Deployment").sanitize(body)
+
+    looking = replace(interpreter_for("apps", "Deployment"), sanitize=sanitize)
+    rendering = render_all(replace(given, lookup=lambda group, kind: looking))
+    untouched, changed = rendering.manifests
+    assert asked == ["web", "web"], "before and after the rule for m2, which might have failed"
+    assert changed.body["metadata"]["labels"]["where"]
+    assert untouched.body["spec"]["replicas"] == 1
+    assert untouched.body is untouched.body
+    assert len(asked) == 2, "the pruned body is shared"
 
 
 def test_clusters_with_other_replicas_get_other_bodies() -> None:
