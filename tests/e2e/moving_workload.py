@@ -22,7 +22,8 @@ class MovingWorkload:
         self.clusters = {"m1": clusters.m1, "m2": clusters.m2}
         self.store = GitRepository(
             folder / "store", self.name, ("m1", "m2"),
-            descheduling={"interval": "1s", "unschedulableThreshold": "1s"},
+            # A scheduler may refuse a pod at first, until it has seen the new node; that must not move anything yet.
+            descheduling={"interval": "1s", "unschedulableThreshold": "5s"},
         )  # fmt: skip
         for cluster in self.clusters.values():
             self.add_node(cluster)
