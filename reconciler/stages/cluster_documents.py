@@ -31,7 +31,7 @@ _TAINT_VALUE = Field("value", FieldType.TEXT, "The taint value.")
 _TAINT_TIME = _inert("timeAdded", "a taint counts from the commit that brings it")
 
 
-def _taints(*effects: str) -> Field:
+def _taints_field(*effects: str) -> Field:
     effect = Field("effect", FieldType.TEXT, "What the taint does.", required=True, values=exactly(*effects))
     return Field(
         "taints",
@@ -51,7 +51,7 @@ CLUSTER_SHAPE = document_shape(
             Field("region", FieldType.TEXT, "The region."),
             Field("zone", FieldType.TEXT, "The older form of zones."),
             Field("zones", FieldType.TEXTS, "The zones."),
-            _taints("NoSchedule", "PreferNoSchedule", "NoExecute"),
+            _taints_field("NoSchedule", "PreferNoSchedule", "NoExecute"),
             _inert("id", "a member is recognised by the uid of its kube-system namespace"),
             _inert("syncMode", "members are always written to from here"),
             _inert("apiEndpoint", _BY_KUBECONFIG),
@@ -71,7 +71,7 @@ MANAGED_CLUSTER_SHAPE = document_shape(
         FieldType.OBJECT,
         "What is known of the member.",
         shape=shape(
-            _taints(*_EFFECTS_OF_MANAGED),
+            _taints_field(*_EFFECTS_OF_MANAGED),
             _inert("hubAcceptsClient", "every member with a document and a kubeconfig takes part"),
             _inert("leaseDurationSeconds", "members do not report to a hub"),
             _inert("managedClusterClientConfigs", _BY_KUBECONFIG),

@@ -7,7 +7,7 @@ deletion causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -144,7 +144,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
     if not changes and not problems:
         return _Part(manifests=tuple(manifests.values()), holds=state.holds)
-    moved = {cluster for cluster in target if cluster not in old} if old else set()
+    moved = _arrivals(scene, identity, target, old)
     return _Part(
         changes=tuple(_as_placement(change) if change.cluster in moved else change for change in changes),
         problems=tuple(problems),
@@ -224,6 +224,15 @@ def _defined_in_plan(scene: Scene, identity: Identity, cluster: str) -> bool:
     definition = scene.decision.definitions.get(identity[:2])
     binding = scene.decision.bindings.get(definition) if definition else None
     return binding is not None and cluster in binding.clusters
+
+
+def _arrivals(scene: Scene, identity: Identity, target: Collection[str], old: Collection[str]) -> set[str]:
+    """Where the object comes for the sake of its placement: not where it belonged before and could not be created."""
+    if not old:
+        return set()
+    previous = scene.previous.get(identity)
+    is_same = previous is not None and set(old) <= set(target) == {cluster for cluster, _ in previous.targets}
+    return set() if is_same else set(target) - set(old)
 
 
 def _reduced_later(

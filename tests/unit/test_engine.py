@@ -67,6 +67,16 @@ def test_deleted_by_hand_is_created_again() -> None:
     assert (change.action, change.cause) == (Action.CREATE, Cause.DRIFT)
 
 
+def test_what_could_not_be_created_is_no_move_the_next_time() -> None:
+    fleet, bed = fleet_of(config_map(), policy("ConfigMap", "m1", "m2")), TestBed()
+    bed.run(fleet)
+    del bed.objects["m2"][APP], bed.ledger["m2"][APP]
+    (change,) = bed.plan(fleet).plan.changes
+    assert (change.cluster, change.action, change.cause) == ("m2", Action.CREATE, Cause.DECLARED)
+    wider = fleet_of(config_map(), policy("ConfigMap", "m1", "m2", "m3"))
+    assert {change.cause for change in bed.plan(wider).plan.changes if change.identity == APP} == {Cause.PLACEMENT}
+
+
 def test_move_creates_first_and_deletes_when_the_new_copy_is_healthy() -> None:
     bed = TestBed()
     bed.run(fleet_of(deployment(), policy("Deployment", "m1")))
