@@ -63,6 +63,11 @@ def migrations() -> tuple[str, ...]:
     return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in files)
 
 
+def _is_at_rest(path: Path) -> bool:
+    """Whether nobody writes to a journal in a read-only folder, as a backup does: SQLite needs no file beside it."""
+    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+
+
 class JournalFile:
     """A connection. Everything is called from the thread that opened it."""
 
@@ -98,7 +103,8 @@ class JournalFile:
                 self._create()
             elif not self.path.exists():
                 raise JournalError(f"{self.path}: there is no journal; `reconciler apply` and `run` make one")
-            uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
+            mode = "rw" if not self.read_only else "ro&immutable=1" if _is_at_rest(self.path) else "ro"
+            uri = f"file:{quote(str(self.path))}?mode={mode}"
             return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
 
     def _create(self) -> None:

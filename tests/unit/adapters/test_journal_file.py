@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 from pathlib import Path
@@ -182,6 +183,19 @@ def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
 
 def test_a_file_is_marked_as_ours(path: Path) -> None:
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID
+
+
+def test_a_journal_in_a_folder_that_cannot_be_written_to_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may write everywhere but in a file system that is read-only, and tests may run as root.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    folder = sorted(path.parent.iterdir())
+    with Journal.open(path, read_only=True) as journal:
+        assert len(journal.ledger()["m1"]) == 300
+        assert sorted(path.parent.iterdir()) == folder, "no file was made beside it"
+    with Journal.open(path) as writer:
+        writer.record_applied(rows(301))
+        with Journal.open(path, read_only=True) as beside:
+            assert len(beside.ledger()["m1"]) == 301, "what its writer has not yet moved into the file is read"
 
 
 def test_an_empty_file_becomes_a_new_journal(tmp_path: Path) -> None:
