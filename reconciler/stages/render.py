@@ -72,15 +72,14 @@ class _Terms(NamedTuple):
     """What decides how a template is rendered on a cluster: clusters with the same terms get the same.
 
     `share`: completions of a divided Job. `rules`: as `OverrideIndex.rules_on` gave them. `follows`: it is a Namespace
-    that is there for what lives in it alone. `may_add`: the rules might bring back what must never be sent. `key`: all
-    of them; rules are told apart by identity, since they are hashed slowly.
+    that is there for what lives in it alone. `key`: all of them; rules are told apart by identity, as they are hashed
+    slowly.
     """
 
     replicas: int | None
     share: int | None
     rules: tuple[SelectedRule, ...]
     follows: bool
-    may_add: bool
     key: tuple[int | None, int | None, int, bool]
 
 
@@ -279,7 +278,7 @@ def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int 
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
     key = (replicas, share, id(rules), follows)
-    return _Terms(replicas, share, rules, follows, may_add_fields(rules), key)
+    return _Terms(replicas, share, rules, follows, key)
 
 
 def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
@@ -307,7 +306,7 @@ def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: R
     body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
     if body is None:
         return _Outcome(None, problems, trace)
-    if terms.may_add:
+    if may_add_fields(terms.rules):  # What must never be sent may be there again.
         body = strip_marks(interpreter.sanitize(body))
     policy, written = _owner(inputs, template.identity, terms, cache)
     content = Content(tree=mark(body, inputs.fleet.settings.name, written))
