@@ -48,7 +48,9 @@ def best(run: Callable[[], Any], rounds: int = 3) -> float:
 def make_bodies(rendering: Rendering) -> None:
     """Make the bodies that nobody has asked for."""
     for manifest in rendering.manifests:
-        assert manifest.body, "an object says at least what it is"
+        # Most clusters share a content, and asking each manifest for its body would measure the asking.
+        if manifest.content.tree is None:
+            manifest.content.body()
 
 
 def calibration_s() -> float:

@@ -6,7 +6,7 @@ goes, which holds a stale copy of the whole object (of a Secret: its values).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from reconciler.model.tree import JsonObject, dig, with_value, without
@@ -39,15 +39,15 @@ def prune_server_fields(body: JsonObject) -> JsonObject:
     return without_annotations(pruned, (LAST_APPLIED,))
 
 
-def without_annotations(body: JsonObject, keys: Iterable[str]) -> JsonObject:
+def without_annotations(body: JsonObject, keys: Collection[str]) -> JsonObject:
     """The body without these annotations; an annotation map that becomes empty goes too."""
-    metadata = body.get("metadata")
-    if metadata.__class__ is dict and "annotations" not in metadata:
-        return body  # Most have none.
+    annotations = dig(body, "metadata", "annotations")
+    if annotations is None or (annotations.__class__ is dict and annotations.keys().isdisjoint(keys)):
+        return body  # Most have none, or none of these.
     return without_entries(body, ("metadata", "annotations"), keys)
 
 
-def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Iterable[str]) -> JsonObject:
+def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Collection[str]) -> JsonObject:
     """The body without these keys of the map at the steps; a map that becomes empty goes too."""
     entries = dig(body, *steps)
     if not entries or not isinstance(entries, (dict, Mapping)):

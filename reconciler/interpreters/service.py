@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.load_balancer import has_address
+from reconciler.interpreters.reading import mapping
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.observation import Health
 from reconciler.model.tree import JsonObject, dig, without
@@ -23,9 +24,11 @@ def _health(live: JsonObject) -> Health:
 def _sanitize(body: JsonObject) -> JsonObject:
     """Without the cluster's own addresses. Source: Karmada: clusterIP and clusterIPs go, unless it is headless."""
     pruned = prune_server_fields(body)
-    address = dig(pruned, "spec", "clusterIP")
-    addresses = dig(pruned, "spec", "clusterIPs")
-    if address == "None" or (address is None and addresses == ["None"]):
+    spec = mapping(pruned.get("spec"))
+    if "clusterIP" not in spec and "clusterIPs" not in spec:
+        return pruned  # Most leave them to the cluster.
+    address = spec.get("clusterIP")
+    if address == "None" or (address is None and spec.get("clusterIPs") == ["None"]):
         return pruned
     return without(without(pruned, ("spec", "clusterIP")), ("spec", "clusterIPs"))
 

@@ -34,7 +34,7 @@ class DeclaredBody(Struct, eq=False):
 
 
 def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
-    written = dig(body, "metadata", "namespace")
     if not namespace:
         return without(body, ("metadata", "namespace"))
+    written = dig(body, "metadata", "namespace")
     return body if written == namespace else with_value(body, ("metadata", "namespace"), namespace)

@@ -53,8 +53,11 @@ def mark(body: JsonObject, fleet: str, terms: str) -> dict[str, Any]:
     if not fleet:
         return dict(body)
     metadata = _mapping(body.get("metadata"))
-    labels = {**_mapping(metadata.get("labels")), FLEET_LABEL: fleet}
-    annotations = {**_mapping(metadata.get("annotations")), OWNER_ANNOTATION: terms}
+    labels, annotations = {FLEET_LABEL: fleet}, {OWNER_ANNOTATION: terms}
+    if "labels" in metadata:
+        labels = {**_mapping(metadata["labels"]), **labels}
+    if "annotations" in metadata:
+        annotations = {**_mapping(metadata["annotations"]), **annotations}
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
