@@ -103,8 +103,9 @@ class JournalFile:
                 self._create()
             elif not self.path.exists():
                 raise JournalError(f"{self.path}: there is no journal; `reconciler apply` and `run` make one")
-            mode = "rw" if not self.read_only else "ro&immutable=1" if _is_at_rest(self.path) else "ro"
-            uri = f"file:{quote(str(self.path))}?mode={mode}"
+            uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
+            if self.read_only and _is_at_rest(self.path):
+                uri += "&immutable=1"
             return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
 
     def _create(self) -> None:

@@ -41,19 +41,13 @@ def prune_server_fields(body: JsonObject) -> JsonObject:
 
 def without_annotations(body: JsonObject, keys: Collection[str]) -> JsonObject:
     """The body without these annotations; an annotation map that becomes empty goes too."""
-    annotations = dig(body, "metadata", "annotations")
-    if annotations is None or (annotations.__class__ is dict and annotations.keys().isdisjoint(keys)):
-        return body  # Most have none, or none of these.
     return without_entries(body, ("metadata", "annotations"), keys)
 
 
 def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Collection[str]) -> JsonObject:
     """The body without these keys of the map at the steps; a map that becomes empty goes too."""
     entries = dig(body, *steps)
-    if not entries or not isinstance(entries, (dict, Mapping)):
+    if not entries or not isinstance(entries, (dict, Mapping)) or entries.keys().isdisjoint(keys):
         return body
-    gone = [key for key in keys if key in entries]
-    if not gone:
-        return body
-    kept = {key: value for key, value in entries.items() if key not in gone}
+    kept = {key: value for key, value in entries.items() if key not in keys}
     return with_value(body, steps, kept) if kept else without(body, steps)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.fleet import Fleet, FleetSettings
 from reconciler.model.policy import Division, Flavor, Placement, PropagationPolicy, ReplicaScheduling
@@ -165,31 +165,29 @@ def test_an_outcome_is_made_once_and_shared() -> None:
     assert bodies[0] is bodies[1] is bodies[2]
 
 
-def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:
-    asked: list[str] = []
+def pruned_in(asked: list[str]) -> Lookup:
+    """Interpreters that note the name of each body that they prune."""
+    interpreter = interpreter_for("apps", "Deployment")
 
     def sanitize(body: Any) -> Any:
         asked.append(body["metadata"]["name"])
-        return body
+        return interpreter.sanitize(body)
 
-    looking = replace(interpreter_for("apps", "Deployment"), sanitize=sanitize)
-    (manifest,) = render_all(inputs(WEB, targets={"m1": 2}, lookup=lambda group, kind: looking)).manifests
+    return lambda group, kind: replace(interpreter, sanitize=sanitize)
+
+
+def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:
+    asked: list[str] = []
+    (manifest,) = render_all(inputs(WEB, targets={"m1": 2}, lookup=pruned_in(asked))).manifests
     assert asked == []
     assert manifest.body["spec"]["replicas"] == 2
     assert asked == ["web"]
 
 
 def test_a_pruned_body_is_shared_with_what_rules_change() -> None:
-    given = inputs(WEB, overrides=[OVERRIDE], targets={"m1": 1, "m2": 1})
     asked: list[str] = []
-
-    def sanitize(body: Any) -> Any:
-        asked.append(body["metadata"]["name"])
-        return interpreter_for("apps", "Deployment").sanitize(body)
-
-    looking = replace(interpreter_for("apps", "Deployment"), sanitize=sanitize)
-    rendering = render_all(replace(given, lookup=lambda group, kind: looking))
-    untouched, changed = rendering.manifests
+    given = inputs(WEB, overrides=[OVERRIDE], targets={"m1": 1, "m2": 1}, lookup=pruned_in(asked))
+    untouched, changed = render_all(given).manifests
     assert asked == ["web", "web"], "before and after the rule for m2, which might have failed"
     assert changed.body["metadata"]["labels"]["where"]
     assert untouched.body["spec"]["replicas"] == 1
