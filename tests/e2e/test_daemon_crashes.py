@@ -21,7 +21,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Record:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("index", range(SAMPLE))
 def test_a_crash_loses_and_repeats_nothing(tmp_path: Path, expected: Record, index: int) -> None:
-    writes = [number for number, name in enumerate(expected.points, 1) if "write to a member" in name]
-    commits = [number for number, name in enumerate(expected.points, 1) if "journal" in name]
+    # How many rounds a run takes differs, and a point near the end of one may lie beyond the end of another.
+    passed = list(enumerate(expected.points, 1))[: len(expected.points) * 3 // 4]
+    writes = [number for number, name in passed if "write to a member" in name]
+    commits = [number for number, name in passed if "journal" in name]
     point = random.Random(SEED + index).choice((writes, commits)[index % 2])  # noqa: S311 - a sample
     assert trial(tmp_path, expected, point, commit_while_down=index >= SAMPLE // 2) == 1
