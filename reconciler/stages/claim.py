@@ -127,9 +127,14 @@ def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Re
     if len(matches) == 1:
         return Claim(identity=identity, policy=matches[0].policy.ref, reasons=reasons.of(matches[0]))
     ranked = sorted(best_matches(matches), key=_rank)
-    winner = ranked[0]
-    losers = tuple((match.policy.ref, _why_lost(match, winner)) for match in ranked[1:])
-    return Claim(identity=identity, policy=winner.policy.ref, reasons=reasons.of(winner), losers=losers)
+    best = ranked[0]
+    losers = tuple((match.policy.ref, _why_lost(match, best)) for match in ranked[1:])
+    return Claim(identity=identity, policy=best.policy.ref, reasons=reasons.of(best), losers=losers)
+
+
+def winner(matches: Sequence[PropagationMatch]) -> PropagationPolicy | None:
+    """The policy that governs what all of these select; None when there are none."""
+    return min(best_matches(matches), key=_rank).policy if matches else None
 
 
 def _rank(match: PropagationMatch) -> tuple[bool, int, int, PolicyRef]:

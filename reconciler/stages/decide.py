@@ -54,9 +54,14 @@ class Decision(Struct, frozen=True, kw_only=True):
     def hold(self, identity: Identity, cluster: str) -> str | None:
         """Why nothing may be written for a template in a cluster though it belongs there; None: it may."""
         policy = self.policies.get(identity)
-        if policy is not None and (policy.suspension.dispatching or cluster in policy.suspension.clusters):
-            return f"dispatching is suspended by {policy.ref}"
-        return self.holds.get(identity)
+        return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
+
+
+def suspended_by(policy: PropagationPolicy, cluster: str) -> str | None:
+    """Why nothing may be written in a cluster for what a policy governs; None: it does not suspend that."""
+    if policy.suspension.dispatching or cluster in policy.suspension.clusters:
+        return f"dispatching is suspended by {policy.ref}"
+    return None
 
 
 def decide(

@@ -17,6 +17,8 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity
+from reconciler.stages.claimants import Claimants
+from reconciler.stages.decide import suspended_by
 from reconciler.stages.deletion import Fate, Loss, fate_of, keep_in_force
 from reconciler.stages.marks import Owner
 from reconciler.stages.reach import frozen_by
@@ -26,18 +28,19 @@ from reconciler.stages.standings import Seen
 class Wanted(Struct, frozen=True, kw_only=True):
     """What the round decided, as far as losses need it.
 
-    `policies`: the policy that governs each template, own or its owner's. `ticked`: (identity, cluster) that a
-    constraint took away.
+    `policies`: the policy that governs each template, own or its owner's. `claimants`: those that
+    speak for what no policy governs. `ticked`: (identity, cluster) that a constraint took away.
     """
 
     fleet: Fleet
     bindings: Mapping[Identity, Binding]
     policies: Mapping[Identity, PropagationPolicy]
+    claimants: Claimants
     ticked: Collection[tuple[Identity, str]] = ()
 
 
 class LostCopy(Struct, frozen=True, kw_only=True):
-    """One of our objects that is not wanted where it is."""
+    """One of our objects that is not wanted where it is. `hold`: who suspends writing about it, None: nobody."""
 
     cluster: str
     live: LiveObject
@@ -45,6 +48,7 @@ class LostCopy(Struct, frozen=True, kw_only=True):
     loss: Loss
     fate: Fate
     why: str
+    hold: str | None = None
 
 
 def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], wanted: Wanted) -> Iterator[LostCopy]:
@@ -62,18 +66,23 @@ def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], w
 
 
 def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Wanted) -> LostCopy:
-    loss, why = _loss(cluster, live, owner, binding, wanted)
-    policy = wanted.policies.get(live.identity)
-    keep = keep_in_force(applied=owner.keep, declared=policy.keep if policy else None)
-    fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
-    return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why)
-
-
-def _loss(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Wanted) -> tuple[Loss, str]:
-    fleet, identity = wanted.fleet, live.identity
     # A template whose own file is broken is not in the fleet; its copy still tells what a selector would see.
-    seen = Template(gvk=live.gvk, identity=identity, body=live.body, source=NOWHERE, digest="")
-    reach = frozen_by(fleet, fleet.templates.get(identity, seen))
+    seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
+    template = wanted.fleet.templates.get(live.identity, seen)
+    loss, why = _loss(cluster, template, owner, binding, wanted)
+    if loss is Loss.UNKNOWN:
+        return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=Fate.FROZEN, why=why)
+    governs = wanted.policies.get(live.identity)
+    speaking = (governs,) if governs is not None else wanted.claimants.of(template, owner.policy)
+    keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
+    fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
+    hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
+    return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
+
+
+def _loss(cluster: str, seen: Template, owner: Owner, binding: Binding | None, wanted: Wanted) -> tuple[Loss, str]:
+    fleet, identity = wanted.fleet, seen.identity
+    reach = frozen_by(fleet, seen)
     if reach is not None:
         return Loss.UNKNOWN, f"{reach.source} is broken and might say something about it"
     if binding is not None:

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from reconciler.model.binding import Binding, PreviousPlacement, Reason
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity
+from reconciler.stages.claimants import Claimants
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, Loss, cause_of, fate_of, is_edit, keep_in_force
 from reconciler.stages.diff_offline import Side, compare_rendered
 from reconciler.stages.moves import effective
-from reconciler.stages.render import Rendering
+from reconciler.stages.render import Rendering, template_of
 from reconciler.stages.schema import Schema
 
 
@@ -41,7 +42,8 @@ def revision_changes(
     `only`: what was rendered and may differ; None: everything.
     """
     changes = compare_rendered(_side(*base, only), _side(*head, only), schema_of)
-    settled = (_settled(change, base[0], head[0]) for change in changes if not _is_frozen(change, head[0]))
+    claimants = Claimants(head[0].fleet.propagation)
+    settled = (_settled(change, base[0], head[0], claimants) for change in changes if not _is_frozen(change, head[0]))
     return tuple(change for change in settled if change is not None)
 
 
@@ -61,12 +63,14 @@ def _is_frozen(change: Change, head: Decision) -> bool:
     return is_absence and not head.fleet.is_complete
 
 
-def _settled(change: Change, base: Decision, head: Decision) -> Change | None:
+def _settled(change: Change, base: Decision, head: Decision, claimants: Claimants) -> Change | None:
     if change.action is not Action.DELETE:
         return change
     identity, policy, later = change.identity, base.policies.get(change.identity), head.policies.get(change.identity)
-    loss = _loss(identity, base, head)
-    keep = keep_in_force(applied=policy.keep if policy else True, declared=later.keep if later else None)
+    loss, gone = _loss(identity, base, head), template_of(base.fleet, identity)
+    assert gone is not None, f"{identity} was bound and had no template"
+    speaking = (later,) if later else claimants.of(gone, policy.ref if policy else None)
+    keep = keep_in_force(applied=policy.keep if policy else True, declared=any(each.keep for each in speaking))
     fate = fate_of(loss, keep=keep, is_ack=policy.flavor.is_ack if policy else True)
     follows = identity[:2] == ("", "Namespace") and policy is None
     is_release = fate is Fate.RELEASE or follows

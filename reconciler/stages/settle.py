@@ -21,6 +21,7 @@ from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.bodies import Bodies
+from reconciler.stages.claimants import Claimants
 from reconciler.stages.compare import Comparison, Stance, compare
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
@@ -289,8 +290,9 @@ def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None
         guarded=is_edit(lost.loss) and not follows,
         reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
     )
+    suspended = lost.hold or scene.decision.hold(identity, member.name)
     if release:
-        return replace(change, held=scene.decision.hold(identity, member.name)), None
+        return replace(change, held=suspended), None
     row = scene.ledger.get(member.name, {}).get(identity)
     managers = managers_of_fleet(scene.stance.fleet, scene.stance.previous_names)
     witness = missing_witness(lost.live, member, row.uid if row else None, managers)
@@ -301,7 +303,7 @@ def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None
         return None, Problem(
             source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
         )
-    return replace(change, held=hold or scene.decision.hold(identity, member.name)), None
+    return replace(change, held=hold or suspended), None
 
 
 def _source(scene: Scene, identity: Identity, cluster: str) -> Source:
@@ -317,6 +319,7 @@ def _wanted(decision: Decision) -> Wanted:
         fleet=decision.fleet,
         bindings=decision.bindings,
         policies=decision.policies,
+        claimants=Claimants(decision.fleet.propagation),
         ticked=decision.ticked,
     )
 

@@ -184,3 +184,14 @@ def test_newer_keep_counts_at_once_only_when_it_keeps_more(fleet: FleetOnCluster
     fleet.write("app")
     fleet.apply()
     assert_released(fleet, "m1", "configmap", "app")
+
+
+@pytest.mark.parametrize("name", ["app", "renamed"])
+def test_keep_that_is_set_in_the_commit_that_removes_the_template_counts(fleet: FleetOnClusters, name: str) -> None:
+    fleet.write("policy", fleet.policy("app", "ConfigMap", keep=False, clusters=["m1"]))
+    fleet.write("app", fleet.config_map("app"))
+    fleet.apply()
+    fleet.write("policy", fleet.policy(name, "ConfigMap", keep=True, clusters=["m1"], selects="app"))
+    fleet.write("app")
+    fleet.apply()
+    assert_released(fleet, "m1", "configmap", "app")
