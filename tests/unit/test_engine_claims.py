@@ -1,0 +1,26 @@
+"""Whose a template is from one commit to the next, in whole rounds. Source: design, "claims are computed anew"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.model.plan import Action, Cause
+from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+
+
+def labelled(**labels: str) -> dict[str, Any]:
+    template = config_map(a="1")
+    template["metadata"]["labels"] = labels
+    return template
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(True, Action.RELEASE), (False, Action.DELETE)])
+def test_a_template_that_loses_the_label_which_a_policy_selects_is_let_go(keep: bool, expected: Action) -> None:
+    rule = policy("ConfigMap", "m1", preserveResourcesOnDeletion=keep)
+    rule["spec"]["resourceSelectors"][0]["labelSelector"] = {"matchLabels": {"tier": "web"}}
+    bed = TestBed()
+    bed.run(fleet_of(labelled(tier="web"), rule))
+    (change,) = (c for c in bed.plan(fleet_of(labelled(), rule)).plan.changes if c.identity.kind == "ConfigMap")
+    assert (change.action, change.cause, change.cluster) == (expected, Cause.POLICY, "m1")

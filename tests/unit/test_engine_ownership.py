@@ -1,0 +1,145 @@
+"""Whose a live object is, in whole rounds. Source: design, "Ownership marks"; docs/concepts/ownership.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.engine import plan_round
+from reconciler.model.member import Read
+from reconciler.model.plan import Action
+from reconciler.model.refs import GVK, Identity
+from tests.unit.worlds import NOW, TestBed, config_map, fleet_of, policy
+
+APP = Identity("", "ConfigMap", "demo", "app")
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+OVERWRITE = policy("ConfigMap", "m1", conflictResolution="Overwrite", preserveResourcesOnDeletion=False)
+ABORT = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+HELD = [
+    pytest.param({"annotations": {"argocd.argoproj.io/tracking-id": "x"}}, "Argo CD", id="Argo CD"),
+    pytest.param({"labels": {"argocd.argoproj.io/instance": "x"}}, "Argo CD", id="Argo CD by label"),
+    pytest.param({"labels": {"kustomize.toolkit.fluxcd.io/name": "x"}}, "Flux", id="Flux"),
+    pytest.param({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, "Helm", id="Helm"),
+    pytest.param({"annotations": {"objectset.rio.cattle.io/id": "x"}}, "Rancher Fleet", id="Rancher Fleet"),
+    pytest.param({"labels": {"work.karmada.io/permanent-id": "x"}}, "Karmada", id="Karmada"),
+]
+
+
+def put(bed: TestBed, **metadata: Any) -> None:
+    """Somebody else's object in the place of ours."""
+    body = {**config_map(theirs="1"), "metadata": {"name": "app", "namespace": "demo", **metadata}}
+    bed.objects["m1"][APP] = bed.live(CONFIG_MAP, body)
+
+
+def of_another_fleet() -> dict[str, Any]:
+    """The marks of an object that another fleet of this tool applied."""
+    bed = TestBed()
+    settings = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "other"}}
+    bed.run(fleet_of(settings, config_map(), ABORT))
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    return {"labels": metadata["labels"], "annotations": metadata["annotations"]}
+
+
+def template(take_over: str = "") -> dict[str, Any]:
+    found = config_map(ours="1")
+    if take_over:
+        found["metadata"]["annotations"] = {"fleet.reconciler/take-over": take_over}
+    return found
+
+
+def outcome(bed: TestBed, take_over: str, rule: dict[str, Any]) -> tuple[list[Action], list[str], str]:
+    """What becomes of the object: actions, codes, and all that is said of it."""
+    plan = bed.plan(fleet_of(template(take_over), rule)).plan
+    told = [problem for problem in plan.problems if problem.cluster == "m1" and str(APP) in problem.message]
+    actions = [change.action for change in plan.changes if change.identity == APP]
+    return actions, [problem.code for problem in told], " ".join(problem.message for problem in told)
+
+
+@pytest.mark.parametrize(("metadata", "tool"), HELD)
+def test_what_another_tool_holds_is_refused_with_its_name_unless_it_is_taken_over(
+    metadata: dict[str, Any], tool: str
+) -> None:
+    bed = TestBed()
+    put(bed, **metadata)
+    actions, codes, told = outcome(bed, "", OVERWRITE)
+    assert (actions, codes) == ([], ["object-of-another-tool"])
+    assert tool in told
+    assert outcome(bed, "Somebody", OVERWRITE)[0] == []
+    assert outcome(bed, tool, ABORT)[:2] == ([], ["object-not-ours"])
+    assert outcome(bed, tool, OVERWRITE)[:2] == ([Action.ADOPT], [])
+
+
+def test_what_another_fleet_holds_is_refused_with_its_name_unless_it_is_taken_over() -> None:
+    bed = TestBed()
+    put(bed, **of_another_fleet())
+    actions, codes, told = outcome(bed, "", OVERWRITE)
+    assert (actions, codes) == ([], ["object-of-another-tool"])
+    assert "belongs to other;" in told
+    assert outcome(bed, "other", OVERWRITE)[:2] == ([Action.ADOPT], [])
+
+
+def test_what_nobody_marked_is_left_under_abort_and_adopted_under_overwrite() -> None:
+    bed = TestBed()
+    put(bed)
+    assert outcome(bed, "", ABORT)[:2] == ([], ["object-not-ours"])
+    assert outcome(bed, "", OVERWRITE)[:2] == ([Action.ADOPT], [])
+
+
+def without_annotation(bed: TestBed) -> None:
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    bed.edit("m1", APP, metadata={**metadata, "annotations": {}})
+
+
+def with_an_annotation_that_cannot_be_read(bed: TestBed) -> None:
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    bed.edit("m1", APP, metadata={**metadata, "annotations": {"fleet.reconciler/owner": "{"}})
+
+
+def without_fields(bed: TestBed) -> None:
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    others = [{**metadata["managedFields"][0], "manager": "kubectl"}]
+    bed.edit("m1", APP, metadata={**metadata, "managedFields": others})
+
+
+def with_another_uid(bed: TestBed) -> None:
+    bed.objects["m1"][APP] = replace(bed.objects["m1"][APP], uid="another")
+
+
+def with_an_owner(bed: TestBed) -> None:
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}]
+    bed.edit("m1", APP, metadata={**metadata, "ownerReferences": owners})
+
+
+@pytest.mark.parametrize("change", [without_fields, with_another_uid, with_an_owner])
+def test_what_lacks_a_witness_is_reported_and_not_deleted(change: Any) -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    change(bed)
+    plan = bed.plan(fleet_of(ABORT)).plan
+    assert [found for found in plan.changes if found.identity == APP] == []
+    assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
+
+
+@pytest.mark.parametrize("change", [without_annotation, with_an_annotation_that_cannot_be_read])
+def test_what_has_no_mark_of_ours_is_not_deleted(change: Any) -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    change(bed)
+    plan = bed.plan(fleet_of(ABORT)).plan
+    assert [found for found in plan.changes if found.identity == APP] == []
+
+
+def test_nothing_is_deleted_of_a_kind_whose_list_was_not_complete() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    world = bed.world(fleet_of(ABORT))
+    members = {
+        name: replace(found, kinds=found.kinds - {CONFIG_MAP.group_kind}) if isinstance(found, Read) else found
+        for name, found in world.members.items()
+    }
+    plan = plan_round(replace(world, members=members), NOW).plan
+    assert [found for found in plan.changes if found.identity == APP] == []
+    assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
