@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from reconciler.model.plan import Action, Cause
+from reconciler.report.group import grouped
+from reconciler.report.plan_lines import entry_lines
 from tests.docs.pages import ROOT
 from tests.docs.promised import (
     MAPS,
@@ -17,10 +22,11 @@ from tests.docs.promised import (
     rows_with_tests,
     unaccounted,
 )
+from tests.golden.plans import CONFIG_MAP, change
 
 WITHOUT_A_MAP = frozenset(
     f"docs/concepts/{name}.md"
-    for name in ("broken-input", "deletion", "descheduling-and-failover", "moves", "ownership", "three-way-diff")
+    for name in ("broken-input", "deletion", "descheduling-and-failover", "moves", "ownership")
 )
 """Pages whose map is still to be written."""
 PROMISING = [
@@ -76,6 +82,15 @@ def test_every_row_names_its_tests(page: str) -> None:
         wrong = [fault_of(test) for test in named if fault_of(test)] if named else ["names no test"]
         faults += [f"  {page}:{row.line}: {fault}" for fault in wrong]
     assert not faults, "\n".join([f"The column `{SHOWN_BY}` names tests as `file`: case; another case", *faults])
+
+
+def test_causes_are_shown_as_the_page_of_the_diff_says() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| ([^|]*)\|", text_of("docs/concepts/three-way-diff.md"), re.MULTILINE)
+    shown = {}
+    for cause in Cause:
+        (line, *_) = entry_lines(grouped([change(Action.UPDATE, "m1", CONFIG_MAP, "c", cause=cause)])[0])
+        shown[str(cause)] = re.sub(r"(?: ·)? *apps/c\.yaml:\d+$", "", line.partition("demo/c")[2]).strip()
+    assert {name: words.strip() for name, words in rows} == shown
 
 
 def how_to_mend(page: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.plan import Action, Cause
-from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 
 def labelled(**labels: str) -> dict[str, Any]:
@@ -24,3 +24,14 @@ def test_a_template_that_loses_the_label_which_a_policy_selects_is_let_go(keep: 
     bed.run(fleet_of(labelled(tier="web"), rule))
     (change,) = (c for c in bed.plan(fleet_of(labelled(), rule)).plan.changes if c.identity.kind == "ConfigMap")
     assert (change.action, change.cause, change.cluster) == (expected, Cause.POLICY, "m1")
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(True, Action.RELEASE), (False, Action.DELETE)])
+def test_what_nothing_refers_to_any_more_is_let_go_as_no_longer_needed(keep: bool, expected: Action) -> None:
+    rule = policy("Deployment", "m1", propagateDeps=True, preserveResourcesOnDeletion=keep)
+    needs = deployment()
+    needs["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "app"}}]
+    bed = TestBed()
+    bed.run(fleet_of(needs, config_map(), rule))
+    (change,) = (c for c in bed.plan(fleet_of(deployment(), config_map(), rule)).plan.changes if c.action is expected)
+    assert (change.identity.kind, change.cause, change.cluster) == ("ConfigMap", Cause.DEPENDENCY, "m1")

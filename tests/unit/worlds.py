@@ -25,9 +25,12 @@ FLEET = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata":
 SERVED = {
     GVK("", "v1", "ConfigMap"): True,
     GVK("", "v1", "Namespace"): False,
+    GVK("", "v1", "PersistentVolume"): False,
+    GVK("", "v1", "PersistentVolumeClaim"): True,
     GVK("", "v1", "Secret"): True,
     GVK("apps", "v1", "Deployment"): True,
     GVK("batch", "v1", "Job"): True,
+    GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): False,
 }
 
 

@@ -108,6 +108,15 @@ def test_the_assigned_replicas_and_the_marks_are_written() -> None:
     assert (rendered.manifest.source, rendered.manifest.policy) == (Source("objects.yaml", 1), REF)
 
 
+def test_of_annotations_only_the_mark_is_added() -> None:
+    """No annotation with the whole manifest: what is ours is read from managedFields and from the journal."""
+    annotated = copy.deepcopy(dict(WEB))
+    annotated["metadata"]["annotations"] = {"a": "1"}
+    body = body_of(one(inputs(annotated), IDENTITY, "m1", 2))
+    assert body["metadata"]["annotations"].keys() == {"a", OWNER_ANNOTATION}
+    assert "containers" not in body["metadata"]["annotations"][OWNER_ANNOTATION]
+
+
 def test_without_a_fleet_document_there_are_no_marks() -> None:
     assert body_of(one(inputs(WEB, name=""), IDENTITY, "m1", 2)) == WEB
 
