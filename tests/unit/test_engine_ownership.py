@@ -123,6 +123,18 @@ def test_what_lacks_a_witness_is_reported_and_not_deleted(change: Any) -> None:
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
 
 
+@pytest.mark.parametrize("change", [without_fields, with_another_uid, with_an_owner])
+def test_a_copy_that_moved_and_lacks_a_witness_is_not_deleted(change: Any) -> None:
+    moved = policy("ConfigMap", "m2", preserveResourcesOnDeletion=False)
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    bed.run(fleet_of(config_map(), moved))
+    change(bed)
+    plan = bed.plan(fleet_of(config_map(), moved)).plan
+    assert [found for found in plan.changes if found.identity == APP] == []
+    assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
+
+
 @pytest.mark.parametrize("change", [without_annotation, with_an_annotation_that_cannot_be_read])
 def test_what_has_no_mark_of_ours_is_not_deleted(change: Any) -> None:
     bed = TestBed()

@@ -64,3 +64,19 @@ def test_a_file_that_was_deleted_has_no_past_when_it_comes_back_broken() -> None
     store.parse(snapshot(app=GOOD))
     store.parse(snapshot())
     assert value(store.parse(snapshot(app=BROKEN))) is None
+
+
+def test_a_broken_file_that_is_deleted_is_gone() -> None:
+    store = StoreInForce({}, nothing_stored)
+    store.parse(snapshot(app=GOOD))
+    assert value(store.parse(snapshot(app=BROKEN))) == "good"
+    fleet = store.parse(snapshot())
+    assert (value(fleet), fleet.is_complete, fleet.frozen) == (None, True, ())
+
+
+def test_other_edits_of_the_commit_that_breaks_a_file_take_effect() -> None:
+    store = StoreInForce({}, nothing_stored)
+    other = config_map("other", value="1")
+    store.parse(snapshot(app=GOOD, other=yaml.safe_dump(other)))
+    fleet = store.parse(snapshot(app=BROKEN, other=yaml.safe_dump(config_map("other", value="2"))))
+    assert {t.identity.name: t.body["data"]["value"] for t in fleet.templates.values()} == {"app": "good", "other": "2"}
