@@ -77,6 +77,14 @@ EXPLAINED: list[tuple[str, Mapping[str, Any], str, list[str]]] = [
         ["no place for 2 replicas", "because: 1 of 2 replicas find no room (s01.yaml:", "[not-enough-capacity]"],
     ),
     (
+        "what ticks have decided",
+        {"free": {"m1": 6, "m2": 6}, "previous": {"Deployment demo/web": {"m1": 2, "m2": 1}},
+         "constraints": [{"resource": "Deployment demo/web", "cluster": "m1", "excludes": True, "reason": "unhealthy"}],
+         "store": [{"Deployment": "web", "replicas": 3}, {"PropagationPolicy": "web", "placement": {"by": "dynamic"}}]},
+        "deployment/web",
+        ["out   m1   excluded: unhealthy", "m2: 3 replicas"],
+    ),
+    (
         "overrides that are set again",
         {"store": [{"ConfigMap": "c"}, {"PropagationPolicy": "p", "select": ["v1/ConfigMap"], "placement": {}},
                    {"OverridePolicy": "o", "select": ["v1/ConfigMap"], "overrideRules": [OVERRIDE, {

@@ -128,6 +128,18 @@ def test_the_table_says_what_moved_and_what_failed(tmp_path: Path) -> None:
     assert any(line.endswith(r"create: a webhook\nsays no") for line in lines)
 
 
+def test_tells_when_constraints_came_and_went(path: Path) -> None:
+    cap = {"tick": "descheduling", "replicasMax": 1, "why": "2 pods find no node"}
+    with Journal.open(path) as journal:
+        journal.record_events([event(kind, "Deployment demo/web @ m1", cap) for kind in ("constrained", "freed")])
+    found = events_of(path, "deploy/web")
+    assert [(one["event"], one["cluster"], one["time"]) for one in found] == [
+        ("freed", "m1", NOW),
+        ("constrained", "m1", NOW),
+    ]
+    assert "2 pods find no node" in run("history", "deploy/web", "--journal", str(path)).out
+
+
 def test_an_empty_history_says_so_on_stderr(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     Journal.open(path).close()
