@@ -257,6 +257,18 @@ class Journal(Orders):
             self._file.put(GOOD_BLOB, changed)
             self._mirror.blobs_recorded(blobs)
 
+    def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Name the revision of the store that is in force, and replace the last good blobs."""
+        with self.transaction():
+            if revision != self.revision_in_force:
+                self._file.put(META, [("revision_in_force", revision)])
+            self.record_good_blobs(good_blobs)
+
+    @property
+    def revision_in_force(self) -> str:
+        """The revision that came into force last; empty before the first one."""
+        return self._meta("revision_in_force") or ""
+
     def good_blobs(self) -> dict[str, str]:
         """Path to the id of the last blob that was parsed without an error."""
         return dict(self._file.rows(GOOD_BLOB, "ORDER BY path"))

@@ -101,18 +101,12 @@ class UserAgent:
 
     def __init__(self, fleet: str, commit: str = "") -> None:
         """Name the fleet and the revision that is worked on."""
-        self._fleet = _NOT_IN_A_HEADER.sub("_", fleet)
-        self.commit = commit
+        self.take_up(fleet, commit)
 
-    @property
-    def commit(self) -> str:
-        """The revision that is worked on; set it when a new one is taken up."""
-        return self._commit
-
-    @commit.setter
-    def commit(self, commit: str) -> None:
-        self._commit = _NOT_IN_A_HEADER.sub("_", commit)
-        self._header = f"fleet-reconciler/{version('fleet-reconciler')} (fleet={self._fleet}; commit={self._commit})"
+    def take_up(self, fleet: str, commit: str) -> None:
+        """Another revision is worked on from now on; a new journal learns the fleet's name with its first one."""
+        fleet, commit = (_NOT_IN_A_HEADER.sub("_", text) for text in (fleet, commit))
+        self._header = f"fleet-reconciler/{version('fleet-reconciler')} (fleet={fleet}; commit={commit})"
 
     def header(self) -> str:
         """`fleet-reconciler/0.1.0 (fleet=shop; commit=0a1b2c)`."""

@@ -45,6 +45,18 @@ class Source(Protocol):
             StoreError: it cannot be read; the caller keeps the last good snapshot in force.
         """
 
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Note that a revision that was read is in force from now on, and keep what a restart will need. Writes files.
+
+        `good_blobs`: path to the blob in force, which differs from that of the revision where a file of it is broken.
+        """
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """A revision that was accepted once; None when the store no longer has it. Reads files.
+
+        Raises nothing: what cannot be read is not there.
+        """
+
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """An older content of a file, by the blob of a snapshot; None when the store no longer has it. Reads files."""
 
@@ -65,7 +77,8 @@ async def open_source(  # noqa: PLR0913
 ) -> Source:
     """The source that STORE names: a Git URL, a Git work tree or bare repository, or a plain directory.
 
-    `poll_s` and `accept_rewinds` are for URLs; clones are kept below `state_folder`. Nothing is fetched yet.
+    `poll_s` and `accept_rewinds` are for URLs. Clones, and copies of directories, are kept below `state_folder`.
+    Nothing is fetched yet.
 
     Raises:
         ConfigurationError: the URL or a combination of options cannot be used.
@@ -92,7 +105,7 @@ async def open_source(  # noqa: PLR0913
             raise ConfigurationError(f"{location}: --rev needs a Git repository, and this is read as a plain directory")
         from reconciler.adapters.source_directory import DirectorySource  # noqa: PLC0415
 
-        return DirectorySource(location.path, clock)
+        return DirectorySource(location.path, clock, state_folder)
     from reconciler.adapters.source_repository import RepositorySource  # noqa: PLC0415
 
     return RepositorySource(location, rev or "HEAD", clock)

@@ -10,6 +10,7 @@ from typing import Final
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.source_local import LocalSource
 from reconciler.adapters.source_watch import Watch, wait_for
+from reconciler.adapters.store_copy import StoreCopy
 from reconciler.adapters.store_directory import read_directory
 from reconciler.adapters.store_scan import RACY_NS, Stamp, scan
 from reconciler.model.fleet import Snapshot, StoreFile
@@ -30,10 +31,11 @@ class _Look:
 class DirectorySource(LocalSource):
     """Follows the files of a directory as they lie."""
 
-    def __init__(self, root: Path, clock: Clock) -> None:
-        """Begin to watch."""
+    def __init__(self, root: Path, clock: Clock, state_folder: Path) -> None:
+        """Begin to watch. `state_folder`: where the copy of what is in force is kept."""
         super().__init__(clock)
         self._root = root
+        self._copy = StoreCopy(state_folder, root)
         self._identity = _identity(root)
         self._watch = Watch([root], self.hint, clock)
 
@@ -79,9 +81,18 @@ class DirectorySource(LocalSource):
             if await wait_for(self.hint, _TICK_S, self.clock) or self.is_due:
                 return
 
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Keep a copy of the files."""
+        if self.snapshot is not None and self.snapshot.revision == revision:
+            self._copy.save(self.snapshot, good_blobs)
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The copy, when it is of that revision."""
+        return self._copy.snapshot(revision)
+
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """None: a directory keeps nothing."""
-        return None
+        """A file of the copy."""
+        return self._copy.file(path, blob)
 
     async def close(self) -> None:
         """Stop watching."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -70,6 +71,16 @@ class RepositorySource(LocalSource):
     async def pause(self) -> None:
         """Until a reference was written, or a second."""
         await wait_for(self.hint, _LOOK_S, self.clock)
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Nothing: the repository keeps its commits."""
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit, as long as the repository has it."""
+        try:
+            return self.load(revision)
+        except StoreError:
+            return None
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""

@@ -148,14 +148,12 @@ class UrlSource:
         if isinstance(fetched, StoreError):
             raise fetched
         self._reference = fetched.reference or fetched.commit
-        before = self._snapshot.revision if self._snapshot is not None else in_force(self._folder, self._pin)
+        before = in_force(self._folder, self._pin)
         if before is not None and before != fetched.commit and not self._accepts_rewinds:
             self._check(before, fetched.commit)
         if self._snapshot is not None and self._snapshot.revision == fetched.commit:
             return None
-        snapshot = self._reader.read(GitStore(self._folder), fetched.commit)
-        pin(self._folder, self._pin, fetched.commit)
-        return snapshot
+        return self._reader.read(GitStore(self._folder), fetched.commit)
 
     def _check(self, old: str, new: str) -> None:
         found = relation(self._folder, old, new)
@@ -169,8 +167,17 @@ class UrlSource:
     def _recall(self) -> Snapshot | None:
         """What was in force when the clone was last used."""
         commit = in_force(self._folder, self._pin) if self._folder.is_dir() else None
+        return self.recall(commit) if commit else None
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Pin the commit in the clone: what the branch leads to next is compared with it."""
+        if in_force(self._folder, self._pin) != revision:
+            pin(self._folder, self._pin, revision)
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit that the clone has."""
         try:
-            return self._reader.read(GitStore(self._folder), commit) if commit else None
+            return self._reader.read(GitStore(self._folder), revision)
         except StoreError:
             return None
 

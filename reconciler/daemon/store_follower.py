@@ -8,51 +8,102 @@ import logging
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.remember import record_source_error
 from reconciler.errors import StoreError
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.problem import Problem, Severity
 
 log = logging.getLogger("reconciler")
 
 
 class StoreFollower:
-    """Reads when told to; what is wrong with the store is logged once, and shown until it is mended."""
+    """Reads when told to; what is wrong with the store is logged once, and shown until it is mended.
+
+    A revision that was read and refused stays refused until another one is read. What is in force is the revision that
+    was accepted last; the journal names it, so that a restart goes on with it.
+    """
 
     def __init__(self, parts: Parts) -> None:
         """Nothing is read yet."""
         self._parts = parts
         self._note = ""
         self._errors: tuple[Problem, ...] = ()
+        self._refusal = ""
+        self._is_in_force = False
 
     async def read(self) -> Fleet | None:
-        """The fleet when the store has moved on; None: what is in force stays."""
-        parts, vitals = self._parts, self._parts.vitals
+        """The fleet when another one is in force from now on; None: what is in force stays."""
+        parts = self._parts
         parts.beat("reading the store")
         try:
             snapshot = await parts.source.read()
         except StoreError as error:
-            if vitals.source_error != str(error):
-                log.error("the store cannot be read; the last good revision stays in force",
-                          extra={"event": "SourceFailed", "error": str(error)})  # fmt: skip
-            vitals.source_error = str(error)
-            record_source_error(parts.journal, str(error))
-            return None
-        if vitals.source_error:
-            record_source_error(parts.journal, "")
-            log.info("the store can be read again", extra={"event": "SourceRecovered"})
-        vitals.source_error, vitals.source_read_at = "", parts.clock.now()
+            return await self._without(str(error))
+        parts.vitals.source_read_at = parts.clock.now()
         self._say_how_it_is_followed()
-        if snapshot is None:
-            return None
-        parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
-        fleet = await asyncio.to_thread(parts.store.parse, snapshot)
-        if self._is_refused(fleet):
-            return None
+        if snapshot is not None:
+            fleet = await self._parse(snapshot)
+            self._refusal = self._why_refused(fleet)
+            if not self._refusal:
+                self._recovered()
+                return await self._accept(fleet)
+            parts.store.reject()
+        if self._refusal:
+            return await self._without(self._refusal)
+        self._recovered()
+        return None
+
+    async def _parse(self, snapshot: Snapshot) -> Fleet:
+        self._parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
+        return await asyncio.to_thread(self._parts.store.parse, snapshot)
+
+    async def _accept(self, fleet: Fleet) -> Fleet:
+        parts, vitals, name = self._parts, self._parts.vitals, fleet.settings.name
         log.info("the store advanced", extra={"event": "SourceAdvanced", "rev": fleet.revision})
         self._say_what_is_broken(fleet)
-        vitals.revision, vitals.is_ready = fleet.revision, True
-        parts.agent.commit = fleet.revision
-        parts.journal.record_good_blobs(parts.store.good_blobs)
+        if parts.journal.fleet != name:
+            parts.journal.record_fleet(name)
+        vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
+        parts.agent.take_up(name, fleet.revision)
+        good_blobs = parts.store.good_blobs
+        try:
+            await asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs)
+        except StoreError as error:
+            log.warning("the revision in force cannot be kept for a restart",
+                        extra={"event": "SourceNotKept", "rev": fleet.revision, "error": str(error)})  # fmt: skip
+        parts.journal.record_in_force(fleet.revision, good_blobs)
+        self._is_in_force = True
         return fleet
+
+    async def _without(self, error: str) -> Fleet | None:
+        """Nothing new comes into force. After a start, what was in force before does."""
+        vitals = self._parts.vitals
+        if vitals.source_error != error:
+            stays = "the last good revision stays in force" if self._is_in_force else "nothing of it is followed"
+            log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
+        vitals.source_error = error
+        record_source_error(self._parts.journal, error)
+        return None if self._is_in_force else await self._recalled()
+
+    async def _recalled(self) -> Fleet | None:
+        """The revision that the journal names, as far as the source still has it."""
+        parts = self._parts
+        revision = parts.journal.revision_in_force
+        snapshot = await asyncio.to_thread(parts.source.recall, revision) if revision else None
+        if snapshot is None:
+            return None
+        fleet = await self._parse(snapshot)
+        if self._why_refused(fleet):
+            parts.store.reject()
+            return None
+        log.info("going on with the revision that was in force before",
+                 extra={"event": "SourceRecalled", "rev": revision})  # fmt: skip
+        return await self._accept(fleet)
+
+    def _recovered(self) -> None:
+        vitals = self._parts.vitals
+        if vitals.source_error:
+            record_source_error(self._parts.journal, "")
+            log.info("the store can be followed again", extra={"event": "SourceRecovered"})
+        vitals.source_error = ""
 
     def _say_how_it_is_followed(self) -> None:
         """The branch is known after the first read only; a note (polling instead of events) is logged once."""
@@ -73,23 +124,18 @@ class StoreFollower:
             log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
         self._errors = errors
 
-    def _is_refused(self, fleet: Fleet) -> bool:
-        """Whether the store names no fleet, or another one than the journal."""
+    def _why_refused(self, fleet: Fleet) -> str:
+        """Why the store may not come into force: it names no fleet, or another one than the journal. Empty: it may."""
         bound, settings = self._parts.journal.fleet, fleet.settings
         if settings.name and bound in ("", settings.name, *settings.previous_names):
-            if bound != settings.name:
-                self._parts.journal.record_fleet(settings.name)
-            self._parts.vitals.fleet = settings.name
-            return False
-        text = (
-            f"the store names fleet {settings.name!r} and the journal belongs to {bound!r}; the last good revision "
-            "stays in force"
+            return ""
+        revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
+        if not settings.name:
+            return f"{revision}: it has no document of kind Fleet with a name"
+        return (
+            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; if the fleet was "
+            f"renamed, add {bound!r} to spec.previousNames of its Fleet document"
         )
-        if self._parts.vitals.source_error != text:
-            log.error(text, extra={"event": "SourceFailed", "rev": fleet.revision})
-        self._parts.vitals.source_error = text
-        record_source_error(self._parts.journal, text)
-        return True
 
 
 def concerns_everything(before: Fleet | None, after: Fleet) -> bool:

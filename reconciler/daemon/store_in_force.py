@@ -14,6 +14,8 @@ from reconciler.stages.last_good import good_files, with_last_good
 from reconciler.stages.parse import parse_file
 from reconciler.stages.parsed_file import ParsedFile
 
+_State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile]]
+
 
 class StoreInForce:
     """Parses snapshots; only files that changed are parsed again."""
@@ -31,9 +33,11 @@ class StoreInForce:
         self._good: dict[str, ParsedFile] = {}
         self._remembered = dict(good_blobs)
         self._read_blob = read_blob
+        self._before: _State = (self._stored, self._parsed, self._broken, self._good)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
         """The fleet of the snapshot. Slow for many new files: call it off the event loop."""
+        self._before = self._stored, self._parsed, set(self._broken), dict(self._good)
         gc.disable()
         try:
             fresh = self._parse_new(snapshot.files)
@@ -45,6 +49,10 @@ class StoreInForce:
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
         self._good.update(good_files(fresh))
         return fleet
+
+    def reject(self) -> None:
+        """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
+        self._stored, self._parsed, self._broken, self._good = self._before
 
     def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
         """Parse the files that are not as they were; those that are gone are forgotten."""

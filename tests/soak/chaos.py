@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import random
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -95,6 +95,12 @@ class MemorySource:
         """Be read from the start, as after a restart."""
         self._read = None
         self._changed.set()
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        return None
+
+    def recall(self, revision: str) -> Snapshot | None:
+        return None
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pygit2
@@ -10,7 +11,7 @@ import pygit2
 AUTHOR = pygit2.Signature("Ann", "ann@example.com", 1_700_000_000, 0)
 
 
-def write_files(root: Path, files: dict[str, str | bytes]) -> Path:
+def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write files below a folder. A text `-> TARGET` makes a link."""
     for path, content in files.items():
         target = root / path

@@ -40,13 +40,13 @@ async def test_a_mistake_of_ours_is_not_taken_for_a_fault_of_a_cluster() -> None
 
 
 async def test_the_user_agent_follows_the_commit_and_cannot_be_broken_out_of() -> None:
-    agent = UserAgent("shop")
+    agent = UserAgent("unnamed")
     async with ScriptedServer(VERSION) as server:
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
         async with Members.open(configs, agent=agent) as members:
-            agent.commit = "abc"
+            agent.take_up("shop", "abc")
             await members["m1"].version()
-            agent.commit = "x)\r\nX-Evil: 1"
+            agent.take_up("shop", "x)\r\nX-Evil: 1")
             await members["m1"].version()
     sent = [asked.headers["user-agent"].partition(" ")[2] for asked in server.asked]
     assert sent == ["(fleet=shop; commit=abc)", "(fleet=shop; commit=x___X-Evil:_1)"]

@@ -55,6 +55,7 @@ async def read_new(source: Source) -> dict[str, str]:
             await source.changed()
             snapshot = await source.read()
             if snapshot is not None:
+                source.accept(snapshot.revision, {})
                 return content(snapshot)
 
 

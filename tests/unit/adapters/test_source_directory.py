@@ -69,7 +69,7 @@ def _settled(root: Path) -> Path:
 async def test_a_file_too_young_for_its_stamp_is_read_once_more(tmp_path: Path) -> None:
     root = write_files(tmp_path / "store", {"a.yaml": "1"})
     clock = TestClock()
-    source = DirectorySource(root, clock)
+    source = DirectorySource(root, clock, tmp_path / "state")
     try:
         assert await source.read() is not None
         started_s = clock.monotonic_s()
@@ -89,7 +89,7 @@ async def test_a_file_too_young_for_its_stamp_is_read_once_more(tmp_path: Path) 
 async def test_failed_readings_are_tried_again_with_growing_pauses(tmp_path: Path) -> None:
     root = tmp_path / "nobody"
     clock = TestClock()
-    source = DirectorySource(root, clock)
+    source = DirectorySource(root, clock, tmp_path / "state")
     try:
         pauses = []
         for _ in range(6):
@@ -113,7 +113,7 @@ async def test_without_file_events_it_says_so_and_still_follows(
 
     monkeypatch.setattr(source_watch, "awatch", exhausted)
     root = write_files(tmp_path / "store", {"a.yaml": "1"})
-    source = DirectorySource(root, SystemClock())
+    source = DirectorySource(root, SystemClock(), tmp_path / "state")
     try:
         assert await read_new(source) == {"a.yaml": "1"}
         assert "No space left" in source.note

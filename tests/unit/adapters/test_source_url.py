@@ -46,12 +46,17 @@ def _move(work: Path, how: str) -> str:
 async def _first(source: Source) -> dict[str, str]:
     snapshot = await source.read()
     assert snapshot is not None
+    source.accept(snapshot.revision, {})
     return content(snapshot)
 
 
 async def _poll(source: Source) -> Snapshot | None:
+    """What the next look brings, which comes into force."""
     await source.changed()
-    return await source.read()
+    snapshot = await source.read()
+    if snapshot is not None:
+        source.accept(snapshot.revision, {})
+    return snapshot
 
 
 @pytest.mark.parametrize("how", ["set back", "rewritten", "another history"])
@@ -77,6 +82,26 @@ async def test_a_branch_that_leads_elsewhere_is_not_followed_unless_told_to(
         assert source.note == ""
     async with opened(url, state) as source:
         assert (await _poll(source)) is not None, "what was accepted once is in force"
+
+
+async def test_what_was_not_accepted_is_nothing_that_a_branch_must_follow_from(work: Path, tmp_path: Path) -> None:
+    url, state = f"file://{work}", tmp_path / "state"
+    async with opened(url, state) as source:
+        await _first(source)
+        accepted = str(pygit2.Repository(str(work)).head.target)
+        write_files(work, {"a.yaml": "4"})
+        commit_all(work)
+        await source.changed()
+        refused = await source.read()
+        assert refused is not None
+        pygit2.Repository(str(work)).references["refs/heads/main"].set_target(pygit2.Oid(hex=accepted))
+        snapshot = await _poll(source)
+        assert snapshot is not None
+        assert snapshot.revision == accepted
+        recalled = source.recall(refused.revision)
+        assert recalled is not None
+        assert content(recalled)["a.yaml"] == "4"
+        assert source.recall("dir:00") is None
 
 
 async def test_what_was_in_force_survives_in_the_clone(work: Path, tmp_path: Path) -> None:
