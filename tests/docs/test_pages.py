@@ -151,28 +151,6 @@ def test_what_is_generated_is_fresh(script: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-TABLE_ENTRY = re.compile(r"`((?:tests/)?[a-z_/]+/[\w-]+\.(?:yaml|py))`(?:: ([^|`]+))?")
-
-
-def test_cases_that_are_named_exist() -> None:
-    page = "docs/reference/spec-coverage.md"
-    for line, text in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
-        for found in TABLE_ENTRY.finditer(text):
-            places = [ROOT / base / found[1] for base in ("", "tests/cases", "examples/fleet-repo")]
-            there = [path for path in places if path.exists()]
-            assert there, f"{page}:{line}: {found[1]} is not there"
-            source = there[0].read_text(encoding="utf-8")
-            for phrase in phrases(found[2] or ""):
-                wanted = re.sub(r"\W+", "_", phrase) if there[0].suffix == ".py" else phrase
-                assert wanted in source, f"{page}:{line}: {found[1]} has no case {phrase!r}"
-
-
-def phrases(text: str) -> list[str]:
-    """The names of cases in `: one case; another; [a link]`."""
-    parts = (part.strip().rstrip(".,") for part in text.split(";"))
-    return [part for part in parts if part and not part.startswith("[")]
-
-
 CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 REPORTERS = frozenset({"error", "warning", "hint", "report", "Problem", "Shortfall", "Note", "YamlRefused", "_problem"})
 

@@ -81,6 +81,25 @@ def test_every_row_names_its_tests(page: str) -> None:
     assert not faults, "\n".join([f"The column `{SHOWN_BY}` names tests as `file`: case; another case", *faults])
 
 
+@pytest.mark.parametrize("page", ["spec-coverage", "security", "reliability"])
+def test_tests_that_a_reference_page_names_are_there(page: str) -> None:
+    text = text_of(f"docs/reference/{page}.md")
+    named = {test for line in text.splitlines() for test in named_in(line) if not is_example(test)}
+    faults = [fault for test in named if (fault := fault_of(test)) and " is a file: " not in fault]
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests/security").glob("test_*.py")]
+    functions = set(re.findall(r"`(test_\w+)`", text))
+    files = set(re.findall(r"`(test_\w+\.py)`", text))
+    assert named or functions
+    assert not faults
+    assert not [name for name in functions if not any(f"def {name}(" in source for source in sources)]
+    assert not [name for name in files if not any((ROOT / "tests").rglob(name))]
+
+
+def is_example(test: str) -> bool:
+    """Whether a path is one of the example store, which the page names, too."""
+    return (ROOT / "examples/fleet-repo" / test.removeprefix("tests/cases/").partition("#")[0]).exists()
+
+
 def test_causes_are_shown_as_the_page_of_the_diff_says() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| ([^|]*)\|", text_of("docs/concepts/three-way-diff.md"), re.MULTILINE)
     shown = {}
