@@ -34,6 +34,9 @@ rules:
   resources: [{group: coordination.k8s.io}, {group: "", resources: [events]}, {group: events.k8s.io}]
 - level: None
   userGroups: ["system:nodes"]
+- level: RequestResponse
+  verbs: [create, update, patch]
+  resources: [{group: apps, resources: [deployments, deployments/scale]}]
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
 """
@@ -298,4 +301,6 @@ class RealClusters:
             arguments += [f"--{binary}-binary", str(self.binaries / binary)]
         arguments += ["--kwok-controller-binary", str(self.binaries / "kwok")]
         arguments += ["--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16"]
+        # An autoscaler looks for the first time after one period, which is 15 s unless it is told otherwise.
+        arguments += ["--extra-args", "kube-controller-manager=horizontal-pod-autoscaler-sync-period=1s"]
         self.kwokctl(*arguments)
