@@ -129,11 +129,17 @@ class MemberCluster:
         manager: str,
         force: bool,
         uid: str = "",
+        resource_version: str = "",
         dry_run: bool = False,
     ) -> LiveObject:
-        """The object after a server-side apply. With a uid, WriteConflict when that object is gone or another one."""
+        """The object after a server-side apply.
+
+        With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
+        """
         target = await self._target(gvk, namespace, name)
-        request = requests.apply(target, body, manager=manager, force=force, uid=uid, dry_run=dry_run)
+        request = requests.apply(
+            target, body, manager=manager, force=force, uid=uid, resource_version=resource_version, dry_run=dry_run
+        )
         return self._object(await self._send(request), gvk)
 
     async def json_patch(

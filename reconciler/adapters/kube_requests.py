@@ -191,11 +191,15 @@ def create(target: Target, body: JsonObject, *, manager: str, dry_run: bool) -> 
     return _write(target, _with_metadata(body, "resourceVersion", CREATE_VERSION), parameters, Purpose.CREATE, dry_run)
 
 
-def apply(target: Target, body: JsonObject, *, manager: str, force: bool, uid: str, dry_run: bool) -> Request:
-    """A server-side apply to the object of that uid, or to whatever has the name when the uid is empty."""
+def apply(
+    target: Target, body: JsonObject, *, manager: str, force: bool, uid: str, resource_version: str = "", dry_run: bool
+) -> Request:
+    """A server-side apply to the object of that uid and version; an empty one is not compared."""
     parameters = {"fieldManager": manager, "force": "true"} if force else {"fieldManager": manager}
     if uid:
         body = _with_metadata(body, "uid", uid)
+    if resource_version:
+        body = _with_metadata(body, "resourceVersion", resource_version)
     return _write(target, body, parameters, Purpose.APPLY, dry_run)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct, field
 
 from reconciler.adapters.kube_client import MemberCluster
+from reconciler.daemon.live_autoscalers import autoscaled
 from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.member import Member, NotRead, Read
 from reconciler.model.observation import LiveObject
@@ -99,6 +100,7 @@ async def _read(member: MemberCluster, interest: Interest, fleet_names: tuple[st
         kinds=frozenset(findings.kinds | interest.complete),
         served=served,
         unread=findings.unread,
+        autoscaled=await autoscaled(member, discovery, findings.objects),
     )
 
 

@@ -18,8 +18,9 @@ from reconciler.model.plan import Action, Change
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.adoption import adoption_operations, release_operations, takeover_operations
 from reconciler.stages.ownership import Standing, field_manager, ownership_of
+from reconciler.stages.yielded import replicas_path, steady_path
 
-_ATTEMPTS_MAX = 3
+_ATTEMPTS_MAX = 5
 """How often a guarded patch is tried again after somebody else wrote in between."""
 _GONE_WAIT_S = 60.0
 _READY_WAIT_S = 30.0
@@ -68,8 +69,8 @@ async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
             raise AlreadyExists(
                 member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
             ) from error
-        live = await member.apply(
-            change.gvk, namespace, name, change.manifest, manager=field_manager(fleet), force=True, uid=live.uid
+        live = await _send(
+            member, change, fleet, uid=live.uid, resource_version=_unscaled_version(member, change, live)
         )
     if change.identity.kind == "CustomResourceDefinition":
         await _until_established(member, change)
@@ -78,42 +79,87 @@ async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
 
 async def _update(member: MemberCluster, change: Change, fleet: str) -> Done:
     assert change.manifest is not None, "an update has a manifest"
+    version = change.resource_version
     if change.predecessors:
-        await _patched(
+        version = await _patched(
             member, change, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
         )
-    await _take_over(member, change, fleet)
-    return await _applied(member, change, fleet)
+    version = await _take_over(member, change, fleet) or version
+    return await _applied(member, change, fleet, version)
 
 
-async def _take_over(member: MemberCluster, change: Change, fleet: str) -> None:
-    """Server-side apply prunes only what is ours: what else has to go is taken over first."""
-    if change.removed_paths:
-        await _patched(
-            member, change, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
-        )
+async def _take_over(member: MemberCluster, change: Change, fleet: str) -> str:
+    """Server-side apply prunes only what is ours: what else has to go is taken over first. As `_patched`."""
+    if not change.removed_paths:
+        return ""
+    return await _patched(
+        member, change, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
+    )
 
 
 async def _adopt(member: MemberCluster, change: Change, fleet: str) -> Done:
     assert change.manifest is not None, "an adoption has a manifest"
-    await _patched(member, change, lambda live: adoption_operations(live, field_manager(fleet)))
-    await _take_over(member, change, fleet)
-    return await _applied(member, change, fleet)
+    version = await _patched(member, change, lambda live: adoption_operations(live, field_manager(fleet)))
+    version = await _take_over(member, change, fleet) or version
+    return await _applied(member, change, fleet, version)
 
 
-async def _applied(member: MemberCluster, change: Change, fleet: str) -> Done:
+async def _applied(member: MemberCluster, change: Change, fleet: str, version: str) -> Done:
+    """Apply; replicas that are sent only so that they stay are sent for an object that still has them."""
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            live = await _send(
+                member, change, fleet, uid=change.uid, resource_version=version if change.steady_path else ""
+            )
+        except WriteConflict:
+            if not change.steady_path or attempts == _ATTEMPTS_MAX:
+                raise
+            # A status that moved on is nothing; another number of replicas is somebody's choice.
+            found = await member.get(change.gvk, change.identity.namespace, change.identity.name)
+            version = _unscaled_version(member, change, found)
+        else:
+            return Done(uid=live.uid, resource_version=live.resource_version)
+
+
+def _unscaled_version(member: MemberCluster, change: Change, live: LiveObject) -> str:
+    """The version of an object that has the replicas that the change would send; empty when it sends none.
+
+    Raises:
+        WriteConflict: it has others, so that the next round has to find out whose choice they are.
+    """
     assert change.manifest is not None, "what is applied has a manifest"
-    namespace, name = change.identity.namespace, change.identity.name
-    live = await member.apply(
-        change.gvk, namespace, name, change.manifest, manager=field_manager(fleet), force=True, uid=change.uid
+    if dig(change.manifest, *replicas_path(change.identity)) is None:
+        return ""
+    if not steady_path(change.identity, change.manifest, live.body):
+        raise WriteConflict(member.name, f"{change.identity} was scaled meanwhile; it is compared again", status=409)
+    return live.resource_version
+
+
+async def _send(
+    member: MemberCluster, change: Change, fleet: str, *, uid: str, resource_version: str = ""
+) -> LiveObject:
+    assert change.manifest is not None, "what is applied has a manifest"
+    return await member.apply(
+        change.gvk,
+        change.identity.namespace,
+        change.identity.name,
+        change.manifest,
+        manager=field_manager(fleet),
+        force=True,
+        uid=uid,
+        resource_version=resource_version,
     )
-    return Done(uid=live.uid, resource_version=live.resource_version)
 
 
 async def _patched(
     member: MemberCluster, change: Change, operations_for: Callable[[JsonObject], Sequence[JsonObject]]
-) -> None:
-    """Send the operations for the object as it is now; once more when somebody wrote in between."""
+) -> str:
+    """Send the operations for the object as it is now; once more when somebody wrote in between.
+
+    Its version afterwards.
+    """
     namespace, name = change.identity.namespace, change.identity.name
     for attempt in range(_ATTEMPTS_MAX):
         live = await member.get(change.gvk, namespace, name)
@@ -121,13 +167,13 @@ async def _patched(
             raise WriteConflict(member.name, f"{change.identity} is another object than the one planned for")
         operations = operations_for(live.body)
         if not operations:
-            return
+            return live.resource_version
         try:
-            await member.json_patch(change.gvk, namespace, name, operations)
-            return
+            return (await member.json_patch(change.gvk, namespace, name, operations)).resource_version
         except WriteConflict:
             if attempt == _ATTEMPTS_MAX - 1:
                 raise
+    return ""
 
 
 async def _delete(member: MemberCluster, change: Change, fleet: str) -> Done:

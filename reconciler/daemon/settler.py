@@ -12,6 +12,7 @@ from reconciler.daemon.beliefs import Beliefs
 from reconciler.daemon.copies import left_since
 from reconciler.daemon.failures import failures_after
 from reconciler.daemon.fights import Fights
+from reconciler.daemon.live_autoscalers import scaled_by
 from reconciler.daemon.look import Looked, remembered
 from reconciler.daemon.merged import merged
 from reconciler.daemon.parts import Parts
@@ -68,7 +69,8 @@ class Settler:
         if left:
             # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
             situation.decision = None
-            agenda.mark(*left)
+            # Where an autoscaler is gone, what the store says of its target is in force again.
+            agenda.mark(*left, *scaled_by(left, before.ledger))
         every = (*results, *unmade(planned, results))
         self._unfinished.settle(self._concerned(planned, world), planned.plan.changes, every)
         for result in every:

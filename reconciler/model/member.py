@@ -25,6 +25,8 @@ class Read(Struct, frozen=True, kw_only=True):
     served: Mapping[GVK, bool] = field(default_factory=dict)
     unread: Mapping[Identity, str] = field(default_factory=dict)
     """Objects that could not be read, with why."""
+    autoscaled: frozenset[Identity] = frozenset()
+    """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
 
     def live(self, identity: Identity) -> Live:
         """The object as far as it is known: Unknown unless it was seen or its absence was proven."""

@@ -104,6 +104,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """Of the manifest as rendered, before fields were yielded to others."""
     uid: str = ""
     resource_version: str = ""
+    steady_path: tuple[str, ...] = ()
+    """Replicas that `manifest` carries only so that they stay: if another number is there by then, nothing is sent."""
     removed_paths: tuple[str, ...] = ()
     """Fields to be taken away explicitly, since ownership of them moved to another manager."""
     predecessors: tuple[str, ...] = ()
@@ -131,7 +133,8 @@ class Manifest(Struct, frozen=True, gc=False):
     policy: PolicyRef | None
     overrides: tuple[str, ...] = ()
     replicas_yielded: bool = False
-    """An autoscaler owns spec.replicas there: sent at creation, afterwards left to it and never diffed."""
+    """An autoscaler of the store or of the cluster decides about the replicas there: they are sent at creation, left
+    to it afterwards, and never compared."""
 
     @property
     def body(self) -> JsonObject:

@@ -14,12 +14,11 @@ from reconciler.model.observation import Absent, Live, LiveObject, Present, Unkn
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.tree import JsonObject, dig, with_value, without
+from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.adoption import adopted
 from reconciler.stages.bodies import Bodies
 from reconciler.stages.canonical import sendable
 from reconciler.stages.diff import Difference, Wanted, difference_from
-from reconciler.stages.managed_fields import managers_of
 from reconciler.stages.ownership import (
     TAKE_OVER,
     Ownership,
@@ -29,6 +28,7 @@ from reconciler.stages.ownership import (
     managers_of_fleet,
     ownership_of,
 )
+from reconciler.stages.yielded import Yielded, steady_path, with_live_replicas, yielded
 
 ALLOW_REPLACE = "fleet.reconciler/replace"
 """Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
@@ -37,7 +37,6 @@ CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 """Karmada's template annotation: `abort` or `overwrite`."""
 
 _NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
-_REPLICAS = ("spec", "replicas")
 
 
 class Stance(Struct, frozen=True, kw_only=True):
@@ -101,12 +100,13 @@ def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Compa
 
 
 def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
-    wanted = bodies.wanted(yield_replicas(manifest, live, stance.fleet))
     predecessors = _predecessors(live, stance) if stance.previous_names else ()
     if predecessors:
         # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
         live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
-    difference = _difference(manifest, wanted, live, row, bodies, stance)
+    sent = _sent(manifest, live, stance)
+    wanted = bodies.wanted(sent.body)
+    difference = _difference(manifest, wanted, live, row, bodies, stance, sent.paths)
     if not difference.fields and not difference.removed_paths:
         if difference.unsure is None:
             return Comparison(in_sync=True, live=live)
@@ -126,9 +126,18 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
             removed_paths=difference.removed_paths,
             predecessors=predecessors,
             engine="S" if difference.unsure else "T",
+            resource_version=live.resource_version,
+            steady_path=steady_path(manifest.identity, wanted.body, live.body),
         ),
         live=live,
     )
+
+
+def _sent(manifest: Manifest, live: LiveObject, stance: Stance) -> Yielded:
+    """The body to send, and what of it is left to others."""
+    if not manifest.replicas_yielded:
+        return Yielded(manifest.body, ())
+    return yielded(manifest, manifest.body, live.body, field_manager(stance.fleet))
 
 
 def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
@@ -165,13 +174,21 @@ def _foreign(
     if conflict_resolution(manifest, policy) is ConflictResolution.ABORT:
         message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
         return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
-    wanted = bodies.wanted(yield_replicas(manifest, live, stance.fleet))
     # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
     taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
-    difference = _difference(manifest, wanted, taken, None, bodies, stance)
+    sent = _sent(manifest, taken, stance)
+    wanted = bodies.wanted(sent.body)
+    difference = _difference(manifest, wanted, taken, None, bodies, stance, sent.paths)
     change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
     return Comparison(
-        change=replace(change, fields=difference.fields, removed_paths=difference.removed_paths), live=live
+        change=replace(
+            change,
+            fields=difference.fields,
+            removed_paths=difference.removed_paths,
+            resource_version=live.resource_version,
+            steady_path=steady_path(manifest.identity, wanted.body, live.body),
+        ),
+        live=live,
     )
 
 
@@ -202,12 +219,20 @@ def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -
             f"{difference.replace} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
             "on the template to delete and create it"
         )
-    change = _change(manifest, Action.REPLACE, Cause.DECLARED, body=manifest.body, live=live, held=held)
+    change = _change(
+        manifest, Action.REPLACE, Cause.DECLARED, body=with_live_replicas(manifest, live.body), live=live, held=held
+    )
     return replace(change, fields=difference.fields, resource_version=live.resource_version)
 
 
 def _difference(
-    manifest: Manifest, wanted: Wanted, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance
+    manifest: Manifest,
+    wanted: Wanted,
+    live: LiveObject,
+    row: AppliedRow | None,
+    bodies: Bodies,
+    stance: Stance,
+    left: tuple[str, ...] = (),
 ) -> Difference:
     previous = None
     if row is not None and row.recorded is not None:
@@ -220,7 +245,7 @@ def _difference(
         manager=field_manager(stance.fleet),
         previous=previous,
         schema=bodies.schema,
-        ignored=ignored_paths(manifest, stance.ignore) if stance.ignore else (),
+        ignored=(*left, *ignored_paths(manifest, stance.ignore)) if left or stance.ignore else (),
     )
 
 
@@ -236,35 +261,6 @@ def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[st
         and rule.name in ("", identity.name)
         for path in rule.paths
     )
-
-
-def yield_replicas(manifest: Manifest, live: LiveObject, fleet: str) -> JsonObject:
-    """The body to send when an autoscaler owns spec.replicas.
-
-    Omitted when another manager owns the field; the live value while we are its only owner, since leaving it out
-    then would reset it to 1. Source: design, row "spec.replicas under an HPA".
-    """
-    if not (manifest.replicas_yielded or is_autoscaled(live)):
-        return manifest.body
-    others = managers_of(live.body, _REPLICAS) - {field_manager(fleet)}
-    if others:
-        return without(manifest.body, _REPLICAS)
-    current = dig(live.body, *_REPLICAS)
-    return manifest.body if current is None else with_value(manifest.body, _REPLICAS, current)
-
-
-_AUTOSCALERS = frozenset({"kube-controller-manager", "keda-operator", "vpa-updater"})
-
-
-def is_autoscaled(live: LiveObject) -> bool:
-    """Whether an autoscaler that is not in the store sets the replicas: it writes the scale subresource.
-
-    A person's `kubectl scale` does so too, under another name, and is drift.
-    """
-    for entry in dig(live.body, "metadata", "managedFields") or ():
-        if entry.get("subresource") == "scale" and entry.get("manager") in _AUTOSCALERS:
-            return True
-    return False
 
 
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:

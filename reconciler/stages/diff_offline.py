@@ -21,6 +21,7 @@ from reconciler.stages.field_path import FieldPath, path_text
 from reconciler.stages.immutable import immutable_change
 from reconciler.stages.marks import FLEET_LABEL
 from reconciler.stages.schema import Schema
+from reconciler.stages.yielded import replicas_path
 
 Rendered: TypeAlias = Mapping[tuple[str, Identity], Manifest]
 """Manifests by (cluster, identity)."""
@@ -76,6 +77,9 @@ def _deleted(was: Manifest, head: Side) -> Change:
 
 
 def _updated(was: Manifest, now: Manifest, found: tuple[TreeChange, ...], base: Side, head: Side) -> Change | None:
+    if now.replicas_yielded:
+        # What an autoscaler decides is not ours to change, whatever the two revisions say.
+        found = tuple(change for change in found if change[0] != replicas_path(now.identity))
     if not found and was.gvk == now.gvk:
         return None
     pairs = [(path, _field(path, before, after, was, base, head)) for path, before, after in found]

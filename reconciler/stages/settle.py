@@ -121,7 +121,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         member = scene.members.get(cluster)
         if not isinstance(member, Read):
             continue
-        manifest, faults = scene.render(identity, cluster, replicas)
+        manifest, faults = _rendered(scene, member, identity, replicas)
         problems += faults
         if manifest is not None:
             manifests[cluster] = manifest
@@ -198,6 +198,16 @@ def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
     return run_of(found.body) if found is not None else Run.STARTED
 
 
+def _rendered(
+    scene: Scene, member: Read, identity: Identity, replicas: Replicas
+) -> tuple[Manifest | None, tuple[Problem, ...]]:
+    """The manifest for a member; autoscalers that are there alone count as those of the store do."""
+    manifest, faults = scene.render(identity, member.name, replicas)
+    if manifest is not None and identity in member.autoscaled:
+        manifest = replace(manifest, replicas_yielded=True)
+    return manifest, faults
+
+
 def _bodies(scene: Scene, manifest: Manifest) -> Bodies:
     return Bodies(scene.schema_of(manifest.gvk), scene.stance.record_key)
 
@@ -240,7 +250,7 @@ def _reduced_later(
     scene: Scene, member: Read, identity: Identity, state: Effective, cluster: str, target: Comparison
 ) -> tuple[Change | None, Change | None, Manifest | None]:
     """Now: everything but the smaller replica count. Later: that count, held."""
-    manifest, _ = scene.render(identity, cluster, state.targets[cluster])
+    manifest, _ = _rendered(scene, member, identity, state.targets[cluster])
     if manifest is None:
         return None, None, None
     now = _compare(scene, member, manifest, _bodies(scene, manifest))

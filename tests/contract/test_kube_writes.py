@@ -13,6 +13,7 @@ from reconciler.errors import (
     ObjectNotFound,
     WriteConflict,
 )
+from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (
@@ -99,6 +100,22 @@ async def test_apply_to_another_uid_changes_nothing(member: Connect, namespace: 
                 CONFIG_MAP, namespace, "x", config_map("x", a="2"), manager=MANAGER, force=True, uid=OTHER_UID
             )
         assert (await it.get(CONFIG_MAP, namespace, "x")).resource_version == made.resource_version
+
+
+async def test_apply_to_an_older_version_changes_nothing(member: Connect, namespace: str) -> None:
+    async with member() as it:
+        made = await it.create(CONFIG_MAP, namespace, "v", config_map("v", a="1"), manager=MANAGER)
+
+        async def apply(value: str, version: str) -> LiveObject:
+            body = config_map("v", a=value)
+            return await it.apply(CONFIG_MAP, namespace, "v", body, manager=MANAGER, force=True, uid=made.uid,
+                                  resource_version=version)  # fmt: skip
+
+        now = await apply("2", made.resource_version)
+        with pytest.raises(WriteConflict, match="modified"):
+            await apply("3", made.resource_version)
+        found = await it.get(CONFIG_MAP, namespace, "v")
+        assert (found.body["data"], found.resource_version) == ({"a": "2"}, now.resource_version)
 
 
 async def test_apply_with_a_uid_does_not_make_an_object_that_is_gone(member: Connect, namespace: str) -> None:

@@ -12,10 +12,11 @@ from tests.real_clusters import RealCluster
 def autoscaler(namespace: str, target: str, least: int, most: int = 20) -> dict[str, Any]:
     """A HorizontalPodAutoscaler; without metrics it does nothing but keep its bounds."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
-    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+    busy = {"type": "Utilization", "averageUtilization": 50}
+    spec = {"scaleTargetRef": reference, "minReplicas": least, "maxReplicas": most,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": busy}}]}  # fmt: skip
     return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": target, "namespace": namespace},
-            "spec": {"scaleTargetRef": reference, "minReplicas": least, "maxReplicas": most, "metrics": [metric]}}  # fmt: skip
+            "metadata": {"name": target, "namespace": namespace}, "spec": spec}  # fmt: skip
 
 
 def scale(cluster: RealCluster, namespace: str, name: str, replicas: int, manager: str) -> None:

@@ -5,14 +5,14 @@ Real clusters without metrics: the autoscaler's controller keeps its bounds all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import ThreeClusters
-from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.e2e.daemon_process import Daemon
 from tests.e2e.fleet_on_clusters import FleetOnClusters
 from tests.e2e.scaled_workloads import ReplicaMoves, autoscaler, scale
 from tests.real_clusters import RealCluster, wait_until
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
 
 IN_STORE, LATER, IN_CLUSTER, RETAINED, NOBODYS = "in-store", "later", "in-cluster", "retained", "nobodys"
 ALL = (IN_STORE, LATER, IN_CLUSTER, RETAINED, NOBODYS)
+NEVER: dict[str, list[tuple[int, int]]] = {name: [] for name in ALL}
 RETAIN = {"resourcetemplate.karmada.io/retain-replicas": "true"}
 
 
@@ -66,41 +67,69 @@ class Scene:
 
         wait_until(is_so, f"{name} to run {image}")
 
-    def edit(self, image: str) -> None:
-        for name in ALL:
-            self.put(name, image)
-
 
 @pytest.fixture
 def scene(tmp_path: Path, three_clusters: ThreeClusters) -> Scene:
     return Scene(tmp_path, three_clusters)
 
 
-class Service:
-    """`reconciler run` on the store of a scene."""
-
-
-def _edited(scene: Scene, image: str) -> None:
-    scene.edit(image)
+def edited(scene: Scene, image: str) -> None:
+    """Every template gets another image, and every Deployment runs it."""
+    for name in ALL:
+        scene.put(name, image)
     for name in ALL:
         scene.runs(name, image)
 
 
 def test_the_service_leaves_replicas_to_whatever_scales_them(scene: Scene) -> None:
     access = scene.fleet.access
-    assert access.kubeconfig is not None and access.journal is not None
+    assert access.kubeconfig is not None
+    assert access.journal is not None
     with Daemon(scene.fleet.store, access.kubeconfig, access.journal).start() as daemon:
-        for name in ALL:
-            wait_until(lambda name=name: scene.live(name) is not None, f"{name} to be created")  # type: ignore[misc]
         scene.has(IN_STORE, 3)  # The controller raises it to its minimum.
-        _edited(scene, "busybox:2")
+        edited(scene, "busybox:2")
         scene.put_autoscaler(LATER)
-        scene.m1.kubectl("create", "-f", "-", stdin=__import__("json").dumps(autoscaler(scene.namespace, IN_CLUSTER, 1)))
+        scene.m1.kubectl("create", "-f", "-", stdin=json.dumps(autoscaler(scene.namespace, IN_CLUSTER, 1)))
         scale(scene.m1, scene.namespace, IN_CLUSTER, 5, "keda-operator")
         scale(scene.m1, scene.namespace, RETAINED, 4, "kubectl")
         scene.has(LATER, 3)
-        _edited(scene, "busybox:3")
-        daemon.stop()
+        edited(scene, "busybox:3")
+        scale(scene.m1, scene.namespace, IN_STORE, 7, "kubectl")  # The autoscaler lets it be, and so do we.
+        scale(scene.m1, scene.namespace, NOBODYS, 6, "kubectl")
+        scene.has(NOBODYS, 2)  # Nothing scales it: a person's number is drift.
+        assert daemon.stop() == 0
         daemon.start()
-        _edited(scene, "busybox:4")
-        assert {name: scene.moves.by_us(name) for name in ALL} == dict.fromkeys(ALL, [])
+        edited(scene, "busybox:4")
+        chosen = {IN_STORE: 7, LATER: 3, IN_CLUSTER: 5, RETAINED: 4, NOBODYS: 2}
+        assert {name: scene.replicas(name) for name in ALL} == chosen
+        assert {name: scene.moves.by_us(name) for name in ALL} == {**NEVER, NOBODYS: [(6, 2)]}
+        # Without its autoscaler, what the store says is in force again: once, and by our hand.
+        scene.fleet.write(f"{IN_STORE}-hpa")
+        scene.m1.kubectl("delete", "hpa", IN_CLUSTER, "-n", scene.namespace)
+        scene.put(RETAINED, "busybox:4", app=RETAINED)
+        for name in (IN_STORE, IN_CLUSTER, RETAINED):
+            scene.has(name, 2)
+        assert {name: scene.moves.by_us(name) for name in (IN_STORE, IN_CLUSTER, RETAINED, LATER)} == {
+            IN_STORE: [(7, 2)], IN_CLUSTER: [(5, 2)], RETAINED: [(4, 2)], LATER: []}  # fmt: skip
+
+
+def test_apply_leaves_replicas_to_whatever_scales_them(scene: Scene) -> None:
+    scene.fleet.apply()
+    scene.m1.kubectl("create", "-f", "-", stdin=json.dumps(autoscaler(scene.namespace, IN_CLUSTER, 4)))
+    for name, replicas in ((IN_STORE, 3), (IN_CLUSTER, 4)):
+        scene.has(name, replicas)
+    scale(scene.m1, scene.namespace, RETAINED, 5, "kubectl")
+    assert scene.fleet.plan().changes == ()
+    edited_at_once = ("busybox:2", "busybox:3")
+    for image in edited_at_once:
+        for name in ALL:
+            scene.put(name, image)
+        scene.fleet.apply()
+    assert {name: scene.replicas(name) for name in ALL} == {
+        IN_STORE: 3,
+        LATER: 2,
+        IN_CLUSTER: 4,
+        RETAINED: 5,
+        NOBODYS: 2,
+    }
+    assert {name: scene.moves.by_us(name) for name in ALL} == NEVER

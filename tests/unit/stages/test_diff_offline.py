@@ -126,3 +126,11 @@ def test_an_immutable_field_is_a_replacement_with_the_whole_manifest() -> None:
     assert change.action is Action.REPLACE
     assert change.engine == "O"
     assert change.manifest is head.rendered[("m1", WEB)].body
+
+
+def test_replicas_under_an_autoscaler_are_nobodys_change() -> None:
+    was = manifest("m1", replicas=2)
+    edited, scaled = manifest("m1", replicas=5), manifest("m1", replicas=5, image="nginx:2")
+    assert told(side(was), side(replace(edited, replicas_yielded=True))) == []
+    ((_, _, _, fields),) = told(side(was), side(replace(scaled, replicas_yielded=True)))
+    assert [path for path, _ in fields] == ["spec.template.spec.containers[name=web].image"]
