@@ -9,6 +9,7 @@ from typing import Final
 from reconciler.model.document import Document
 from reconciler.stages.cluster_documents import is_cluster
 from reconciler.stages.fleet_settings import FLEET_API_VERSION
+from reconciler.stages.known_types import type_fault
 from reconciler.stages.policy_groups import OVERRIDE_KINDS, is_policy
 
 _KUSTOMIZE_GROUP: Final = "kustomize.config.k8s.io"
@@ -27,6 +28,8 @@ class DocumentKind(Enum):
     FLEET_SETTINGS = auto()
     SKIPPED = auto()
     """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
+    MISTYPED = auto()
+    """Of a type that cannot be meant: a kind or an API version which its group, known completely, does not have."""
     ENCRYPTED = auto()
     """SOPS ciphertext, which must never land in a cluster."""
 
@@ -51,8 +54,10 @@ def classify(document: Document) -> DocumentKind:
 # Thousands of documents are of the same few types.
 @lru_cache(maxsize=1024)
 def kind_of(api_version: str, kind: str) -> DocumentKind:
-    """What documents of a type are. The version does not matter, so that a misspelt one is reported and not applied."""
+    """What documents of a type are. A wrong version of our own kinds is for their parsers to report."""
     group = api_version.rpartition("/")[0]
+    if type_fault(api_version, kind) is not None:
+        return DocumentKind.MISTYPED
     if is_policy(api_version, kind):
         return DocumentKind.OVERRIDE_POLICY if kind in OVERRIDE_KINDS else DocumentKind.PROPAGATION_POLICY
     if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:

@@ -13,6 +13,7 @@ from reconciler.stages.broken import reach_of_document, reach_of_text
 from reconciler.stages.cluster_documents import parse_cluster
 from reconciler.stages.documents import DocumentKind, classify
 from reconciler.stages.fleet_settings import parse_fleet_settings
+from reconciler.stages.known_types import type_fault
 from reconciler.stages.parsed_file import ParsedFile
 from reconciler.stages.policy_override import parse_override_policy
 from reconciler.stages.policy_propagation import parse_propagation_policy
@@ -21,7 +22,7 @@ from reconciler.stages.yaml_reader import SUFFIXES, read_yaml
 
 __all__ = ["ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 
-PARSER_VERSION: Final = 1
+PARSER_VERSION: Final = 2
 """To be raised when the same text parses to something else: caches of parse results carry it."""
 
 _Parser = Callable[[Document], tuple[Any, tuple[Problem, ...]]]
@@ -75,6 +76,9 @@ def parse_file(file: StoreFile) -> ParsedFile:
             message = "SOPS ciphertext must not land in a cluster; decrypt it, or take it out of the store"
             problems.append(document.problem("sops-encrypted", message, "sops"))
             frozen.append(reach_of_document(document))
+        elif kind is DocumentKind.MISTYPED:
+            problems.append(_type_problem(document))
+            frozen.append(reach_of_document(document))
         else:
             field, parser = _PARSERS[kind]
             value, remarks = parser(document)
@@ -92,3 +96,9 @@ def parse_file(file: StoreFile) -> ParsedFile:
         has_template_syntax=bool(read.broken) and b"{{" in file.data,
         **{field: tuple(values) for field, values in found.items()},
     )
+
+
+def _type_problem(document: Document) -> Problem:
+    fault = type_fault(document.body["apiVersion"], document.body["kind"])
+    assert fault is not None, "a document is mistyped because of it"
+    return document.problem(fault.code, fault.message, fault.field)

@@ -46,7 +46,15 @@ POLICY_CODES: Mapping[str, Code] = {
     ),
     "number-out-of-range": Code("Number too large", "The number does not fit 32 bits.", "Write a smaller one."),
     "api-version-unknown": Code(
-        "Unknown API version", "The kind is known, its apiVersion is not.", "Write a version that the message lists."
+        "Unknown API version",
+        "The kind is known, its apiVersion is not: the version is gone, or the group is misspelled.",
+        "Write the one that the message proposes.",
+    ),
+    "kind-unknown": Code(
+        "Unknown kind",
+        "A group that is known completely (that of a policy, a Cluster, or a built-in one) has no such kind, so that "
+        "it cannot be a custom resource. What it might mean is left as it is.",
+        "Write the kind that the message proposes.",
     ),
     "name-illegal": Code(
         "Illegal name", "Kubernetes does not accept the text as a name.", "Use small letters, digits and dashes."

@@ -1,11 +1,13 @@
-"""What Kubernetes accepts as names, label keys, label values and JSON pointers."""
+"""What Kubernetes accepts as names, types, label keys, label values and JSON pointers."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?", re.ASCII)
 _BAD_TILDE = re.compile(r"~(?![01])")
 
 
@@ -17,6 +19,26 @@ def is_dns_label(text: str) -> bool:
 def is_dns_subdomain(text: str) -> bool:
     """Whether it may name an object: DNS labels joined by dots, at most 253 characters."""
     return len(text) <= 253 and all(_DNS_LABEL.fullmatch(part) for part in text.split("."))
+
+
+@lru_cache(maxsize=1024)
+def is_api_version(text: str) -> bool:
+    """Whether it is a version, or a group and a version.
+
+    >>> is_api_version("v1"), is_api_version("apps/v1"), is_api_version("a/b/c"), is_api_version("/v1")
+    (True, True, False, False)
+    """
+    group, slash, version = text.partition("/")
+    return is_dns_label(version) and is_dns_subdomain(group) if slash else is_dns_label(text)
+
+
+def is_kind(text: str) -> bool:
+    """Whether it may name a kind.
+
+    >>> is_kind("Deployment"), is_kind("My Kind")
+    (True, False)
+    """
+    return _KIND.fullmatch(text) is not None
 
 
 def is_label_value(text: str) -> bool:

@@ -10,6 +10,7 @@ from reconciler.model.refs import PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.stages.fields import Fields, Report
+from reconciler.stages.known_types import type_fault
 from reconciler.stages.policy_metadata import DEFAULT_NAMESPACE
 from reconciler.stages.policy_names import is_label_key, is_label_value
 from reconciler.stages.policy_shared_fields import LABEL_SELECTOR_SHAPE
@@ -34,9 +35,13 @@ def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelecto
         fields.report.error("system-namespace", message, *fields.path("name" if system == name else "namespace"))
     elif ref.namespace and namespace and namespace != ref.namespace:
         _elsewhere(fields, ref, flavor, namespace)
+    api_version = fields.text("apiVersion")
+    fault = type_fault(api_version, kind) if api_version and kind else None
+    if fault is not None:
+        fields.report.error(fault.code, fault.message, *fields.path(fault.field))
     labels = fields.child("labelSelector")
     return ResourceSelector(
-        api_version=fields.text("apiVersion"),
+        api_version=api_version,
         kind=kind,
         namespace=namespace or ref.namespace,
         name=name,
@@ -108,7 +113,7 @@ def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | Non
 
 def _widened(document: Document, index: int, entry: Json) -> ResourceSelector | None:
     api_version, kind = dig(entry, "apiVersion"), dig(entry, "kind")
-    if not isinstance(api_version, str) or not isinstance(kind, str):
+    if not isinstance(api_version, str) or not isinstance(kind, str) or type_fault(api_version, kind) is not None:
         return None
     own = _own_namespace(document.body)
     namespace = dig(entry, "namespace")

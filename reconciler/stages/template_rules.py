@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -14,7 +13,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json, JsonObject, canonical_bytes, with_value
 from reconciler.stages.policy_groups import refused_kind
-from reconciler.stages.policy_names import is_dns_label, is_dns_subdomain
+from reconciler.stages.policy_names import is_api_version, is_kind
 from reconciler.stages.scopes import is_namespaced
 from reconciler.stages.template_data import check_config_map, check_secret
 from reconciler.stages.template_findings import Findings, not_a_string, type_name
@@ -32,8 +31,6 @@ DEFAULT_NAMESPACE: Final = "default"
 
 MAX_OBJECT_BYTES: Final = 1_500_000
 """etcd takes 1.5 MiB a request; the API server adds fields of its own to what we send."""
-
-_KIND: Final = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[JsonObject, Findings], None]]] = {
     ("", "ConfigMap"): check_config_map,
@@ -87,7 +84,7 @@ def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
         message = f"{api_version[:80]!r} is no apiVersion; write v1, or GROUP/VERSION such as apps/v1"
         findings.error("api-version-illegal", message, "apiVersion")
         return None
-    if kind and not _KIND.fullmatch(kind):
+    if kind and not is_kind(kind):
         findings.error("kind-illegal", f"{kind[:80]!r} is no kind; write it as in Deployment", "kind")
         return None
     if not api_version or not kind:
@@ -101,19 +98,8 @@ def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
 @lru_cache(maxsize=1024)
 def _usual_gvk(api_version: str, kind: str) -> GVK | None:
     """The type, when there is nothing to say of it: thousands of documents are of the same few."""
-    is_usual = is_api_version(api_version) and _KIND.fullmatch(kind) and not refused_kind(api_version, kind)
+    is_usual = is_api_version(api_version) and is_kind(kind) and not refused_kind(api_version, kind)
     return GVK.parse(api_version, kind) if is_usual else None
-
-
-@lru_cache(maxsize=1024)
-def is_api_version(text: str) -> bool:
-    """Whether it is a version, or a group and a version.
-
-    >>> is_api_version("v1"), is_api_version("apps/v1"), is_api_version("a/b/c"), is_api_version("/v1")
-    (True, True, False, False)
-    """
-    group, slash, version = text.partition("/")
-    return is_dns_label(version) and is_dns_subdomain(group) if slash else is_dns_label(text)
 
 
 def _required(body: JsonObject, field: str, findings: Findings) -> str:

@@ -195,3 +195,17 @@ def test_keep_that_is_set_in_the_commit_that_removes_the_template_counts(fleet: 
     fleet.write("app")
     fleet.apply()
     assert_released(fleet, "m1", "configmap", "app")
+
+
+@pytest.mark.parametrize("what", ["policy", "app"])
+def test_misspelt_kind_deletes_nothing(fleet: FleetOnClusters, what: str) -> None:
+    policy, app = fleet.policy("app", "ConfigMap", keep=False, clusters=["m1"]), fleet.config_map("app")
+    fleet.write("policy", policy)
+    fleet.write("app", app)
+    fleet.apply()
+    since = fleet.clusters["m1"].mark()
+    misspelt = {"policy": {**policy, "kind": "PropogationPolicy"}, "app": {**app, "kind": "ConfigMpa"}}
+    fleet.write(what, misspelt[what])
+    applied = fleet.apply()
+    assert "kind-unknown" in {problem.code for problem in applied.round.plan.problems}
+    assert writes_to(fleet.clusters["m1"], since) == []

@@ -13,7 +13,15 @@ from reconciler.stages.problem_codes import PROBLEM_CODES
 STAGES = Path(reconciler.stages.__file__).parent
 MODULES = sorted(
     path
-    for pattern in ("policy_*.py", "lint*.py", "claim.py", "fields.py", "cluster_documents.py", "fleet_settings.py")
+    for pattern in (
+        "policy_*.py",
+        "lint*.py",
+        "claim.py",
+        "fields.py",
+        "cluster_documents.py",
+        "fleet_settings.py",
+        "known_types.py",
+    )
     for path in STAGES.glob(pattern)
     if not path.name.endswith(("_codes.py", "_fields.py"))
 )
