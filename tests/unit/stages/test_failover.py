@@ -108,6 +108,7 @@ def many(number: int) -> dict[str, Any]:
 def test_a_fault_that_many_share_does_not_set_everything_in_motion() -> None:
     names = [found.identity.name for found in tick(many(PER_TICK + 3)).due]
     assert names == [f"a{index:02}" for index in range(PER_TICK + 2, 2, -1)]
+    assert len(names) == 8
 
 
 def test_what_could_go_nowhere_lets_others_have_their_turn() -> None:
