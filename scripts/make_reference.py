@@ -153,7 +153,7 @@ def kinds() -> str:
         "# Kinds",
         GENERATED,
         "What is known of a kind beyond its fields. A kind that is not listed is carried and compared as well: it has "
-        "no replicas, no dependencies and no images, and it counts as healthy once it is there. "
+        "no replicas, no dependencies and no images, and its health is told as *kstatus* does. "
         "[Add a kind](../how-to/add-a-kind.md) says how to teach a new one.",
         table(
             ("kind", "group", "scope", "replicas", "brings dependencies", "images", "health"),
@@ -162,8 +162,23 @@ def kinds() -> str:
         "**replicas**: the field that is divided; *whole*: its pods count, and it goes to one cluster undivided. "
         "**brings dependencies**: what it refers to goes along under `propagateDeps`. "
         "**images**: an `imageOverrider` without predicate reaches them. "
-        "**health**: how health is told from the live object; *exists*: it is healthy once it is there.",
-        "## Health\n\n" + "\n".join(_health_lines()),
+        "**health**: how health is told from the live object: by a rule of its own, or as *kstatus* does.",
+        "## Health\n\n"
+        "*kstatus* stands for the conventions that Flux, kpt and Config Sync wait by. An object is Progressing while "
+        "it is being deleted, while its `status.observedGeneration` is not its `metadata.generation`, while its "
+        "condition `Reconciling` is true, and while its condition `Ready` is there and not true; it is Unhealthy when "
+        "its condition `Stalled` is true. Otherwise it is Healthy: a kind that says nothing of itself is healthy once "
+        "it is there. A condition with an `observedGeneration` of its own counts for that generation only.\n\n"
+        + "\n".join(_health_lines())
+        + "\n\n"
+        + ", ".join(sorted(_names(lambda found: found.outcome is not PLAIN.outcome)))
+        + " come to an end. One that failed by its own fault (an exit code, a limit that it sets itself) is not taken "
+        "over by another cluster: it would fail there, too. One that its cluster interrupted is: its pods were "
+        "evicted, preempted, or lost their node. While such a thing runs, its pods tell more than its status: it is "
+        "Unhealthy when none of its pods runs (of "
+        + ", ".join(sorted(_names(lambda found: found.pods_needed is not PLAIN.pods_needed)))
+        + ": not all of them) since others have found no node for 15 seconds, or are on a node that is gone or does "
+        "not answer. The same holds for custom kinds under a policy with application failover.",
         "## Autoscalers\n\n"
         + " and ".join(sorted(_names(lambda found: found.scale_target is not PLAIN.scale_target)))
         + " decide the replicas of the workload that they name. Its `spec.replicas` is sent when it is created; "
@@ -188,7 +203,7 @@ def _kind_rows() -> Iterator[tuple[str, ...]]:
                 replicas,
                 "yes" if found.dependencies is not PLAIN.dependencies else "",
                 "yes" if found.images is not PLAIN.images else "",
-                "told" if found.health is not PLAIN.health else "exists",
+                "own" if found.health is not PLAIN.health else "kstatus",
             )
 
 
@@ -225,7 +240,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 # A property that no page tells of would be forgotten: who adds one decides what the reader is told.
 TOLD = {
     "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
-    "pod_template", "health", "sanitize", "scale_target",
+    "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
 }  # fmt: skip
 
 

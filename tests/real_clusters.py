@@ -153,8 +153,8 @@ class RealCluster:
         self.kubectl("wait", f"node/{name}", "--for=condition=Ready", "--timeout=90s")
 
     def remove_node(self, name: str) -> None:
-        """Take a node away with the pods on it."""
-        self.kubectl("delete", "node", name, "--wait=false")
+        """Take a node away with the pods on it, if it is there."""
+        self.kubectl("delete", "node", name, "--wait=false", "--ignore-not-found")
 
     def stop(self) -> None:
         """Stop every process of the cluster; its data stay."""

@@ -4,8 +4,8 @@ A case is a mapping. `clusters`: names, or name to labels. `workloads`: name to 
 without it the case describes one workload, `web`. Of a workload: `kind`, `replicas`, `cpu` (of a pod), `image`,
 `tolerates` (taint keys), `policy`, `placed` (the placement until now), `seen` (cluster to what runs there). Of what is
 seen there: `replicas` (default: as placed), `ready`, `waiting` with `since_s` (how long pods wait), `sick_s` (how long
-it is unhealthy), `held` (node to whole CPUs). `nodes`: cluster to its nodes; one with 8 CPUs by default, None: they
-cannot be read.
+it is unhealthy), `by_itself` (it failed for good by its own fault), `held` (node to whole CPUs). `nodes`: cluster to
+its nodes; one with 8 CPUs by default, None: they cannot be read.
 """
 
 from __future__ import annotations
@@ -188,6 +188,7 @@ def _workload(which: Identity, given: Case, placed: Any, now_ago_s: float) -> Wo
         unschedulable_since=moment(now_ago_s + given.get("since_s", 31)) if waiting else "",
         health=Health(given.get("health", health)),
         unhealthy_since="" if sick_s is None else moment(now_ago_s + sick_s),
+        ended_by_itself=given.get("by_itself", False),
         held=None if held is None else {node: _room(cpus) for node, cpus in held.items()},
     )
 

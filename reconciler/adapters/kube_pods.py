@@ -74,6 +74,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Where a pod is in its life."""
 
     phase: str = ""
+    reason: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

@@ -23,10 +23,10 @@ from reconciler.adapters.observe_model import (
     unscheduled,
     workload,
 )
+from reconciler.adapters.pod_signs import pod_signs
 from reconciler.errors import Forbidden, KindNotServed
 from reconciler.interpreters.registry import interpreter_for
-from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
-from reconciler.model.quantity import Resources
+from reconciler.model.observation import ClusterObservation, LiveObject, Quota
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
 REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
@@ -57,6 +57,8 @@ async def observe(
     )
     requests = PodRequests()
     waiting = await _unscheduled(member, pods or (), objects.values())
+    signs = pod_signs(objects.values(), pods, nodes, now) if pods is not None else {}
+    held = held_room(objects.values(), pods or (), waiting, requests)
     stale = {gvk for gvk in (previous and previous.apis) or () if gvk.api_version in discovery.stale}
     return ClusterObservation(
         name=member.name,
@@ -65,32 +67,19 @@ async def observe(
         pending_requests=pending_requests(pods or (), requests),
         quotas=quotas,
         nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
-        workloads=_workloads(
-            objects, waiting, held_room(objects.values(), pods or (), waiting, requests), previous, now, lookup
-        ),
+        workloads={
+            identity: workload(
+                live,
+                lookup(identity.group, identity.kind),
+                waiting,
+                previous=previous.workloads.get(identity) if previous else None,
+                now=now,
+                held=held.get(identity),
+                signs=signs.get(identity),
+            )
+            for identity, live in sorted(objects.items())
+        },
     )
-
-
-def _workloads(
-    objects: Mapping[Identity, LiveObject],
-    waiting: Unscheduled,
-    held: Mapping[Identity, Mapping[str, Resources]],
-    previous: ClusterObservation | None,
-    now: str,
-    lookup: InterpreterLookup,
-) -> Mapping[Identity, Workload]:
-    before = previous.workloads if previous else {}
-    return {
-        identity: workload(
-            live,
-            lookup(identity.group, identity.kind),
-            waiting,
-            previous=before.get(identity),
-            now=now,
-            held=held.get(identity),
-        )
-        for identity, live in sorted(objects.items())
-    }
 
 
 async def _nodes(member: MemberCluster) -> tuple[NodeObject, ...] | None:

@@ -18,22 +18,21 @@ from reconciler.adapters.kube_pods import (
     Container,
     ContainerStatus,
     NodeObject,
-    OwnerReference,
     Pod,
     PodSpec,
     Requirements,
 )
+from reconciler.adapters.pod_signs import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_shape import pod_requests
 from reconciler.model.cluster import Taint
-from reconciler.model.observation import Health, LiveObject, Node, Quota, Workload
+from reconciler.model.observation import Health, LiveObject, Node, Outcome, Quota, Workload
 from reconciler.model.quantity import Resources, exact, resources
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HASH = "controller-revision-hash"
-_FINISHED = ("Succeeded", "Failed")
 _BAD_WHEN_FALSE = ("Available", "Ready", "Progressing", "Initialized", "ContainersReady", "AllReplicasReady")
 _BAD_WHEN_TRUE = ("Failed", "ReplicaFailure", "FailureTarget", "Stalled")
 
@@ -102,7 +101,7 @@ def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: 
     """The nodes by name, with the requests of the pods bound to them. A terminating pod still holds its room."""
     requested: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
-        if pod.spec.node_name and pod.status.phase not in _FINISHED:
+        if pod.spec.node_name and pod.status.phase not in FINISHED:
             requested[pod.spec.node_name].update(requests.of(pod))
     return tuple(
         Node(
@@ -129,7 +128,7 @@ def pending_requests(pods: Iterable[Pod], requests: PodRequests) -> Resources:
 
 def is_waiting(pod: Pod) -> bool:
     """Whether the pod has no node and is not on its way out."""
-    return not pod.spec.node_name and pod.status.phase not in _FINISHED and not pod.metadata.deletion_timestamp
+    return not pod.spec.node_name and pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
 
 
 def quota(live: LiveObject) -> Quota:
@@ -169,27 +168,20 @@ class Unscheduled(Struct, frozen=True, kw_only=True):
 
 
 def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[Waiting, ...]]:
-    """Pods with PodScheduled=False for reason Unschedulable, by the uid of their controller."""
+    """Pods with PodScheduled=False for reason Unschedulable, by the uid of what controls them in the end."""
     found: defaultdict[str, list[Waiting]] = defaultdict(list)
-    for pod in pods:
-        condition = _condition(pod.status.conditions, "PodScheduled")
-        is_unschedulable = condition is not None and (condition.status, condition.reason) == ("False", "Unschedulable")
-        if condition is None or not is_unschedulable or not is_waiting(pod):
-            continue
-        owner = _owner(pod)
+    refused = list(waiting_pods(pods))
+    owner_of = owners(pods) if refused else controller
+    for pod, since in refused:
+        owner = owner_of(pod)
         waiting = Waiting(
             namespace=pod.metadata.namespace,
             owner_kind=owner.kind if owner else "",
             revision=pod.metadata.labels.get(REVISION_HASH, ""),
-            since=condition.last_transition_time or "",
+            since=since,
         )
         found[owner.uid if owner else pod.metadata.uid].append(waiting)
     return {uid: tuple(waiting) for uid, waiting in found.items()}
-
-
-def _owner(pod: Pod) -> OwnerReference | None:
-    """The controller of a pod; None for a bare one."""
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
 def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]:
@@ -230,9 +222,9 @@ def held_room(
         return {}
     found: dict[Identity, dict[str, Counter[str]]] = {identity: {} for identity in identities.values()}
     for pod in pods:
-        owner = _owner(pod)
+        owner = controller(pod)
         identity = identities.get(owner.uid) if owner is not None else None
-        if identity is not None and pod.spec.node_name and pod.status.phase not in _FINISHED:
+        if identity is not None and pod.spec.node_name and pod.status.phase not in FINISHED:
             held = found[identity].setdefault(pod.spec.node_name, Counter())
             held.update(requests.of(pod))
     return {identity: {node: dict(held) for node, held in by_node.items()} for identity, by_node in found.items()}
@@ -246,11 +238,19 @@ def workload(
     previous: Workload | None,
     now: str,
     held: Mapping[str, Resources] | None = None,
+    signs: PodSigns | None = None,
 ) -> Workload:
-    """The workload as it runs: desired and ready replicas, unschedulable pods of its newest revision, health."""
+    """The workload as it runs: desired and ready replicas, unschedulable pods of its newest revision, health.
+
+    `signs`: what its pods tell that its status does not; None: they could not be read, or tell nothing more.
+    """
     waiting = _waiting_of(live, pods)
-    health = interpreter.health(live.body)
+    health, outcome = interpreter.health(live.body), interpreter.outcome(live.body)
     replicas = interpreter.demand(live.body).replicas or 0
+    is_over = outcome is not Outcome.RUNS
+    stuck_since = signs.stuck_since(interpreter.pods_needed(live.body)) if signs is not None and not is_over else ""
+    if stuck_since:
+        health = Health.UNHEALTHY
     return Workload(
         gvk=live.gvk,
         identity=live.identity,
@@ -259,9 +259,15 @@ def workload(
         unschedulable=len(waiting),
         unschedulable_since=min((pod.since for pod in waiting if pod.since), default=now) if waiting else "",
         health=health,
-        unhealthy_since=_unhealthy_since(live.body, previous, now) if health is Health.UNHEALTHY else "",
+        unhealthy_since=_unhealthy_since(live.body, previous, now, stuck_since) if health is Health.UNHEALTHY else "",
+        ended_by_itself=outcome is Outcome.FAILED and _ended_by_itself(live.body, interpreter, signs),
         held=held,
     )
+
+
+def _ended_by_itself(body: JsonObject, interpreter: Interpreter, signs: PodSigns | None) -> bool:
+    # Without its pods nothing says that it was interrupted.
+    return signs is None or interpreter.fails_by_itself(body, signs.failed, signs.disrupted)
 
 
 def _waiting_of(live: LiveObject, pods: Unscheduled) -> tuple[Waiting, ...]:
@@ -299,10 +305,12 @@ def _count(status: Mapping[str, Any], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str) -> str:
+def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuck_since: str) -> str:
     """Since when it is known to be unhealthy; the latest bad condition, as an earlier one may have been a rollout."""
     if previous is not None and previous.health is Health.UNHEALTHY and previous.unhealthy_since:
         return previous.unhealthy_since
+    if stuck_since:
+        return min(stuck_since, now)
     bad = {**dict.fromkeys(_BAD_WHEN_FALSE, "False"), **dict.fromkeys(_BAD_WHEN_TRUE, "True")}
     conditions = dig(body, "status", "conditions") or ()
     times = [
@@ -314,12 +322,8 @@ def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str) -> s
 
 
 def _status_of(conditions: list[Condition] | None, kind: str) -> str:
-    condition = _condition(conditions, kind)
+    condition = condition_of(conditions, kind)
     return condition.status if condition else "Unknown"
-
-
-def _condition(conditions: list[Condition] | None, kind: str) -> Condition | None:
-    return next((condition for condition in conditions or () if condition.type == kind), None)
 
 
 InterpreterLookup = Callable[[str, str], Interpreter]

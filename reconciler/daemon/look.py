@@ -16,7 +16,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_members import Members
 from reconciler.adapters.observe import observe
-from reconciler.daemon.capacity_need import is_workload, may_need_room, workloads_to_observe
+from reconciler.daemon.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
 from reconciler.daemon.gather import PROMPT_S, Interest, gather
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
@@ -239,13 +239,14 @@ async def observe_members(
     """
     deep = deep or wants_capacity(fleet)
     written = workloads_to_observe(fleet, decided) if deep else {}
+    fails_over = can_fail_over(fleet)
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
         if isinstance(member, str):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         try:
             if deep:
-                applied = _applied_workloads(known.ledger.get(name, {}), decided)
+                applied = _applied_workloads(known.ledger.get(name, {}), decided, fails_over=fails_over)
                 return await observe(member, {**written, **applied}.values(), now=now)
             apis = frozenset((await member.discover()).served())
         except MemberClusterError:
@@ -256,11 +257,13 @@ async def observe_members(
     return replace(known.observations, clusters={observation.name: observation for observation in seen})
 
 
-def _applied_workloads(rows: Mapping[Identity, AppliedRow], decided: Decision | None) -> dict[Identity, ResourceRef]:
+def _applied_workloads(
+    rows: Mapping[Identity, AppliedRow], decided: Decision | None, *, fails_over: bool
+) -> dict[Identity, ResourceRef]:
     return {
         identity: ResourceRef(row.gvk, identity.namespace, identity.name)
         for identity, row in rows.items()
-        if is_workload(identity) and (decided is None or may_need_room(identity, decided))
+        if is_to_observe(identity, decided, fails_over=fails_over)
     }
 
 

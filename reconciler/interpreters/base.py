@@ -1,7 +1,7 @@
 """What an interpreter is: everything the pipeline needs to know about one kind, as pure functions on bodies.
 
 A new kind is one file with an `INTERPRETER` and a folder of cases under `tests/interpreters/`. Every field has a
-default that is right for a kind without replicas, dependencies or health.
+default that is right for a kind without replicas, dependencies or a rule of health of its own.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from reconciler.interpreters import kstatus
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand, DependencyRef
-from reconciler.model.observation import Health
+from reconciler.model.observation import Health, Outcome
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, Step
 
@@ -29,8 +30,16 @@ def _no_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     return ()
 
 
-def _healthy(live: JsonObject) -> Health:
-    return Health.HEALTHY
+def _runs(live: JsonObject) -> Outcome:
+    return Outcome.RUNS
+
+
+def _one_pod(live: JsonObject) -> int:
+    return 1
+
+
+def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
+    return own > 0 and not disrupted
 
 
 def _no_images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
@@ -69,8 +78,15 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """Steps to every container and init container (mappings with name, command, args)."""
     pod_template: Callable[[JsonObject], Json] = _no_pod_template
     """The pod template (mapping with metadata and spec), or None."""
-    health: Callable[[JsonObject], Health] = _healthy
-    """Health of a live object."""
+    health: Callable[[JsonObject], Health] = kstatus.health
+    """Health of a live object, as its own status tells it."""
+    outcome: Callable[[JsonObject], Outcome] = _runs
+    """How a live object ended that runs to an end."""
+    pods_needed: Callable[[JsonObject], int] = _one_pod
+    """How many of its pods have to run, or it is interrupted: all of a set in which each waits for the others."""
+    fails_by_itself: Callable[[JsonObject, int, int], bool] = _fails_by_itself
+    """Whether a failed live object would fail in another cluster, too. Given how many of its pods that are still there
+    failed by themselves, and how many were disrupted by their cluster: evicted, preempted, or with their node lost."""
     sanitize: Callable[[JsonObject], JsonObject] = prune_server_fields
     """The template without what must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""

@@ -6,16 +6,19 @@ from typing import Final
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_template import SPEC_TEMPLATE
-from reconciler.interpreters.reading import condition, count
+from reconciler.interpreters.reading import condition, count, mapping
 from reconciler.interpreters.replicas import with_count
 from reconciler.interpreters.server_fields import prune_server_fields, without_entries
 from reconciler.model.demand import Demand
-from reconciler.model.observation import Health
+from reconciler.model.observation import Health, Outcome
 from reconciler.model.tree import JsonObject, dig, without
 
 PARALLELISM: Final = ("spec", "parallelism")
 COMPLETIONS: Final = ("spec", "completions")
 
+_BACK_OFF: Final = "BackoffLimitExceeded"
+_BACK_OFF_LIMIT: Final = 6
+"""What an API server fills in for backoffLimit."""
 _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 
@@ -32,9 +35,40 @@ def _with_parallelism(body: JsonObject, replicas: int) -> JsonObject:
 
 
 def _health(live: JsonObject) -> Health:
-    """A Job that failed for good is Unhealthy (Karmada has no rule, so a failed Job never moves)."""
-    failed = condition(live, "Failed").get("status") == "True"
-    return Health.UNHEALTHY if failed else Health.HEALTHY
+    """Healthy while all active pods are ready, and once complete; Progressing while one waits; Unhealthy when failed.
+
+    Source: kstatus, which does not look at ready pods, however; Karmada has no rule.
+    """
+    match _outcome(live):
+        case Outcome.SUCCEEDED:
+            return Health.HEALTHY
+        case Outcome.FAILED:
+            return Health.UNHEALTHY
+    status = mapping(live.get("status"))
+    active = count(status.get("active"), 0)
+    # API servers before 1.24 do not count those that are ready.
+    return Health.HEALTHY if 0 < active <= count(status.get("ready"), active) else Health.PROGRESSING
+
+
+def _outcome(live: JsonObject) -> Outcome:
+    for kind, outcome in (("Complete", Outcome.SUCCEEDED), ("Failed", Outcome.FAILED)):
+        if condition(live, kind).get("status") == "True":
+            return outcome
+    return Outcome.RUNS
+
+
+def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
+    """Whether its own failures, or a limit that it sets itself, ended it.
+
+    Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit as one whose
+    container failed does. Under restartPolicy OnFailure the pods go when the limit is reached, so that nothing but a
+    disrupted one tells of a disruption; under Never pods that failed stay, unless they went with their node.
+    """
+    if condition(live, "Failed").get("reason", _BACK_OFF) != _BACK_OFF:
+        return True
+    if dig(live, "spec", "template", "spec", "restartPolicy") == "OnFailure":
+        return not disrupted
+    return own > count(dig(live, "spec", "backoffLimit"), _BACK_OFF_LIMIT)
 
 
 def _sanitize(body: JsonObject) -> JsonObject:
@@ -62,5 +96,7 @@ INTERPRETER = Interpreter(
     containers=SPEC_TEMPLATE.containers,
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
+    outcome=_outcome,
+    fails_by_itself=_fails_by_itself,
     sanitize=_sanitize,
 )

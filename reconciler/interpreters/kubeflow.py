@@ -11,7 +11,7 @@ from reconciler.interpreters.pod_template import PodTemplate
 from reconciler.interpreters.reading import condition, count, mapping, namespace_of, text
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Component, Demand, DependencyRef
-from reconciler.model.observation import Health
+from reconciler.model.observation import Health, Outcome
 from reconciler.model.tree import JsonObject, Step, dig
 
 _GROUP: Final = "kubeflow.org"
@@ -71,15 +71,27 @@ def _pod_template(body: JsonObject) -> Mapping[str, Any] | None:
 
 def _health(live: JsonObject) -> Health:
     """Source: Karmada: a training job that has failed is unhealthy, one that runs or has succeeded healthy."""
-    for kind, health in (
-        ("Failed", Health.UNHEALTHY),
-        ("Succeeded", Health.HEALTHY),
-        ("Restarting", Health.PROGRESSING),
-        ("Running", Health.HEALTHY),
-    ):
+    match _outcome(live):
+        case Outcome.SUCCEEDED:
+            return Health.HEALTHY
+        case Outcome.FAILED:
+            return Health.UNHEALTHY
+    is_restarting = condition(live, "Restarting").get("status") == "True"
+    is_running = condition(live, "Running").get("status") == "True"
+    return Health.HEALTHY if is_running and not is_restarting else Health.PROGRESSING
+
+
+def _outcome(live: JsonObject) -> Outcome:
+    for kind, outcome in (("Failed", Outcome.FAILED), ("Succeeded", Outcome.SUCCEEDED)):
         if condition(live, kind).get("status") == "True":
-            return health
-    return Health.PROGRESSING
+            return outcome
+    return Outcome.RUNS
+
+
+def _pods_needed(live: JsonObject) -> int:
+    """All of them; of an elastic set the fewest with which it goes on."""
+    total = _demand(live).replicas or 1
+    return min(total, count(dig(live, "spec", "elasticPolicy", "minReplicas"), total))
 
 
 def _sanitize(body: JsonObject) -> JsonObject:
@@ -97,5 +109,7 @@ INTERPRETER = Interpreter(
     containers=_containers,
     pod_template=_pod_template,
     health=_health,
+    outcome=_outcome,
+    pods_needed=_pods_needed,
     sanitize=_sanitize,
 )

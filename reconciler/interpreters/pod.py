@@ -8,7 +8,7 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_template import PodTemplate
 from reconciler.interpreters.reading import condition
 from reconciler.model.demand import Demand
-from reconciler.model.observation import Health
+from reconciler.model.observation import Health, Outcome
 from reconciler.model.tree import JsonObject, dig
 
 _TEMPLATE: Final = PodTemplate(())
@@ -28,6 +28,16 @@ def _health(live: JsonObject) -> Health:
     return Health.HEALTHY if is_ready or phase == "Succeeded" else Health.UNHEALTHY
 
 
+def _outcome(live: JsonObject) -> Outcome:
+    match dig(live, "status", "phase"):
+        case "Succeeded":
+            return Outcome.SUCCEEDED
+        case "Failed":
+            return Outcome.FAILED
+        case _:
+            return Outcome.RUNS
+
+
 INTERPRETER = Interpreter(
     kinds=(("", "Pod"),),
     demand=_demand,
@@ -36,4 +46,5 @@ INTERPRETER = Interpreter(
     containers=_TEMPLATE.containers,
     pod_template=_TEMPLATE.of,
     health=_health,
+    outcome=_outcome,
 )

@@ -24,7 +24,7 @@ from reconciler.interpreters.base import Interpreter
 ENTRY_POINT_GROUP: Final = "reconciler.interpreters"
 
 GENERIC: Final = Interpreter(kinds=())
-"""What is known of a kind that nobody described: it has no replicas, no dependencies, and it is healthy."""
+"""What is known of a kind that nobody described: it has no replicas, no dependencies, and kstatus tells its health."""
 
 Lookup = Callable[[str, str], Interpreter]
 """`interpreter_for` of the built-in kinds, or of a registry with more."""

@@ -21,7 +21,7 @@ from reconciler.interpreters.pod_shape import pod_shape
 from reconciler.interpreters.reading import count, mapping, mappings, namespace_of, text
 from reconciler.interpreters.spark_memory import pod_memory
 from reconciler.model.demand import Component, Demand, DependencyRef, PodShape
-from reconciler.model.observation import Health
+from reconciler.model.observation import Health, Outcome
 from reconciler.model.quantity import exact, units
 from reconciler.model.tree import Json, JsonObject, Step, dig
 
@@ -143,6 +143,16 @@ def _health(live: JsonObject) -> Health:
             return Health.PROGRESSING
 
 
+def _outcome(live: JsonObject) -> Outcome:
+    match dig(live, "status", "applicationState", "state"):
+        case "FAILED":
+            return Outcome.FAILED
+        case "COMPLETED":
+            return Outcome.SUCCEEDED
+        case _:
+            return Outcome.RUNS
+
+
 INTERPRETER = Interpreter(
     kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
     demand=_demand,
@@ -151,4 +161,5 @@ INTERPRETER = Interpreter(
     containers=_containers,
     pod_template=_pod_template,
     health=_health,
+    outcome=_outcome,
 )

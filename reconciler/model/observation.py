@@ -15,12 +15,21 @@ from reconciler.model.tree import JsonObject
 
 
 class Health(StrEnum):
-    """Health of one object in one cluster. A kind without a rule is Healthy."""
+    """Health of one object in one cluster. A kind without a rule of its own is judged as kstatus does."""
 
     HEALTHY = "Healthy"
     PROGRESSING = "Progressing"
     UNHEALTHY = "Unhealthy"
     UNKNOWN = "Unknown"
+
+
+class Outcome(StrEnum):
+    """How something that runs to an end ended."""
+
+    RUNS = "Runs"
+    """It has not ended, or nothing of its kind ends."""
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -54,6 +63,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     unschedulable_since: str = ""
     health: Health = Health.UNKNOWN
     unhealthy_since: str = ""
+    ended_by_itself: bool = False
+    """It failed for good by its own fault (an exit code, a limit of its own): in another cluster it would as well."""
     held: Mapping[str, Resources] | None = None
     """What its pods hold on each node, where some are unschedulable and it was looked up."""
 

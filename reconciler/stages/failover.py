@@ -159,6 +159,8 @@ def _is_due(decision: Decision, seen: ClusterObservation, workload: Workload, no
     policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
     if policy is None or policy.application_failover is None or binding is None or identity in decision.frozen:
         return False
+    if workload.ended_by_itself:
+        return False  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
     if seen.name not in binding.clusters or binding.is_dependency:
         return False
     toleration_s = float(policy.application_failover.toleration_s)

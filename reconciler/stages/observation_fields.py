@@ -54,6 +54,12 @@ WORKLOAD_SHAPE = shape(
     Field("unschedulableSince", FieldType.TEXT, "Since when, as RFC 3339."),
     Field("health", FieldType.TEXT, "Health.", values=exactly(*(str(health) for health in Health)), default="Unknown"),
     Field("unhealthySince", FieldType.TEXT, "Since when, as RFC 3339."),
+    Field(
+        "endedByItself",
+        FieldType.FLAG,
+        "Whether it failed for good by its own fault, so that no other cluster takes it over.",
+        default="false",
+    ),
 )
 
 CLUSTER_SHAPE = shape(

@@ -70,7 +70,8 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "health": str(workload.health),
     }
     since = _filled(unschedulableSince=workload.unschedulable_since, unhealthySince=workload.unhealthy_since)
-    return {**tree, **since}
+    ended = {"endedByItself": True} if workload.ended_by_itself else {}
+    return {**tree, **since, **ended}
 
 
 def _constraint(constraint: Constraint, versions: dict[Identity, GVK]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
-from reconciler.model.binding import PreviousPlacement, Reason
+from reconciler.model.binding import PreviousPlacement, Reason, Tick
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import Absent, ClusterObservation, Health
+from reconciler.model.observation import Absent, ClusterObservation, Health, Outcome
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
@@ -194,8 +194,14 @@ def _state(
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
     member = scene.members[cluster]
     found = member.objects.get(identity) if isinstance(member, Read) else None
-    # Of a cluster that cannot be read, a run is assumed to be under way: it must not start twice.
-    return run_of(found.body) if found is not None else Run.STARTED
+    if found is None:
+        # Of a cluster that cannot be read, a run is assumed to be under way: it must not start twice.
+        return Run.STARTED
+    run, ticked = run_of(found.body), scene.decision.ticked.get((identity, cluster))
+    if run is Run.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
+        # Its cluster interrupted it (or failover would have left it alone): it is to run to its end elsewhere.
+        return Run.FINISHED if interpreter_for(*identity[:2]).outcome(found.body) is Outcome.SUCCEEDED else Run.STARTED
+    return run
 
 
 def _rendered(

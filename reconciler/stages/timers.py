@@ -29,7 +29,12 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
             if workload.health is Health.UNHEALTHY:
                 key = f"unhealthy {identity} @ {name}"
                 after[key] = since = min(timers.get(key, workload.unhealthy_since), workload.unhealthy_since)
-                if since != workload.unhealthy_since:
-                    changed[identity] = replace(workload, unhealthy_since=since)
+                ended = f"ended by itself {identity} @ {name}"
+                # The pods that show it may be gone by now, with the node on which they failed.
+                by_itself = workload.ended_by_itself or timers.get(ended) == workload.unhealthy_since
+                if by_itself:
+                    after[ended] = workload.unhealthy_since
+                if since != workload.unhealthy_since or by_itself != workload.ended_by_itself:
+                    changed[identity] = replace(workload, unhealthy_since=since, ended_by_itself=by_itself)
         clusters[name] = replace(seen, workloads={**seen.workloads, **changed}) if changed else seen
     return replace(observations, clusters=clusters), dict(sorted(after.items()))

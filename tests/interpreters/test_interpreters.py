@@ -77,6 +77,11 @@ OPERATIONS: Mapping[str, Callable[[Interpreter, Case], Any]] = {
     "containers": lambda interpreter, case: [dotted(steps) for steps in interpreter.containers(case["object"])],
     "pod_template": lambda interpreter, case: interpreter.pod_template(case["object"]),
     "health": lambda interpreter, case: interpreter.health(case["object"]).value,
+    "outcome": lambda interpreter, case: interpreter.outcome(case["object"]).value,
+    "fails_by_itself": lambda interpreter, case: interpreter.fails_by_itself(
+        case["object"], case.get("own", 0), case.get("disrupted", 0)
+    ),
+    "pods_needed": lambda interpreter, case: interpreter.pods_needed(case["object"]),
     "sanitize": lambda interpreter, case: interpreter.sanitize(case["object"]),
     "scale_target": target,
 }  # fmt: skip
@@ -100,7 +105,7 @@ def interpreter_of(body: Mapping[str, Any]) -> Interpreter:
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['table']}: {case['case']}" for case in CASES])
 def test_interpreter(case: Case) -> None:
     kind, _, operation = case["table"].partition("/")
-    assert set(case) <= {"case", "source", "table", "object", "replicas", "expect"}
+    assert set(case) <= {"case", "source", "table", "object", "replicas", "own", "disrupted", "expect"}
     interpreter = interpreter_of(case["object"])
     assert kind == "generic" or interpreter is dict(BUILT_IN)[kind]
     before = copy.deepcopy(case["object"])
@@ -146,7 +151,7 @@ def test_every_kind_of_the_product_documentation_is_known() -> None:
     assert {kind for kind in known if not known[kind]} == CLUSTER_SCOPED
 
 
-def test_an_unknown_kind_has_no_replicas_and_is_healthy() -> None:
+def test_an_unknown_kind_has_no_replicas() -> None:
     interpreter = interpreter_for("example.com", "Widget")
     assert interpreter is GENERIC
     assert interpreter.demand({"spec": {"replicas": 3}}).replicas is None
@@ -243,6 +248,9 @@ def test_no_object_is_so_broken_that_an_operation_fails(drawn: tuple[Interpreter
     interpreter.dependencies(body)
     interpreter.pod_template(body)
     interpreter.health(body)
+    interpreter.outcome(body)
+    interpreter.pods_needed(body)
+    interpreter.fails_by_itself(body, 1, 0)
     interpreter.sanitize(body)
     interpreter.scale_target(body)
     assert all(dig(body, *steps) == image for steps, image in interpreter.images(body))

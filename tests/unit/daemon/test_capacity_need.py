@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from reconciler.daemon.capacity_need import is_room_needed, workloads_to_observe
 from reconciler.engine import Decision, decide
 from reconciler.model.fleet import Fleet
@@ -66,3 +68,34 @@ def test_room_is_needed_for_what_it_divides_for_what_is_new_and_after_a_change_o
 
 def test_no_room_is_needed_where_nothing_is_divided_by_it() -> None:
     assert not is_room_needed(store(is_dynamic=False), None)
+
+
+def kinds_observed(policy_spec: dict[str, Any], *, is_decided: bool) -> set[str]:
+    """Which of a Deployment, a training job, a custom resource and what runs nothing are observed under a policy."""
+    daemon = deployment()
+    daemon["kind"] = "DaemonSet"
+    del daemon["spec"]["replicas"]
+    templates = [deployment(), daemon]
+    templates += [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": "app", "namespace": "demo"}}
+        for version, kind in (
+            ("kubeflow.org/v1", "PyTorchJob"), ("example.com/v1", "Widget"), ("v1", "ConfigMap"),
+            ("rbac.authorization.k8s.io/v1", "Role"),
+        )
+    ]  # fmt: skip
+    rule = policy("Deployment", "m1", "m2", name="all", **policy_spec)
+    rule["spec"]["resourceSelectors"] = [{"apiVersion": t["apiVersion"], "kind": t["kind"]} for t in templates]
+    fleet = fleet_of(*templates, rule)
+    found = workloads_to_observe(fleet, decided(fleet) if is_decided else None)
+    return {identity.kind for identity in found if identity.name == "app"}
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_whatever_may_run_something_is_observed_where_it_may_fail_over(is_decided: bool) -> None:
+    spec = {"failover": {"application": {}}, "propagateDeps": True}
+    assert kinds_observed(spec, is_decided=is_decided) == {"Deployment", "DaemonSet", "PyTorchJob", "Widget"}
+
+
+def test_what_has_no_replicas_is_not_observed_where_nothing_may_fail_over() -> None:
+    assert kinds_observed({}, is_decided=False) == {"Deployment", "PyTorchJob"}
+    assert kinds_observed({}, is_decided=True) == set()

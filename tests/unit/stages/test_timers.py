@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
 from reconciler.model.refs import GVK, Identity
@@ -94,3 +95,21 @@ def test_a_time_is_that_of_the_first_look_since_it_was_last_well(looks: list[str
             assert since_in(observations) == expected
         assert timers == ({KEY: expected} if expected else {})
         assert remembered_times(observations, timers) == (observations, timers)
+
+
+def test_that_it_failed_by_itself_is_remembered_when_its_pods_are_gone() -> None:
+    failed = Workload(
+        gvk=DEPLOYMENT, identity=WEB, health=Health.UNHEALTHY, unhealthy_since=EARLY, ended_by_itself=True
+    )
+    _, timers = remembered_times(_with(failed), {KEY: "2026-11-21T09:00:00Z"})
+    for forgotten in (failed, replace(failed, ended_by_itself=False)):
+        observations, after = remembered_times(_with(forgotten), timers)
+        assert observations.clusters["m1"].workloads[WEB].ended_by_itself
+        assert after == timers
+    later = replace(failed, ended_by_itself=False, unhealthy_since=LATE)
+    observations, _ = remembered_times(_with(later), timers)
+    assert not observations.clusters["m1"].workloads[WEB].ended_by_itself, "that is another end"
+
+
+def _with(workload: Workload) -> Observations:
+    return Observations(clusters={"m1": ClusterObservation(name="m1", workloads={WEB: workload})})

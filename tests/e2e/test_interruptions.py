@@ -1,0 +1,120 @@
+"""Workloads that are interrupted where they run are taken over, on real clusters; what the clusters say is all we get.
+
+Source: "Application distribution overview", application-level failover: it detects when a job stops running.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ThreeClusters
+from tests.e2e.moving_workload import MovingWorkload
+from tests.e2e.test_failover import ONE_CLUSTER, set_ready
+from tests.e2e.training_operator import DEFINITION, TrainingOperator, training_job
+from tests.real_clusters import wait_until
+
+pytestmark = pytest.mark.apiserver
+
+
+class Interrupted(MovingWorkload):
+    """A workload of any kind in one of two clusters; the other one may take it over."""
+
+    def __init__(self, folder: Path, clusters: ThreeClusters, body: dict[str, Any]) -> None:
+        self._body = body
+        selector = {"apiVersion": body["apiVersion"], "kind": body["kind"]}
+        failover = {"application": {"decisionConditions": {"tolerationSeconds": 1}}}
+        super().__init__(folder, clusters, 1, placement=ONE_CLUSTER, failover=failover, propagateDeps=True,
+                         resourceSelectors=[selector])  # fmt: skip
+
+    def web_demo(self) -> dict[str, Any]:
+        """The body, in the namespace of the test, with pods that only its own nodes take."""
+        pod = super().web_demo()["spec"]["template"]["spec"]
+        if self._body["kind"] == "Job":
+            pod["restartPolicy"] = "Never"
+        text = json.dumps(self._body).replace('"POD"', json.dumps(pod))
+        body: dict[str, Any] = json.loads(text)
+        body["metadata"] = {"name": "work", "namespace": self.name}
+        return body
+
+    def there(self) -> dict[str, dict[str, Any]]:
+        """The object in each cluster that has it."""
+        kind = self._body["kind"]
+        return {
+            name: found[0]
+            for name, cluster in self.clusters.items()
+            if (found := cluster.get(kind, "-n", self.name)["items"])
+        }
+
+    def pods(self, cluster: str) -> list[dict[str, Any]]:
+        return list(self.clusters[cluster].get("pods", "-n", self.name)["items"])
+
+
+def start(folder: Path, clusters: ThreeClusters, **body: Any) -> Iterator[Interrupted]:
+    work = Interrupted(folder, clusters, body)
+    with work.daemon.start():
+        yield work
+    work.close()
+
+
+@pytest.fixture
+def training(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Interrupted]:
+    for cluster in (three_clusters.m1, three_clusters.m2):
+        cluster.apply(DEFINITION)
+        cluster.kubectl("wait", "crd/pytorchjobs.kubeflow.org", "--for=condition=Established", "--timeout=60s")
+    yield from start(tmp_path, three_clusters, **training_job(workers=2, pod_spec="POD"))
+
+
+def test_a_training_job_that_lost_a_node_moves_whole(training: Interrupted) -> None:
+    operators = {name: TrainingOperator(cluster, training.name) for name, cluster in training.clusters.items()}
+
+    def running() -> list[str]:
+        return [name for name, operator in operators.items() if operator.reconcile()]
+
+    wait_until(lambda: len(running()) == 1, "all pods of the set to run in one cluster")
+    (first,) = training.there()
+    (other,) = training.clusters.keys() - {first}
+    training.clusters[first].remove_node(f"{training.name}-n")
+    wait_until(lambda: running() == [other] and list(training.there()) == [other], f"the set to be in {other} alone")
+    assert len(training.pods(other)) == 3
+
+
+@pytest.fixture
+def job(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Interrupted]:
+    # Pods of a Job end as soon as they run here, so it takes many of them to be at work for a while.
+    spec = {"completions": 10_000, "parallelism": 1, "template": {"spec": "POD"}}
+    yield from start(tmp_path, three_clusters, apiVersion="batch/v1", kind="Job", spec=spec)
+
+
+def test_a_job_whose_node_is_lost_runs_elsewhere(job: Interrupted) -> None:
+    def succeeded() -> dict[str, int]:
+        return {name: body.get("status", {}).get("succeeded", 0) for name, body in job.there().items()}
+
+    wait_until(lambda: any(succeeded().values()), "it to be at work")
+    (first,) = job.there()
+    (other,) = job.clusters.keys() - {first}
+    job.clusters[first].remove_node(f"{job.name}-n")
+    wait_until(lambda: list(succeeded()) == [other], f"it to be gone from {first}")
+    wait_until(lambda: succeeded()[other] > 0, f"it to be at work in {other}")
+
+
+@pytest.fixture
+def daemon_set(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Interrupted]:
+    labels = {"app": "agent"}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": "POD"}}
+    yield from start(tmp_path, three_clusters, apiVersion="apps/v1", kind="DaemonSet", spec=spec)
+
+
+def test_a_daemon_set_whose_pods_break_is_taken_over(daemon_set: Interrupted) -> None:
+    def available() -> dict[str, int]:
+        return {name: body["status"].get("numberAvailable", 0) for name, body in daemon_set.there().items()}
+
+    wait_until(lambda: list(available().values()) == [1], "its pod to be available in one cluster")
+    (first,) = available()
+    (other,) = daemon_set.clusters.keys() - {first}
+    set_ready(daemon_set.clusters[first], daemon_set.name, ready=False)
+    wait_until(lambda: available() == {other: 1}, f"it to be available in {other} alone")
