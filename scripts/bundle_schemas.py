@@ -48,7 +48,8 @@ CODED_DEFAULTS: dict[tuple[str, str], Any] = {
     ("admissionregistration.v1.NamedRuleWithOperations", "scope"): "*",
 }  # fmt: skip
 
-SCALARS = {"integer", "number", "string", "boolean"}
+SCALARS = {"integer": "i", "number": "n", "string": "s", "boolean": "t"}
+"""OpenAPI types with the words that stand for them; 0 is an int-or-string."""
 
 
 def kubectl(context: str, path: str) -> Any:
@@ -138,7 +139,7 @@ class Bundler:
         if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
             return {"m": self.node(schema["additionalProperties"], ""), **atomic}
         if kind in SCALARS:
-            return {"byte": "b", "date-time": "d"}.get(schema.get("format", ""), 0)
+            return {"byte": "b", "date-time": "d"}.get(schema.get("format", ""), SCALARS[kind])
         return "a"
 
     def reference(self, name: str, schema: dict[str, Any], atomic: dict[str, int]) -> Any:

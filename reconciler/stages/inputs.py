@@ -24,4 +24,5 @@ def render_inputs(
         overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
         yielded=decision.yielded,
         fixed_completions=fixed_completions or {},
+        definitions=decision.definitions,
     )

@@ -22,7 +22,7 @@ from reconciler.stages.yaml_reader import SUFFIXES, read_yaml
 
 __all__ = ["ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 
-PARSER_VERSION: Final = 2
+PARSER_VERSION: Final = 3
 """To be raised when the same text parses to something else: caches of parse results carry it."""
 
 _Parser = Callable[[Document], tuple[Any, tuple[Problem, ...]]]

@@ -33,6 +33,8 @@ from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
 from reconciler.stages.override_apply import FieldOverride, apply_rules
 from reconciler.stages.override_quiet import are_quiet, may_add_fields
 from reconciler.stages.override_select import OverrideIndex, SelectedRule
+from reconciler.stages.render_check import RenderCheck
+from reconciler.stages.schema import Schema
 
 _JOB: Final = ("batch", "Job")
 
@@ -42,6 +44,7 @@ class RenderInputs(Struct, frozen=True, kw_only=True):
 
     `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: what
     `scale_targets` gives. `fixed_completions`: completions that live parts of divided Jobs were created with.
+    `definitions`: the CustomResourceDefinition of each custom kind of the store.
     """
 
     fleet: Fleet
@@ -50,6 +53,7 @@ class RenderInputs(Struct, frozen=True, kw_only=True):
     overrides: OverrideIndex
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     fixed_completions: Mapping[Identity, Mapping[str, int]] = field(default_factory=dict)
+    definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
     lookup: Lookup = interpreter_for
 
 
@@ -104,6 +108,8 @@ class _Subject(Struct):
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
     yielded: frozenset[str]
+    defined: Schema | None
+    """Of a kind that the store defines."""
     outcomes: dict[tuple[int | None, int | None, int, bool], _Outcome] = field(default_factory=dict)
     """By the key of the terms."""
 
@@ -114,9 +120,10 @@ _Groups = tuple[tuple[_Terms, tuple[str, ...]], ...]
 class RenderCache:
     """What has been worked out for one `RenderInputs`; it never changes an answer."""
 
-    __slots__ = ("groups", "owners", "subjects")
+    __slots__ = ("check", "groups", "owners", "subjects")
 
     def __init__(self) -> None:
+        self.check = RenderCheck()
         self.subjects: dict[Identity, _Subject] = {}
         self.groups: dict[tuple[tuple[TargetCluster, ...], int], _Groups] = {}
         """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
@@ -179,17 +186,18 @@ def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
 
 
 def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, _Outcome]]:
-    """What becomes of everything whose override rules may fail or have something to say, by cluster."""
+    """What becomes of everything that overrides or a definition of the store may say something about, by cluster."""
     for identity, binding in inputs.bindings.items():
         template = template_of(inputs.fleet, identity)
         assert template is not None, f"{identity} is bound and has no template"
         of_template = inputs.overrides.rules_of(template)
-        interpreter, quiet = inputs.lookup(*identity[:2]), {id(()): True}
-        for cluster, replicas in binding.targets if of_template else ():
+        is_defined = bool(inputs.definitions) and identity[:2] in inputs.definitions
+        interpreter, quiet = inputs.lookup(*identity[:2]), {id(()): not is_defined}
+        for cluster, replicas in binding.targets if of_template or is_defined else ():
             rules = inputs.overrides.rules_on(of_template, cluster)
             is_quiet = quiet.get(id(rules))
             if is_quiet is None:
-                is_quiet = quiet[id(rules)] = are_quiet(rules, template.body, interpreter)
+                is_quiet = quiet[id(rules)] = not is_defined and are_quiet(rules, template.body, interpreter)
             if not is_quiet:
                 subject = _known_subject(inputs, identity, cache)
                 terms = _terms(inputs, subject, cluster, replicas)
@@ -222,11 +230,11 @@ def only_follows(binding: Binding | None, cluster: str) -> bool:
 def _known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> _Subject:
     subject = cache.subjects.get(identity)
     if subject is None:
-        subject = cache.subjects[identity] = _subject(inputs, identity)
+        subject = cache.subjects[identity] = _subject(inputs, identity, cache)
     return subject
 
 
-def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
+def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> _Subject:
     template = template_of(inputs.fleet, identity)
     assert template is not None, f"{identity} is bound and has no template"
     interpreter = inputs.lookup(*identity[:2])
@@ -237,7 +245,13 @@ def _subject(inputs: RenderInputs, identity: Identity) -> _Subject:
         rules=inputs.overrides.rules_of(template),
         completions=_completions(inputs, template),
         yielded=inputs.yielded.get(identity, frozenset()),
+        defined=cache.check.defined(template.gvk, _definition_of(inputs, identity)),
     )
+
+
+def _definition_of(inputs: RenderInputs, identity: Identity) -> Template | None:
+    found = inputs.definitions.get(identity[:2]) if inputs.definitions else None
+    return inputs.fleet.templates.get(found) if found is not None else None
 
 
 def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
@@ -284,7 +298,7 @@ def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int 
 def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
     known = subject.outcomes.get(terms.key)
     if known is None:
-        make = _overridden if terms.rules else _as_declared
+        make = _overridden if terms.rules or subject.defined is not None else _as_declared
         known = subject.outcomes[terms.key] = make(inputs, subject, terms, cache)
     return known
 
@@ -308,6 +322,9 @@ def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: R
         return _Outcome(None, problems, trace)
     if may_add_fields(terms.rules):  # What must never be sent may be there again.
         body = strip_marks(interpreter.sanitize(body))
+    unfit = cache.check.problems(body, template, terms.rules, trace, subject.defined)
+    if unfit:
+        return _Outcome(None, (*problems, *unfit), trace)
     policy, written = _owner(inputs, template.identity, terms, cache)
     content = Content(tree=mark(body, inputs.fleet.settings.name, written))
     return _Outcome((template.gvk, template.identity, content, template.source, policy, names), problems, trace)

@@ -45,7 +45,7 @@ class Node(Struct, frozen=True, kw_only=True, eq=False):
 
     A list is `keys` (map list), `is_set`, or atomic. `default` is what the API server fills in, MISSING when it is not
     known. `drops_zero`: false, 0 and "" are left out when stored. `is_inline`: a struct that is always there, so that
-    `{}` says nothing. `is_nullable`: null is a value of its own.
+    `{}` says nothing. `is_nullable`: null is a value of its own. `accepts`: the types of a scalar as JSON is read.
     """
 
     shape: Shape
@@ -59,6 +59,7 @@ class Node(Struct, frozen=True, kw_only=True, eq=False):
     drops_zero: bool = False
     is_inline: bool = False
     is_nullable: bool = False
+    accepts: frozenset[type] = frozenset()
 
     def child(self, name: str) -> Node | None:
         """The schema of a field or map entry; None when there is no such field."""
@@ -76,16 +77,30 @@ class Schema(Struct, frozen=True, kw_only=True, eq=False):
     keeps_empty: bool = False
 
 
-PLAIN: Final = Node(shape=Shape.SCALAR)
+_TEXT: Final[frozenset[type]] = frozenset({str})
+_AMOUNT: Final[frozenset[type]] = frozenset({str, int, float})
+_TYPES: Final[Mapping[str, frozenset[type]]] = {
+    "string": _TEXT,
+    "integer": frozenset({int}),
+    "number": frozenset({int, float}),
+    "boolean": frozenset({bool}),
+}
+
+PLAIN: Final = Node(shape=Shape.SCALAR, accepts=_AMOUNT)
+"""A string or a number."""
 FREE: Final = Node(shape=Shape.ANY)
 OPAQUE: Final = Node(shape=Shape.ANY, is_atomic=True)
 """Runtime objects embedded as they are: replaced as a whole."""
 
 _WORDS: Final[Mapping[Any, Node]] = {
     0: PLAIN,
-    "q": Node(shape=Shape.SCALAR, format=Format.QUANTITY),
-    "b": Node(shape=Shape.SCALAR, format=Format.BYTES),
-    "d": Node(shape=Shape.SCALAR, format=Format.TIME),
+    "s": Node(shape=Shape.SCALAR, accepts=_TYPES["string"]),
+    "i": Node(shape=Shape.SCALAR, accepts=_TYPES["integer"]),
+    "n": Node(shape=Shape.SCALAR, accepts=_TYPES["number"]),
+    "t": Node(shape=Shape.SCALAR, accepts=_TYPES["boolean"]),
+    "q": Node(shape=Shape.SCALAR, format=Format.QUANTITY, accepts=_AMOUNT),
+    "b": Node(shape=Shape.SCALAR, format=Format.BYTES, accepts=_TEXT),
+    "d": Node(shape=Shape.SCALAR, format=Format.TIME, accepts=_TEXT),
     "a": FREE,
     "u": OPAQUE,
 }
@@ -119,7 +134,8 @@ class _Bundle:
         if "x" in raw:
             plain = _WORDS[raw["x"]]
             return Node(
-                shape=plain.shape, format=plain.format, default=raw.get("d", MISSING), drops_zero="z" in raw
+                shape=plain.shape, format=plain.format, default=raw.get("d", MISSING), drops_zero="z" in raw,
+                accepts=plain.accepts,
             )  # fmt: skip
         if "m" in raw:
             return Node(shape=Shape.OBJECT, item=self.node(raw["m"]), is_atomic=is_atomic)
@@ -213,7 +229,8 @@ def _open_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool = Fals
         # A pattern on int-or-string is how generators write a quantity; a bare one is stored and compared as it is.
         quantity = bool(raw.get("x-kubernetes-int-or-string")) and "pattern" in raw
         scalar = Format.QUANTITY if quantity else Format.PLAIN
-        return Node(shape=Shape.SCALAR, format=scalar, default=default, is_nullable=nullable)
+        accepts = _AMOUNT if raw.get("x-kubernetes-int-or-string") else _TYPES[str(kind)]
+        return Node(shape=Shape.SCALAR, format=scalar, default=default, is_nullable=nullable, accepts=accepts)
     if kind == "array":
         return _open_list(raw, definitions, default=default, nullable=nullable)
     if kind == "object":
@@ -239,7 +256,7 @@ def _open_object(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> 
     properties = properties if isinstance(properties, Mapping) else {}
     fields = {name: _open_node(value, definitions) for name, value in properties.items() if isinstance(value, Mapping)}
     if is_root or raw.get("x-kubernetes-embedded-resource"):
-        fields = {**fields, "apiVersion": PLAIN, "kind": PLAIN, "metadata": object_meta()}
+        fields = {**fields, "apiVersion": _WORDS["s"], "kind": _WORDS["s"], "metadata": object_meta()}
     rest = raw.get("additionalProperties")
     if isinstance(rest, Mapping):
         item: Node | None = _open_node(rest, definitions)
@@ -257,4 +274,6 @@ def _referred(name: str) -> Node:
         return object_meta()
     if name.endswith("Quantity"):
         return _WORDS["q"]
-    return PLAIN if name.endswith(("IntOrString", "Time")) else FREE
+    if name.endswith("Time"):
+        return _WORDS["s"]
+    return PLAIN if name.endswith("IntOrString") else FREE

@@ -7,13 +7,16 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.content import Content
-from reconciler.model.document import Document
+from reconciler.model.document import Document, dotted
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json, JsonObject, canonical_bytes, with_value
 from reconciler.stages.policy_groups import refused_kind
 from reconciler.stages.policy_names import is_api_version, is_kind
+from reconciler.stages.schema import builtin_schema
+from reconciler.stages.schema_check import body_faults
+from reconciler.stages.schema_types import surely_fits
 from reconciler.stages.scopes import is_namespaced
 from reconciler.stages.template_data import check_config_map, check_secret
 from reconciler.stages.template_findings import Findings, not_a_string, type_name
@@ -61,6 +64,7 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
         check_workload(body, gvk.group_kind, findings)
     elif gvk.group_kind in _BY_KIND:
         _BY_KIND[gvk.group_kind](body, findings)
+    check_schema(gvk, body, findings)
     if namespaced and not namespace:
         namespace = DEFAULT_NAMESPACE
         body = with_value(body, ("metadata", "namespace"), namespace)
@@ -100,6 +104,18 @@ def _usual_gvk(api_version: str, kind: str) -> GVK | None:
     """The type, when there is nothing to say of it: thousands of documents are of the same few."""
     is_usual = is_api_version(api_version) and is_kind(kind) and not refused_kind(api_version, kind)
     return GVK.parse(api_version, kind) if is_usual else None
+
+
+def check_schema(gvk: GVK, body: JsonObject, findings: Findings) -> None:
+    """Report what the schema of a built-in kind does not allow, where nothing else has been said of it yet."""
+    if surely_fits(gvk, body) or (schema := builtin_schema(gvk)) is None:
+        return
+    faults = body_faults(schema.root, body)
+    said = {problem.path for problem in findings.problems}
+    for steps, code, message in faults:
+        places = (dotted(steps[:depth]) for depth in range(1, len(steps) + 1))
+        if said.isdisjoint(places):
+            findings.error(code, message, *steps)
 
 
 def _required(body: JsonObject, field: str, findings: Findings) -> str:
