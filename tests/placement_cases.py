@@ -64,6 +64,7 @@ def request_of(case: Case) -> PlacementRequest:
         now=case.get("now", NOW),
         fresh=case.get("fresh", False),
         priority_classes=case.get("priority_classes", {}),
+        copies={identity(given): given["written"] for given in workloads if "written" in given},
     )
 
 
@@ -235,9 +236,16 @@ def observations(case: Case) -> dict[str, ClusterObservation]:
             ),
             nodes=tuple(node(n) for n in given["nodes"]) if given.get("nodes") is not None else base.nodes,
             workloads={
-                identity(w): Workload(gvk=gvk(w), identity=identity(w), replicas=w["replicas"])
+                identity(w): Workload(
+                    gvk=gvk(w),
+                    identity=identity(w),
+                    replicas=w["replicas"],
+                    assigned=w.get("assigned"),
+                    missing=w.get("missing", 0),
+                )
                 for w in given.get("workloads", [])
             },
+            pods={identity({"workload": w}): n for w, n in given["pods"].items()} if "pods" in given else None,
         )
     return found
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import msgspec
 
 
-class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Who made an object."""
 
     kind: str
     name: str
     uid: str
     controller: bool = False
+    api_version: str = ""
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):

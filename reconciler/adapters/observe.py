@@ -23,10 +23,11 @@ from reconciler.adapters.observe_model import (
     unscheduled,
     workload,
 )
-from reconciler.adapters.pod_signs import pod_signs
+from reconciler.adapters.pod_counts import pod_counts
+from reconciler.adapters.pod_signs import owners, pod_signs
 from reconciler.errors import Forbidden, KindNotServed
 from reconciler.interpreters.registry import interpreter_for
-from reconciler.model.observation import ClusterObservation, LiveObject, Quota
+from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
 REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
@@ -58,7 +59,22 @@ async def observe(
     requests = PodRequests()
     waiting = await _unscheduled(member, pods or (), objects.values())
     signs = pod_signs(objects.values(), pods, nodes, now) if pods is not None else {}
+    counts = pod_counts(pods, owners(pods)) if pods is not None else None
     held = held_room(objects.values(), pods or (), waiting, requests)
+
+    def seen(identity: Identity, live: LiveObject) -> Workload:
+        interpreter = lookup(identity.group, identity.kind)
+        found = workload(
+            live,
+            interpreter,
+            waiting,
+            previous=previous.workloads.get(identity) if previous else None,
+            now=now,
+            held=held.get(identity),
+            signs=signs.get(identity),
+        )
+        return replace(found, missing=counts.missing(live, interpreter)) if counts is not None else found
+
     stale = {gvk for gvk in (previous and previous.apis) or () if gvk.api_version in discovery.stale}
     return ClusterObservation(
         name=member.name,
@@ -67,18 +83,8 @@ async def observe(
         pending_requests=pending_requests(pods or (), requests),
         quotas=quotas,
         nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
-        workloads={
-            identity: workload(
-                live,
-                lookup(identity.group, identity.kind),
-                waiting,
-                previous=previous.workloads.get(identity) if previous else None,
-                now=now,
-                held=held.get(identity),
-                signs=signs.get(identity),
-            )
-            for identity, live in sorted(objects.items())
-        },
+        workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
+        pods=counts.made() if counts is not None else None,
     )
 
 

@@ -23,6 +23,8 @@ def _placing(observations: Observations) -> dict[str, object]:
 def _steady(seen: ClusterObservation) -> dict[Identity, Workload]:
     """Workloads without what changes while pods come and go; ticks read the rest."""
     return {
-        identity: Workload(gvk=found.gvk, identity=identity, replicas=found.replicas)
+        identity: Workload(
+            gvk=found.gvk, identity=identity, replicas=found.replicas, assigned=found.assigned, missing=found.missing
+        )
         for identity, found in seen.workloads.items()
     }

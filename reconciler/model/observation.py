@@ -65,6 +65,10 @@ class Workload(Struct, frozen=True, kw_only=True):
     unhealthy_since: str = ""
     ended_by_itself: bool = False
     """It failed for good by its own fault (an exit code, a limit of its own): in another cluster it would as well."""
+    assigned: int | None = None
+    """The replicas that were assigned to what was seen, as its mark says; None: it has none."""
+    missing: int = 0
+    """Pods that it wants and that were not there yet, or no longer."""
     held: Mapping[str, Resources] | None = None
     """What its pods hold on each node, where some are unschedulable and it was looked up."""
 
@@ -81,6 +85,8 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] | None = None
     """None: nodes could not be read, so free capacity is unknown."""
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
+    pods: Mapping[Identity, int] | None = None
+    """The pods that each workload of the cluster has there, looked at or not; None: not known."""
 
 
 def workload_in(clusters: Mapping[str, ClusterObservation], identity: Identity, cluster: str) -> Workload | None:

@@ -147,6 +147,7 @@ def _place(
         now=inputs.now,
         fresh=inputs.fresh,
         priority_classes=priorities,
+        copies=inputs.copies,
     )
     bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
     if bound_definitions:

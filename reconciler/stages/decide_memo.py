@@ -139,7 +139,7 @@ class DecideMemo:
         changed = changed_keys(before, self._essentials)
         clusters = [cluster for name, cluster in self._next.fleet.clusters.items() if name in changed]
         concerned = concerned_by(clusters, self.policies) if clusters else ()
-        known = (identity for identity in edits.known if identity in self.policies)
+        known = (identity for identity in (*edits.known, *edits.copied) if identity in self.policies)
         return dict.fromkeys((*known, *concerned))
 
     def replica_overrides(self, fleet: Fleet) -> ReplicaOverrides:

@@ -50,6 +50,7 @@ WORKLOAD_SHAPE = shape(
     *RESOURCE_SHAPE.fields,
     Field("replicas", FieldType.INTEGER, "Replicas that it has in this cluster.", default="0"),
     Field("ready", FieldType.INTEGER, "How many of them are ready.", default="0"),
+    Field("missing", FieldType.INTEGER, "Pods that it wants and that are not there yet.", default="0"),
     Field("unschedulable", FieldType.INTEGER, "Pods of its newest revision that find no node.", default="0"),
     Field("unschedulableSince", FieldType.TEXT, "Since when, as RFC 3339."),
     Field("health", FieldType.TEXT, "Health.", values=exactly(*(str(health) for health in Health)), default="Unknown"),

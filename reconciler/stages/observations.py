@@ -134,6 +134,7 @@ class _Reader:
             unschedulable_since=self._time(fields, "unschedulableSince"),
             health=Health(fields.text("health", str(Health.UNKNOWN))),
             unhealthy_since=self._time(fields, "unhealthySince"),
+            missing=self._count(fields, "missing"),
             ended_by_itself=fields.flag("endedByItself") is True,
         )
 

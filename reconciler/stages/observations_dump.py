@@ -70,8 +70,10 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "health": str(workload.health),
     }
     since = _filled(unschedulableSince=workload.unschedulable_since, unhealthySince=workload.unhealthy_since)
-    ended = {"endedByItself": True} if workload.ended_by_itself else {}
-    return {**tree, **since, **ended}
+    rare: dict[str, Any] = {"endedByItself": True} if workload.ended_by_itself else {}
+    if workload.missing:
+        rare["missing"] = workload.missing
+    return {**tree, **since, **rare}
 
 
 def _constraint(constraint: Constraint, versions: dict[Identity, GVK]) -> dict[str, Any]:

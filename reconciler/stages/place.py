@@ -24,6 +24,7 @@ from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
 from reconciler.stages.gang import components_of, place_whole
 from reconciler.stages.instants import is_in_force
+from reconciler.stages.on_its_way import on_its_way
 from reconciler.stages.patched import patched
 from reconciler.stages.place_memo import (
     UNDECIDED,
@@ -31,7 +32,6 @@ from reconciler.stages.place_memo import (
     PlaceMemo,
     looks_at_room,
     needs_its_room,
-    on_its_way,
     takes_alike,
     takes_room,
 )
@@ -104,7 +104,7 @@ class _Round:
             return True
         memo.by_room.pop(identity, None)
         placed = memo.placed[identity] = Placed(situation, decision)
-        takes = memo.takers is not None and takes_room(placed, memo.running)
+        takes = memo.takers is not None and takes_room(placed, memo.showing)
         memo.set_taker(identity, takes=takes)
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
 
@@ -116,7 +116,7 @@ class _Round:
         if needs_room:
             needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
             takers = memo.all_takers()
-            for identity in sorted((*memo.by_room, *takers)) if memo.running else ():
+            for identity in sorted((*memo.by_room, *takers)) if memo.showing else ():
                 self._take_what_is_on_its_way(memo.placed[identity].situation)
         else:
             takers = {}
@@ -167,6 +167,7 @@ class _Round:
             group_in_use=previous.affinity_name if previous else "",
             fresh=self._request.fresh,
             partial=self._request.settings.partial,
+            written=self._request.copies.get(item.identity, ()),
         )
 
     def _decide(self, situation: Situation) -> Decision:
@@ -209,9 +210,12 @@ class _Round:
 
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Take the room of replicas that were assigned before and do not show in the cluster yet."""
-        item = situation.item
-        for cluster, missing in on_its_way(situation, self._memo.running):
-            self._room.take(cluster, self._room.known(item.demand.shape), missing, item.identity.namespace)
+        item, room = situation.item, self._room
+        for cluster, missing in on_its_way(situation, self._memo.showing):
+            for part in components_of(situation):
+                # Which parts of a set are missing is not known, so of each as many as are missing at most.
+                pods = min(missing, part.replicas) if item.demand.components else missing
+                room.take(cluster, room.known(part.shape), pods, item.identity.namespace)
 
     def _take(self, situation: Situation, decision: Decision) -> None:
         """Take the room of what is new on each cluster. What shrinks frees its room only when its pods are gone."""

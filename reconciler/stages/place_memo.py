@@ -12,20 +12,18 @@ from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.cluster import Cluster
-from reconciler.model.observation import ClusterObservation, Workload
+from reconciler.model.observation import ClusterObservation
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.affinity_groups import Group, groups_of
 from reconciler.stages.candidates import CandidateFinder, tier_of
 from reconciler.stages.copies import StaticWeights
+from reconciler.stages.on_its_way import Observed, observed_pods, on_its_way
 from reconciler.stages.placing import Decision, PlacementItem, Situation
 from reconciler.stages.spread_constraints import spread_applies
 
 _MAX_STALE_POLICIES: Final = 1_000
-
-Running = Mapping[str, Mapping[Identity, Workload]]
-"""Workloads that run, by cluster; clusters without any are missing."""
 
 UNDECIDED: Final = Decision(targets=())
 """In place of the decision about what is placed by room, until its turn comes."""
@@ -101,7 +99,7 @@ class PlaceMemo:
         self._priorities: Mapping[str, int] = {}
         self.observed: Mapping[str, ClusterObservation] | None = None
         self.priorities: Mapping[str, int] = {}
-        self.running: Running = {}
+        self.showing: Observed = {}
         self.placed: dict[Identity, Placed] = {}
         # Dictionaries in place of sets keep what is sorted already in its order.
         self.by_room: dict[Identity, None] = {}
@@ -117,7 +115,7 @@ class PlaceMemo:
         if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
             self.takers = None
         self.observed, self.priorities = observed, priorities
-        self.running = {name: seen.workloads for name, seen in observed.items() if seen.workloads}
+        self.showing = observed_pods(observed)
 
     def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> Ground:
         """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
@@ -159,7 +157,7 @@ class PlaceMemo:
             self.takers = {
                 identity: None
                 for identity, placed in self.placed.items()
-                if identity not in self.by_room and takes_room(placed, self.running)
+                if identity not in self.by_room and takes_room(placed, self.showing)
             }
         return self.takers
 
@@ -178,13 +176,13 @@ def looks_at_room(situation: Situation) -> bool:
     return needs_its_room(situation) or spread_applies(placement)
 
 
-def takes_room(placed: Placed, running: Running) -> bool:
-    """Whether it takes room, or the place of an object in a quota, that it did not have before."""
+def takes_room(placed: Placed, observed: Observed) -> bool:
+    """Whether it takes room, or the place of an object in a quota, that it did not have before or is yet to fill."""
     had = placed.situation.had
     for cluster, replicas in placed.decision.targets:
         if cluster not in had or (replicas or 0) > had[cluster]:
             return True
-    return bool(on_its_way(placed.situation, running))
+    return bool(on_its_way(placed.situation, observed))
 
 
 def takes_alike(one: Placed, other: Placed) -> bool:
@@ -192,24 +190,11 @@ def takes_alike(one: Placed, other: Placed) -> bool:
     return (
         one.decision.targets == other.decision.targets
         and one.situation.had == other.situation.had
+        and set(one.situation.written) == set(other.situation.written)
         and one.situation.item.demand == other.situation.item.demand
         and one.situation.item.gvk == other.situation.item.gvk
         and one.situation.item.rendered is other.situation.item.rendered
     )
-
-
-def on_its_way(situation: Situation, running: Running) -> list[tuple[str, int]]:
-    """Clusters with the replicas that were assigned before and do not show there yet."""
-    item, had = situation.item, situation.had
-    if not running or not had or item.demand.components:
-        return []
-    missing = []
-    for cluster, replicas in had.items():
-        workload = running[cluster].get(item.identity) if cluster in running else None
-        sent = item.sent(cluster, replicas) if workload is not None else 0
-        if workload is not None and workload.replicas < sent:
-            missing.append((cluster, sent - workload.replicas))
-    return missing
 
 
 def outcome(reason: Reason, *, is_target: bool) -> Reason:
@@ -247,6 +232,7 @@ def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, Clust
             before.reachable == after.reachable
             and before.nodes is after.nodes
             and before.workloads is after.workloads
+            and before.pods is after.pods
             and before.quotas is after.quotas
             and before.pending_requests is after.pending_requests
             for before, after in ((one[name], other[name]) for name in one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
 
@@ -48,6 +48,8 @@ class PlacementRequest(Struct, frozen=True, kw_only=True):
     now: str = ""
     fresh: bool = False
     priority_classes: Mapping[str, int] = field(default_factory=dict)
+    copies: Mapping[Identity, Collection[str]] = field(default_factory=dict)
+    """Where copies of ours have been written."""
 
 
 class PlacementResult(Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     group_in_use: str = ""
     fresh: bool = False
     partial: bool = False
+    written: Collection[str] = ()
+    """The clusters to which a copy has been written."""
 
     @property
     def division(self) -> Division:
