@@ -76,6 +76,8 @@ class Round(Struct, frozen=True, kw_only=True):
     decision: Decision
     manifests: Mapping[str, Mapping[Identity, Manifest]]
     plan: Plan
+    established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
+    """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
 
 
 def render_decision(decision: Decision) -> Rendering:
@@ -115,7 +117,7 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
         is_complete=settled.is_complete and world.fleet.is_complete,
         held_digest=held,
     )
-    return Round(decision=decision, manifests=settled.manifests, plan=plan)
+    return Round(decision=decision, manifests=settled.manifests, plan=plan, established=settled.established)
 
 
 def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now: str) -> Plan:

@@ -3,6 +3,7 @@
 The binaries come from the folder in `KUBEBUILDER_ASSETS`. A cluster starts without nodes; `add_node` makes one with
 the capacity that a test needs, kwok makes it Ready and runs the pods that the real scheduler binds to it. Every write
 that a cluster accepts or refuses is in its audit log: the referee of tests that claim "no write" or "nothing deleted".
+Workloads are in it as they are after each write, with what their controllers say of them.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ rules:
 - level: None
   userGroups: ["system:nodes"]
 - level: RequestResponse
-  verbs: [create, update, patch]
-  resources: [{group: apps, resources: [deployments, deployments/scale]}]
+  verbs: [create, update, patch, delete]
+  resources: [{group: apps, resources: [deployments, statefulsets, daemonsets, deployments/scale,
+                                        deployments/status, statefulsets/status, daemonsets/status]}]
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
 """

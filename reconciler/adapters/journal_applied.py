@@ -6,14 +6,22 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from reconciler.adapters.journal_file import REBUILD, JournalFile, Row
-from reconciler.adapters.journal_rows import APPLIED, applied_columns, applied_row, pack_manifest, unpack_manifest
+from reconciler.adapters.journal_file import REBUILD, JournalFile, Row, Table
+from reconciler.adapters.journal_rows import (
+    APPLIED,
+    ESTABLISHED,
+    applied_columns,
+    applied_row,
+    pack_manifest,
+    unpack_manifest,
+)
 from reconciler.errors import JournalCorrupt
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.recorded import recorded_form
 
+_ONE_COPY = "WHERE cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
 _UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
 
 
@@ -43,15 +51,21 @@ def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[Ap
         recorded.append(row if form is row.recorded else replace(row, recorded=form))
     file.execute_many("INSERT OR IGNORE INTO manifest (digest, body) VALUES (?, ?)", packed.items())
     file.put(APPLIED, columns)
+    lasting = [row for row in recorded if row.established is not None]
+    _forget(file, ESTABLISHED, ((row.cluster, *row.identity) for row in recorded if row.established is None))
+    file.put(ESTABLISHED, [(row.cluster, *row.identity, row.established) for row in lasting])
     return recorded
 
 
 def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> None:
     """Forget rows; their manifests go when the journal is opened next."""
-    file.execute_many(
-        "DELETE FROM applied WHERE cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?",
-        ((cluster, *identity) for identity in identities),
-    )
+    gone = [(cluster, *identity) for identity in identities]
+    for table in (APPLIED, ESTABLISHED):
+        _forget(file, table, gone)
+
+
+def _forget(file: JournalFile, table: Table, copies: Iterable[Row]) -> None:
+    file.execute_many(f"DELETE FROM {table.name} {_ONE_COPY}", copies)  # noqa: S608 - constants
 
 
 def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, AppliedRow]]:
@@ -62,12 +76,15 @@ def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, App
 
 def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
     bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)  # noqa: S608 - constants
+    # A file that is only read may have an older schema.
+    known = file.rows(ESTABLISHED, where, values) if file.has_table(ESTABLISHED) else []
+    established = {row[:5]: row[5] for row in known}
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
     for row in file.rows(APPLIED, f"{where} ORDER BY cluster, api_group, kind, namespace, name", values):
         digest = row[8]
         if digest is not None and digest not in bodies:
             raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
-        value = applied_row(row, bodies.get(digest))
+        value = applied_row(row, bodies.get(digest), established.get(row[:5]))
         ledger.setdefault(value.cluster, {})[value.identity] = value
     return ledger
 

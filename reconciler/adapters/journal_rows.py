@@ -29,6 +29,7 @@ APPLIED = Table(
         *("replicas", "dependency", "finished", "revision", "source_path", "source_line"),
     ),
 )
+ESTABLISHED = Table("established", 5, ("cluster", *_IDENTITY, "replicas"))
 BINDING = Table("binding", 4, (*_IDENTITY, "affinity_name", "targets", "revision"))
 CONSTRAINT = Table(
     "tick_constraint",
@@ -55,8 +56,8 @@ ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
 STATE = Table("state", 1, ("name", "document"))
 
 TABLES = (
-    *(META, CLUSTER, APPLIED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT, ROUND),
-    STATE,
+    *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
+    *(ROUND, STATE),
 )
 """Every table with checksums."""
 
@@ -96,8 +97,8 @@ def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
     )
 
 
-def applied_row(row: Row, recorded: JsonObject | None) -> AppliedRow:
-    """The inverse of `applied_columns`, with the manifest itself."""
+def applied_row(row: Row, recorded: JsonObject | None, established: int | None = None) -> AppliedRow:
+    """The inverse of `applied_columns`, with the manifest itself, and with what is kept apart from it."""
     return AppliedRow(
         cluster=row[0],
         identity=Identity(*row[1:5]),
@@ -113,6 +114,7 @@ def applied_row(row: Row, recorded: JsonObject | None) -> AppliedRow:
         finished=bool(row[14]),
         revision=row[15],
         source=Source(row[16], row[17]),
+        established=established,
     )
 
 

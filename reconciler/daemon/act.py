@@ -6,9 +6,10 @@ One bad object or cluster never holds up the others. Source: design, "Apply", "J
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
@@ -18,6 +19,7 @@ from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
 from reconciler.model.plan import Action, Change, Plan
 from reconciler.report.mask import Masker
 from reconciler.stages.marks import read_owner
+from reconciler.stages.moves import still_established
 from reconciler.stages.recorded import recorded_digest
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
@@ -102,10 +104,22 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
             IntentOutcome(intent, Outcome.FAILED if result.error else Outcome.DONE, result.error)
             for intent, (result, _) in zip(intents, ended, strict=True)
         ],
-        applied=[row for change, made in done if (row := applied_row(change, made, acting)) is not None],
+        applied=[
+            *(row for change, made in done if (row := applied_row(change, made, acting)) is not None),
+            *_in_doubt([result.change for result, made in ended if made is None], acting),
+        ],
         removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
     )
     return [result for result, _ in ended]
+
+
+def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:
+    """What is there after a write that failed, and how much of it serves, is only known once it has been looked at."""
+    ledger = acting.journal.ledger()
+    for change in failed:
+        row = ledger.get(change.cluster, {}).get(change.identity)
+        if row is not None and row.established is not None and change.action not in _LEAVES:
+            yield replace(row, established=None)
 
 
 def _intent(change: Change, revision: str) -> Intent:
@@ -124,6 +138,7 @@ def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None
     owner = read_owner(change.manifest) if change.manifest is not None else None
     if owner is None or change.action in _LEAVES:
         return None
+    known = acting.journal.ledger().get(change.cluster, {}).get(change.identity)
     return AppliedRow(
         cluster=change.cluster,
         gvk=change.gvk,
@@ -138,4 +153,5 @@ def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None
         dependency=owner.dependency,
         revision=acting.revision,
         source=change.source,
+        established=still_established(known, done.uid, owner.replicas),
     )

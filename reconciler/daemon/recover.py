@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
@@ -87,10 +88,16 @@ def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
 def _rows(
     found: Iterable[_Found], ledger: Mapping[str, Mapping[Identity, AppliedRow]], fleet: Fleet
 ) -> Iterable[AppliedRow]:
-    """Rows for objects that arrived and that the journal has no record of, from their marks."""
+    """Rows for objects that arrived and that the journal has no record of, from their marks.
+
+    Of one that was updated it is no longer known how much of it served.
+    """
     for look in found:
         owner, intent = _owner(look, fleet), look.intent
         row = ledger.get(intent.cluster, {}).get(intent.identity)
+        if row is not None and row.established is not None and intent.action not in _LEAVES:
+            row = replace(row, established=None)
+            yield row
         if owner is None or look.live is None or intent.action not in _ARRIVES or (row and row.uid == look.live.uid):
             continue
         yield AppliedRow(

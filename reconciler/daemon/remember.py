@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from reconciler.adapters.journal import Journal
 from reconciler.daemon.act import Result
 from reconciler.daemon.failures import Failures
@@ -21,7 +23,7 @@ from reconciler.report.mask import scrub_text
 from reconciler.report.plan_json import summary
 from reconciler.report.state_document import Picture, state_document, with_source_error
 from reconciler.stages.marks import read_owner
-from reconciler.stages.moves import Run, run_of
+from reconciler.stages.moves import Run, run_of, still_established
 from reconciler.stages.ownership import Standing, ownership_of
 from reconciler.stages.recorded import recorded_digest
 
@@ -126,8 +128,12 @@ def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]
             live = member.objects.get(identity)
             if live is None or (cluster, identity) in due or (cluster, identity) in written:
                 continue
-            row = _row(cluster, manifest, live, looked.world)
-            if row is not None and _is_news(row, rows.get(identity)):
+            known = rows.get(identity)
+            row = _row(cluster, manifest, live, looked.world, known)
+            seen = planned.established.get(cluster, {}).get(identity)
+            if row is not None and seen is not None:
+                yield replace(row, established=seen)
+            elif row is not None and _is_news(row, known):
                 yield row
 
 
@@ -163,7 +169,9 @@ def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bo
     return row.identity in member.absent and row.gvk in member.served
 
 
-def _row(cluster: str, manifest: Manifest, live: LiveObject, world: World) -> AppliedRow | None:
+def _row(
+    cluster: str, manifest: Manifest, live: LiveObject, world: World, known: AppliedRow | None
+) -> AppliedRow | None:
     owner = read_owner(live.body)
     if owner is None:
         return None
@@ -182,6 +190,7 @@ def _row(cluster: str, manifest: Manifest, live: LiveObject, world: World) -> Ap
         finished=manifest.identity[:2] in _RUNS and run_of(live.body) is Run.FINISHED,
         revision=world.fleet.revision,
         source=manifest.source,
+        established=still_established(known, live.uid, owner.replicas),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from reconciler.daemon.absent import Absent
 from reconciler.daemon.act import Result
 from reconciler.daemon.agenda import Agenda
@@ -60,6 +62,9 @@ class Settler:
         remember(parts.journal, planned, looked, results, placed=self._placed(planned.decision, world.only))
         self._recorded = planned.decision
         before, situation.known = situation.known, remembered(parts.journal)
+        # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
+        known = situation.known.observations
+        situation.observations = replace(situation.observations, previous=known.previous)
         self._beliefs.take_in(planned, world, results)
         now_s = parts.clock.monotonic_s()
         self._note_absent(world, now_s)

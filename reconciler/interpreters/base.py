@@ -42,6 +42,10 @@ def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
     return own > 0 and not disrupted
 
 
+def _not_counted(live: JsonObject) -> int | None:
+    return None
+
+
 def _no_images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
     return ()
 
@@ -87,6 +91,8 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     fails_by_itself: Callable[[JsonObject, int, int], bool] = _fails_by_itself
     """Whether a failed live object would fail in another cluster, too. Given how many of its pods that are still there
     failed by themselves, and how many were disrupted by their cluster: evicted, preempted, or with their node lost."""
+    available: Callable[[JsonObject], int | None] = _not_counted
+    """How many replicas of a live object are available, as its status says; None: that is not counted, or not yet."""
     sanitize: Callable[[JsonObject], JsonObject] = prune_server_fields
     """The template without what must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""

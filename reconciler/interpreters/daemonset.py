@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_template import SPEC_TEMPLATE
-from reconciler.interpreters.reading import count, is_observed, mapping
+from reconciler.interpreters.reading import count, is_observed, mapping, status_count
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.observation import Health
 from reconciler.model.tree import JsonObject, dig
@@ -27,6 +27,10 @@ def _health(live: JsonObject) -> Health:
     return Health.PROGRESSING if not is_updated and available >= max(1, desired - 1) else Health.UNHEALTHY
 
 
+def _available(live: JsonObject) -> int | None:
+    return status_count(live, "numberAvailable")
+
+
 def _sanitize(body: JsonObject) -> JsonObject:
     return SPEC_TEMPLATE.prune(prune_server_fields(body))
 
@@ -38,5 +42,6 @@ INTERPRETER = Interpreter(
     containers=SPEC_TEMPLATE.containers,
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
+    available=_available,
     sanitize=_sanitize,
 )

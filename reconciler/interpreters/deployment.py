@@ -7,7 +7,7 @@ from typing import Final
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_template import SPEC_TEMPLATE
 from reconciler.interpreters.reading import condition, count, is_observed, mapping
-from reconciler.interpreters.replicas import REPLICAS, replicas_of, with_replicas
+from reconciler.interpreters.replicas import REPLICAS, available_replicas, replicas_of, with_replicas
 from reconciler.interpreters.server_fields import prune_server_fields, without_annotations
 from reconciler.model.demand import Demand
 from reconciler.model.observation import Health
@@ -55,5 +55,6 @@ INTERPRETER = Interpreter(
     containers=SPEC_TEMPLATE.containers,
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
+    available=available_replicas,
     sanitize=_sanitize,
 )

@@ -47,6 +47,14 @@ def condition(live: JsonObject, kind: str) -> Mapping[str, Any]:
     return EMPTY
 
 
+def status_count(live: JsonObject, *names: str) -> int | None:
+    """The first of the counts of the status that is there, else 0; None before a controller has seen the object."""
+    status = mapping(live.get("status"))
+    if "observedGeneration" not in status:
+        return None
+    return next((count(status[name], 0) for name in names if name in status), 0)
+
+
 def is_observed(live: JsonObject) -> bool:
     """Whether the controller has seen the newest spec: status.observedGeneration is metadata.generation."""
     generation = dig(live, "metadata", "generation")

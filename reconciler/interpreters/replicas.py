@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.interpreters.reading import count
+from reconciler.interpreters.reading import count, status_count
 from reconciler.model.tree import JsonObject, dig, with_value
 
 REPLICAS = ("spec", "replicas")
@@ -11,6 +11,11 @@ REPLICAS = ("spec", "replicas")
 def replicas_of(body: JsonObject) -> int:
     """spec.replicas; 1 when it is missing, as the API server fills it in (Karmada counts 0)."""
     return count(dig(body, *REPLICAS), 1)
+
+
+def available_replicas(live: JsonObject) -> int | None:
+    """status.availableReplicas; None before a controller has seen the object."""
+    return status_count(live, "availableReplicas")
 
 
 def with_count(body: JsonObject, path: tuple[str, ...], number: int) -> JsonObject:

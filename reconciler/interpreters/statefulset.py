@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pod_template import SPEC_TEMPLATE
-from reconciler.interpreters.reading import count, is_observed, mapping, mappings, text
+from reconciler.interpreters.reading import count, is_observed, mapping, mappings, status_count, text
 from reconciler.interpreters.replicas import REPLICAS, replicas_of, with_replicas
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand, DependencyRef
@@ -47,6 +47,10 @@ def _health(live: JsonObject) -> Health:
     return Health.PROGRESSING if is_rolling and available >= max(1, replicas - 1) else Health.UNHEALTHY
 
 
+def _available(live: JsonObject) -> int | None:
+    return status_count(live, "availableReplicas", "readyReplicas")
+
+
 def _left_alone(live: JsonObject, replicas: int) -> int:
     """How many replicas the update strategy keeps at the old revision."""
     strategy = mapping(dig(live, "spec", "updateStrategy"))
@@ -78,5 +82,6 @@ INTERPRETER = Interpreter(
     containers=SPEC_TEMPLATE.containers,
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
+    available=_available,
     sanitize=_sanitize,
 )

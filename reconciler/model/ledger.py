@@ -40,6 +40,11 @@ class AppliedRow(Struct, frozen=True, kw_only=True):
     """A Job or Pod that has run to its end."""
     revision: str = ""
     source: Source = NOWHERE
+    established: int | None = None
+    """The replicas with which this object was last seen available while nothing waited for it, 0 for what has none.
+
+    None: it never was. Source: `stages.moves`.
+    """
 
 
 class Intent(Struct, frozen=True, kw_only=True):

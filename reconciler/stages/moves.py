@@ -1,6 +1,14 @@
-"""The effective placement while replicas or copies move: nothing is taken away before something else has taken it.
+"""The one rule of moves: what serves is not taken away before the copies that take over are available.
 
-Source: design §3: E(c) = max(T(c), old(c)) until the new targets are healthy for what moves, then T. Jobs and bare
+Available is what a copy's own cluster says of it: it is there as it is wanted, its controller has seen that, and all of
+its replicas are available. Two facts decide, and neither depends on which round, commit or process it is:
+
+- whether the copies that take over are available *now*; of a cluster that does not answer, nothing is known;
+- with how many replicas each copy is *established*: it was seen available with so many while nothing waited for it.
+  That is recorded beside what was applied there, and ends with the object (its uid).
+
+A copy that exists and never served is an arrival for ever, whatever came in between. Source: design §3 (E(c) =
+max(T(c), old(c)) until the new targets are healthy for what moves, then T) and §7, "A move has one rule". Jobs and bare
 Pods that have started are never moved create-first; finished ones never move.
 """
 
@@ -11,9 +19,12 @@ from enum import Enum
 
 from msgspec import Struct, field
 
+from reconciler.model.ledger import AppliedRow
 from reconciler.model.tree import JsonObject, dig
 
 Replicas = int | None
+
+NOBODY_TAKES_IT = "waits for a cluster that can take it"
 
 
 class Run(Enum):
@@ -38,6 +49,22 @@ def run_of(live: JsonObject) -> Run:
     return Run.STARTED if begun else Run.PENDING
 
 
+class Serving(Struct, frozen=True, kw_only=True):
+    """What the copy in one cluster serves, as that cluster says.
+
+    `is_available`: all of what is wanted there serves now. `is_written`: it is there as it is wanted, serving or not.
+    `replicas`: how many are available now; None: it has none, or it is not known. `established`: with how many it was
+    seen available while nothing waited for it, 0 for what has none; None: never. `is_known` False: the cluster did not
+    answer.
+    """
+
+    is_available: bool = False
+    is_written: bool = False
+    replicas: int | None = None
+    established: int | None = None
+    is_known: bool = True
+
+
 class Effective(Struct, frozen=True, kw_only=True):
     """What is in force now. `holds`: clusters whose reduction or deletion waits, with what it waits for.
 
@@ -50,30 +77,66 @@ class Effective(Struct, frozen=True, kw_only=True):
 
 
 def effective(
-    target: Mapping[str, Replicas],
-    old: Mapping[str, Replicas],
-    is_ready: Callable[[str], bool],
-    *,
-    is_new: bool = False,
+    target: Mapping[str, Replicas], old: Mapping[str, Replicas], serving: Callable[[str], Serving]
 ) -> Effective:
-    """The placement in force for `target`, given what lives where (`old`).
+    """The placement in force for `target`, given what lives where (`old`) and what it serves (`serving(cluster)`).
 
-    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. `is_new`: the target was decided just now,
-    so that a copy with the right replicas is no arrival; a pure scale-down then waits for nothing. Later, what has not
-    gone yet waits for somebody, and every target that is not ready may be the one.
+    Where a cluster is left, every target takes over and has to be available; one that is established with what is
+    wanted there is not waited for while its cluster does not answer, as long as another target is available. Where
+    clusters only shrink, those take over that need more than they are established with: a mere scale-down waits for
+    nobody. A copy that does not serve more than it is to keep shrinks at once: that takes nothing away.
     """
     losers = [cluster for cluster in sorted(old) if _loses(target, old, cluster)]
     if not losers:
         return Effective(targets=target)
-    arrivals = [
-        cluster for cluster in sorted(target) if _gains(target, old, cluster) or (not is_new and cluster not in losers)
-    ]
-    pending = [cluster for cluster in arrivals if not is_ready(cluster)]
+    if not target:
+        return Effective(targets=old, holds=dict.fromkeys(losers, NOBODY_TAKES_IT))
+    kept = {c: old[c] for c in losers if c not in target or _takes_away(target[c], serving(c))}
+    pending = _pending(target, losers, serving) if kept else []
     if not pending:
         return Effective(targets=target)
     why = f"waits for {', '.join(pending)} healthy"
-    kept = {cluster: old[cluster] for cluster in losers}
-    return Effective(targets={**target, **kept}, holds=dict.fromkeys(losers, why))
+    return Effective(targets={**target, **kept}, holds=dict.fromkeys(kept, why))
+
+
+def _pending(target: Mapping[str, Replicas], losers: list[str], serving: Callable[[str], Serving]) -> list[str]:
+    """The targets that have to be available before anything is taken away, and are not."""
+    copies = {cluster: serving(cluster) for cluster in sorted(target)}
+    lacking = [cluster for cluster, copy in copies.items() if not copy.is_available]
+    arriving = [cluster for cluster in lacking if not _is_established(copies[cluster], target[cluster])]
+    left = [cluster for cluster in losers if cluster not in target]
+    if not left:
+        return [cluster for cluster in arriving if cluster not in losers or _lacks(copies[cluster], target[cluster])]
+    if len(lacking) < len(copies):
+        lacking = [cluster for cluster in lacking if copies[cluster].is_known or cluster in arriving]
+    # A DaemonSet may be healthy on no node at all.
+    is_empty = all(copy.replicas == 0 and target[cluster] is None for cluster, copy in copies.items())
+    if not lacking and is_empty and any(serving(cluster).replicas for cluster in left):
+        return list(copies)
+    return lacking
+
+
+def _is_established(copy: Serving, wanted: Replicas) -> bool:
+    return copy.established is not None and copy.established >= (wanted or 0)
+
+
+def _lacks(copy: Serving, wanted: Replicas) -> bool:
+    """Whether a copy that is to shrink serves not even what it is to keep. Else it would wait for itself."""
+    return copy.replicas is not None and copy.replicas < (wanted or 0)
+
+
+def _takes_away(wanted: Replicas, copy: Serving) -> bool:
+    """Whether a copy that is to shrink may serve more than it is to keep, or did when all was well."""
+    if not copy.is_known or wanted is None or (copy.established or 0) > wanted:
+        return True
+    return copy.replicas is None or copy.replicas > wanted
+
+
+def still_established(row: AppliedRow | None, uid: str, replicas: Replicas) -> int | None:
+    """What is known of an object once so many replicas are assigned to it: it serves no more than these."""
+    if row is None or row.uid != uid or row.established is None or replicas is None:
+        return row.established if row is not None and row.uid == uid else None
+    return min(row.established, replicas)
 
 
 def pinned(
@@ -87,7 +150,8 @@ def pinned(
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
     begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
     if not begun:
-        return effective(target, old, lambda cluster: cluster in old)
+        # What has not begun serves nothing: it is enough that the other copy is there.
+        return effective(target, old, lambda cluster: Serving(is_available=cluster in old))
     arriving = [cluster for cluster in target if cluster not in old]
     finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
     if by_tick and not finished:
@@ -109,7 +173,8 @@ def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster:
     return after is not None and before is not None and after < before
 
 
-def _gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
+def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
+    """Whether a target is to have more than lives there."""
     if cluster not in old:
         return True
     after, before = target[cluster], old[cluster]

@@ -1,7 +1,7 @@
 """What becomes of the old copy of a failed application: the purge modes of its policy.
 
 Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover": Immediately goes as soon
-as others have been found to take over, Graciously when these are healthy, or after the grace period when their pods
+as others have taken over what it had, Graciously when these are healthy, or after the grace period when their pods
 have found nodes, Never when a person evicts it.
 """
 
@@ -16,7 +16,7 @@ from reconciler.model.observation import ClusterObservation, workload_in
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.stages.instants import age_s
-from reconciler.stages.moves import Effective, Replicas, effective
+from reconciler.stages.moves import Effective, Replicas, Serving, effective, gains
 
 KEPT_BY_POLICY = "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
 
@@ -26,26 +26,34 @@ def effective_after_failure(
     old: Mapping[str, Replicas],
     failed: Mapping[str, Constraint],
     terms: ApplicationFailover,
-    is_ready: Callable[[str], bool],
+    serving: Callable[[str], Serving],
     is_running: Callable[[str], bool],
     now: str,
 ) -> Effective:
     """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
 
-    `is_ready(cluster)`: the copy there equals what is wanted and is healthy. `is_running(cluster)`: it equals what is
-    wanted, and the scheduler has found nodes for its pods.
+    `serving(cluster)`: what the copy there serves. `is_running(cluster)`: the scheduler has found nodes for its pods.
+    Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over.
     """
     if terms.purge_mode is PurgeMode.GRACIOUSLY:
         is_over = all(is_grace_over(terms, exclusion, now) for exclusion in failed.values())
-        return effective(target, old, lambda cluster: is_ready(cluster) or (is_over and is_running(cluster)))
+
+        def taken(cluster: str) -> Serving:
+            copy = serving(cluster)
+            has_taken = copy.is_written and is_over and is_running(cluster)
+            return replace(copy, is_available=True) if has_taken else copy
+
+        return effective(target, old, taken)
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
-    state = effective(target, others, is_ready)
+    state = effective(target, others, serving)
+    why = KEPT_BY_POLICY
     if terms.purge_mode is PurgeMode.IMMEDIATELY:
-        return state
+        unwritten = [cluster for cluster in sorted(target) if gains(target, old, cluster)]
+        if not unwritten and any(serving(cluster).is_written for cluster in target):
+            return state
+        why = f"waits for {', '.join(unwritten or sorted(target))} to take over"
     kept = {cluster: old[cluster] for cluster in failed if cluster in old}
-    return replace(
-        state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, KEPT_BY_POLICY)}
-    )
+    return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, why)})
 
 
 def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:

@@ -17,7 +17,7 @@ from reconciler.stages.claimants import Claimants
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, Loss, cause_of, fate_of, is_edit, keep_in_force
 from reconciler.stages.diff_offline import Side, compare_rendered
-from reconciler.stages.moves import effective
+from reconciler.stages.moves import Serving, effective, gains
 from reconciler.stages.render import Rendering, template_of
 from reconciler.stages.schema import Schema
 
@@ -98,10 +98,11 @@ def _hold(change: Change, base: Decision, head: Decision) -> str | None:
     target, old = head.bindings.get(change.identity), base.bindings.get(change.identity)
     if target is None or old is None:
         return None
-    state = effective(
-        {place.cluster: place.replicas for place in target.targets},
-        {place.cluster: place.replicas for place in old.targets},
-        lambda cluster: False,
-        is_new=True,
-    )
-    return state.holds.get(change.cluster)
+    was = {place.cluster: place.replicas for place in old.targets}
+    will_be = {place.cluster: place.replicas for place in target.targets}
+
+    def serving(cluster: str) -> Serving:
+        # What is there already is taken to serve.
+        return Serving(is_available=not gains(will_be, was, cluster), established=was.get(cluster))
+
+    return effective(will_be, was, serving).holds.get(change.cluster)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import PreviousPlacement, Reason, Tick
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import Absent, ClusterObservation, Health, Outcome
+from reconciler.model.observation import Absent, ClusterObservation, Outcome
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
@@ -30,6 +31,7 @@ from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned,
 from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
 from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes
 from reconciler.stages.schema import Schema
+from reconciler.stages.serving import Copies
 from reconciler.stages.standings import Seen, Standings
 from reconciler.stages.terminating import is_terminating, terminating
 
@@ -50,7 +52,7 @@ class Scene(Struct, frozen=True, kw_only=True):
     render: RenderOne
     schema_of: Callable[[GVK], Schema | None]
     previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
-    """The placements of the last round: a decision that differs from them is a new one."""
+    """The placements that were recorded last."""
     observed: Mapping[str, ClusterObservation] = field(default_factory=dict)
     now: str = ""
     has_history: bool = True
@@ -67,6 +69,8 @@ class Settled(Struct, frozen=True, kw_only=True):
     is_complete: bool
     managed: Mapping[str, int] = field(default_factory=dict)
     """Our objects per cluster that was read."""
+    established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
+    """Copies that were seen available where nothing is on its way, with their replicas, as far as that is news."""
 
 
 def settle(scene: Scene) -> Settled:
@@ -75,6 +79,7 @@ def settle(scene: Scene) -> Settled:
     problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     ours: Counter[str] = Counter()
+    established: dict[str, dict[Identity, int]] = {}
     bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
     standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
     bound = bindings.keys() if scene.only is None else bindings.keys() & scene.only
@@ -87,6 +92,8 @@ def settle(scene: Scene) -> Settled:
         problems += part.problems
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
+        for cluster, replicas in part.established.items():
+            established.setdefault(cluster, {})[identity] = replicas
         for lost in lost_copies(identity, seen, scene.members, wanted):
             change, problem = _lose(scene, lost, part.holds.get(lost.cluster))
             changes += [change] if change else []
@@ -97,6 +104,7 @@ def settle(scene: Scene) -> Settled:
         problems=tuple(problems),
         is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
+        established=established,
     )
 
 
@@ -105,6 +113,7 @@ class _Part(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     manifests: tuple[Manifest, ...] = ()
     holds: Mapping[str, str] = field(default_factory=dict)
+    established: Mapping[str, int] = field(default_factory=dict)
 
 
 def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
@@ -127,7 +136,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
             manifests[cluster] = manifest
             bodies = bodies or _bodies(scene, manifest)
             compared[cluster] = _compare(scene, member, manifest, bodies, seen.owners.get(cluster))
-    state = _state(scene, identity, target, old, compared)
+    state, established = _state(scene, identity, target, old, compared, manifests)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
         if cluster not in state.targets:
@@ -144,13 +153,14 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         if comparison.live is not None and is_terminating(comparison.live):
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
     if not changes and not problems:
-        return _Part(manifests=tuple(manifests.values()), holds=state.holds)
+        return _Part(manifests=tuple(manifests.values()), holds=state.holds, established=established)
     moved = _arrivals(scene, identity, target, old)
     return _Part(
         changes=tuple(_as_placement(change) if change.cluster in moved else change for change in changes),
         problems=tuple(problems),
         manifests=tuple(manifests.values()),
         holds=state.holds,
+        established=established,
     )
 
 
@@ -160,35 +170,48 @@ def _state(
     target: Mapping[str, Replicas],
     old: Mapping[str, Replicas],
     compared: Mapping[str, Comparison],
-) -> Effective:
+    manifests: Mapping[str, Manifest],
+) -> tuple[Effective, Mapping[str, int]]:
+    """The placement in force, and the copies that are established anew since nothing is on its way."""
     if identity[:2] in _RUNS_ONCE:
         runs = {cluster: _run(scene, identity, cluster) for cluster in old}
         by_tick = any((identity, cluster) in scene.decision.ticked for cluster in old)
-        return pinned(target, old, runs, by_tick)
-
-    def is_ready(cluster: str) -> bool:
-        comparison = compared.get(cluster)
-        if comparison is None or not comparison.in_sync or comparison.live is None:
-            return False
-        if is_terminating(comparison.live):
-            return False
-        return interpreter_for(*identity[:2]).health(comparison.live.body) is Health.HEALTHY
+        return pinned(target, old, runs, by_tick), {}
+    copies = Copies(
+        identity=identity,
+        members=scene.members,
+        ledger=scene.ledger,
+        target=target,
+        old=old,
+        compared=compared,
+        manifests=manifests,
+        as_held=partial(_compared_as_held, scene, identity, old),
+    )
+    if target == old:
+        # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
+        return Effective(targets=target), copies.established()
+    if scene.decision.bindings[identity].is_dependency:
+        # It follows its owners, whose move has been judged.
+        return Effective(targets=target), {}
 
     def is_running(cluster: str) -> bool:
-        comparison = compared.get(cluster)
-        return comparison is not None and comparison.in_sync and has_nodes(scene.observed, identity, cluster)
+        return has_nodes(scene.observed, identity, cluster)
 
-    if target == old:
-        # Nothing moves. The usual case, for which nobody's health need be asked.
-        return Effective(targets=target)
     policy = scene.decision.policies.get(identity)
     failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}
     if failed and policy is not None and policy.application_failover is not None:
         terms = policy.application_failover
-        return effective_after_failure(target, old, failed, terms, is_ready, is_running, scene.now)
-    previous = scene.previous.get(identity)
-    is_new = previous is not None and dict(previous.targets) != dict(target)
-    return effective(target, old, is_ready, is_new=is_new)
+        return effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now), {}
+    return effective(target, old, copies.serving), {}
+
+
+def _compared_as_held(scene: Scene, identity: Identity, old: Mapping[str, Replicas], cluster: str) -> Comparison | None:
+    """A copy that is to shrink, compared with what it holds until then."""
+    member = scene.members.get(cluster)
+    manifest, _ = scene.render(identity, cluster, old[cluster])
+    if manifest is None or not isinstance(member, Read):
+        return None
+    return _compare(scene, member, manifest, _bodies(scene, manifest))
 
 
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:

@@ -469,7 +469,7 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
     path = tmp_path / "journal.db"
     Journal.open(path).close()
     connection = sqlite3.connect(path)
-    for table in ("state", "tick_constraint", "eviction"):
+    for table in ("state", "tick_constraint", "eviction", "established"):
         connection.execute(f"DROP TABLE {table}")
     (first,) = [sql for sql in statements(migrations()[0]) if "CREATE TABLE placement_constraint" in sql]
     connection.execute(first)

@@ -7,7 +7,7 @@ import pytest
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
-from reconciler.stages.moves import Effective, Replicas
+from reconciler.stages.moves import Effective, Replicas, Serving
 from reconciler.stages.purge import KEPT_BY_POLICY, effective_after_failure, failures_of
 from tests.tick_cases import NOW, moment
 
@@ -29,14 +29,15 @@ def after(
     grace_s: int | None = 600,
     ready: str = "",
     with_nodes: str = "",
+    written: str = "m2",
 ) -> Effective:
-    """`ready`, `with_nodes`: names of clusters."""
+    """`ready`, `with_nodes`, `written`: names of clusters."""
     return effective_after_failure(
         target,
         old,
         {name: exclusion(name, age_s) for name in failed},
         ApplicationFailover(purge_mode=mode, grace_period_s=grace_s),
-        lambda cluster: cluster in ready.split(),
+        lambda cluster: Serving(is_available=cluster in ready.split(), is_written=cluster in written.split()),
         lambda cluster: cluster in with_nodes.split(),
         NOW,
     )
@@ -78,22 +79,30 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
     terms = ApplicationFailover(purge_mode=GRACIOUSLY, grace_period_s=600)
 
     def state() -> Effective:
-        return effective_after_failure(MOVED, old, failed, terms, lambda _: False, lambda _: True, NOW)
+        return effective_after_failure(
+            MOVED, old, failed, terms, lambda _: Serving(is_written=True), lambda _: True, NOW
+        )
 
     assert state().targets == {"m1": 1, "m2": 2, "m3": 1}
     failed["m3"] = exclusion("m3", 600)
     assert state() == GONE
 
 
-def test_immediately_nothing_is_waited_for() -> None:
-    assert after(IMMEDIATELY, MOVED, {"m1": 2}) == GONE
-    assert after(IMMEDIATELY, {"m2": 3}, {"m1": 2, "m2": 1}) == Effective(targets={"m2": 3})
+def test_immediately_the_old_copy_goes_once_another_is_written() -> None:
+    assert after(IMMEDIATELY, MOVED, {"m1": 2, "m2": 2}) == GONE
+    assert after(IMMEDIATELY, {"m2": 3}, {"m1": 2, "m2": 3}) == Effective(targets={"m2": 3})
+
+
+@pytest.mark.parametrize(("old", "written"), [({}, ""), ({"m2": 1}, "m2"), ({"m2": 2}, "")])
+def test_what_cannot_be_written_takes_nothing_over(old: dict[str, Replicas], written: str) -> None:
+    waits = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": "waits for m2 to take over"})
+    assert after(IMMEDIATELY, MOVED, {"m1": 2, **old}, written=written) == waits
 
 
 def test_immediately_concerns_the_failed_copy_alone() -> None:
-    state = after(IMMEDIATELY, MOVED, {"m1": 1, "m3": 1})
+    state = after(IMMEDIATELY, MOVED, {"m1": 1, "m2": 2, "m3": 1})
     assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": "waits for m2 healthy"})
-    assert after(IMMEDIATELY, MOVED, {"m1": 1, "m3": 1}, ready="m2") == GONE
+    assert after(IMMEDIATELY, MOVED, {"m1": 1, "m2": 2, "m3": 1}, ready="m2") == GONE
 
 
 @pytest.mark.parametrize("ready", ["", "m2"])
@@ -112,7 +121,7 @@ def test_never_concerns_the_failed_copy_alone() -> None:
 
 def test_what_is_without_replicas_moves_alike() -> None:
     assert after(GRACIOUSLY, {"m2": None}, {"m1": None}).targets == {"m1": None, "m2": None}
-    assert after(IMMEDIATELY, {"m2": None}, {"m1": None}).targets == {"m2": None}
+    assert after(IMMEDIATELY, {"m2": None}, {"m1": None, "m2": None}).targets == {"m2": None}
     assert after(NEVER, {"m2": None}, {"m1": None}, ready="m2").targets == {"m1": None, "m2": None}
 
 
