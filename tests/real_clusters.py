@@ -36,7 +36,7 @@ rules:
 - level: None
   userGroups: ["system:nodes"]
 - level: RequestResponse
-  verbs: [create, update, patch, delete]
+  verbs: [create, update, patch]
   resources: [{group: apps, resources: [deployments, statefulsets, daemonsets, deployments/scale,
                                         deployments/status, statefulsets/status, daemonsets/status]}]
 - level: Metadata

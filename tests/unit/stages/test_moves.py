@@ -50,7 +50,7 @@ def silent(established: int | None = None) -> Serving:
     return Serving(is_known=False, established=established)
 
 
-def test_old_copy_keeps_its_replicas_until_the_new_one_is_available() -> None:
+def test_old_copy_keeps_its_replicas_until_the_new_one_is_healthy() -> None:
     state = effective({"m2": 3}, {"m1": 3}, among(m1=settled(3)))
     assert state.targets == {"m1": 3, "m2": 3}
     assert state.holds == {"m1": "waits for m2 healthy"}
