@@ -15,5 +15,6 @@ async def test_what_found_no_room_is_placed_as_soon_as_there_is_some(tmp_path: P
         assert scene.replicas() == {}
         scene.box["m2"].set_capacity("n1", cpu="8")
         await scene.until(lambda: scene.ready() == {"m2": 3})
+        await scene.until(lambda: WEB in scene.journal.previous_placements())
         assert [target.cluster for target in scene.journal.previous_placements()[WEB].targets] == ["m2"]
         await scene.until(lambda: not any(found.code == "not-enough-capacity" for found in scene.vitals.problems))
