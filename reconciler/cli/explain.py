@@ -44,6 +44,7 @@ def command(
     from reconciler.daemon.session import decide_once
     from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_json, explanation_text
+    from reconciler.stages.place import constraints_in_force
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)
@@ -56,8 +57,11 @@ def command(
         sys.exit(1)
     access = access_to(kubeconfig, journal)
     if live:
-        decision = run(decide_once(fleet, access))
+        looked = run(decide_once(fleet, access))
+        decision, now, known = looked.decision, looked.now, looked.world.observations
     else:
-        decision = decide(fleet, read_observations(observations), SystemClock().now())
-    found = explain(decision, render_one(decision, matches[0]), matches[0])
+        now, known = SystemClock().now(), read_observations(observations)
+        decision = decide(fleet, known, now)
+    in_force = constraints_in_force(known.constraints, now).get(matches[0], ())
+    found = explain(decision, render_one(decision, matches[0]), matches[0], in_force)
     answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))

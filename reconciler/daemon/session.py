@@ -21,7 +21,7 @@ from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.merged import merged
 from reconciler.daemon.remember import record_picture, remember
 from reconciler.daemon.suspensions import restrained
-from reconciler.engine import Decision, Round, plan_round
+from reconciler.engine import Round, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
@@ -63,11 +63,11 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     return restrained(planned, in_force(known.suspensions, looked.now))
 
 
-async def decide_once(fleet: Fleet, access: Access) -> Decision:
-    """What is decided now, with the members' free capacity and the journal's previous placements."""
+async def decide_once(fleet: Fleet, access: Access) -> Looked:
+    """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
     known = _known(access.journal)
     async with open_members(fleet, access) as members:
-        return (await look(fleet, members, known, access.clock)).decision
+        return await look(fleet, members, known, access.clock)
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.engine import Decision
-from reconciler.model.binding import Binding, Claim, Reason
+from reconciler.model.binding import Binding, Claim, Constraint, Reason
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
@@ -17,6 +17,7 @@ from reconciler.report.json_parts import json_text, placement_part, problems_par
 from reconciler.report.mask import Masker
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import visible
+from reconciler.report.status_document import constraint_words, constraints_part
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.table import aligned
 from reconciler.stages.override_apply import FieldOverride
@@ -24,7 +25,10 @@ from reconciler.stages.render import Rendered
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Everything that was decided about one resource. `traces`: per cluster, which override set which field."""
+    """Everything that was decided about one resource.
+
+    `traces`: per cluster, which override set which field. `constraints`: those in force, of ticks and of people.
+    """
 
     gvk: GVK
     identity: Identity
@@ -34,12 +38,21 @@ class Explanation(Struct, frozen=True, kw_only=True):
     binding: Binding | None
     traces: tuple[tuple[str, tuple[FieldOverride, ...]], ...] = ()
     frozen: str = ""
+    constraints: tuple[Constraint, ...] = ()
     holds: tuple[tuple[str, str], ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
-def explain(decision: Decision, rendered: Mapping[str, Rendered], identity: Identity) -> Explanation:
-    """What the decision holds about a resource of the store. `rendered`: what it becomes, by cluster."""
+def explain(
+    decision: Decision,
+    rendered: Mapping[str, Rendered],
+    identity: Identity,
+    constraints: tuple[Constraint, ...] = (),
+) -> Explanation:
+    """What the decision holds about a resource of the store.
+
+    `rendered`: what it becomes, by cluster. `constraints`: those on it that are in force.
+    """
     fleet = decision.fleet
     template, binding = fleet.templates[identity], decision.bindings.get(identity)
     policy = decision.policies.get(identity)
@@ -58,6 +71,7 @@ def explain(decision: Decision, rendered: Mapping[str, Rendered], identity: Iden
         binding=binding,
         traces=tuple((cluster, found.trace) for cluster, found in rendered.items() if found.manifest and found.trace),
         frozen=f"{reach.source} is broken and might say something about it" if reach else "",
+        constraints=constraints,
         holds=tuple((cluster, why) for cluster in clusters if (why := decision.hold(identity, cluster))),
         problems=tuple(
             problem
@@ -84,6 +98,8 @@ def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
     lines += ["", style.bold("Policy"), *_policy_lines(found, style)]
     if found.binding is not None:
         lines += ["", style.bold("Clusters"), *_cluster_lines(found.binding, style)]
+        if found.constraints:
+            lines += ["", style.bold("Constraints"), *_constraint_lines(found.constraints)]
         lines += ["", style.bold("Placement"), *_placement_lines(found.binding, style)]
         lines += ["", style.bold("Overrides"), *_override_lines(found)]
     if found.holds:
@@ -124,6 +140,13 @@ def _cluster_lines(binding: Binding, style: Style) -> list[str]:
         if rows
         else []
     )
+
+
+def _constraint_lines(constraints: Iterable[Constraint]) -> list[str]:
+    return [
+        visible(f"  {found.cluster}: {constraint_words(entry)}")
+        for found, entry in zip(constraints, constraints_part(constraints), strict=True)
+    ]
 
 
 def _placement_lines(binding: Binding, style: Style) -> list[str]:
@@ -168,6 +191,7 @@ def explanation_json(found: Explanation) -> str:
         "owners": [str(owner) for owner in (binding.owners if binding else ())],
         "frozen": found.frozen or None,
         "clusters": _clusters_part(binding),
+        "constraints": constraints_part(found.constraints),
         "placement": placement_part(binding.targets) if binding else [],
         "unplaced": binding.unplaced if binding else 0,
         "reasons": reasons_part(binding.reasons) if binding else [],

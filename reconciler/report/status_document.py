@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -61,6 +62,13 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
         }
         for found in constraints
     ]
+
+
+def constraint_words(entry: Mapping[str, Any]) -> str:
+    """What one entry of `constraints_part` says: how many, until when, why."""
+    count = entry["replicasMax"]
+    allowed = "excluded" if entry["excludes"] else f"at most {count} replica{'' if count == 1 else 's'}"
+    return allowed + (f" until {entry['until']}" if entry["until"] else "") + f", {entry['reason']}"
 
 
 def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:

@@ -9,6 +9,7 @@ from reconciler.report.cluster_list import cluster_list
 from reconciler.report.plan_lines import short_revision
 from reconciler.report.plan_text import confirm_lines
 from reconciler.report.safe import joined, visible
+from reconciler.report.status_document import constraint_words
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.table import aligned
 
@@ -152,15 +153,7 @@ def _suspended(suspensions: Sequence[Document]) -> list[str]:
 
 
 def _constraints(constraints: Sequence[Document]) -> list[str]:
-    return [
-        visible(
-            f"{entry['resource']} @ {entry['cluster']}: "
-            + ("excluded" if entry["excludes"] else f"at most {entry['replicasMax']} replicas")
-            + (f" until {entry['until']}" if entry["until"] else "")
-            + f", {entry['reason']}"
-        )
-        for entry in constraints
-    ]
+    return [visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}") for entry in constraints]
 
 
 def _unclaimed(unclaimed: Sequence[Document]) -> list[str]:

@@ -82,7 +82,18 @@ EXPLAINED: list[tuple[str, Mapping[str, Any], str, list[str]]] = [
          "constraints": [{"resource": "Deployment demo/web", "cluster": "m1", "excludes": True, "reason": "unhealthy"}],
          "store": [{"Deployment": "web", "replicas": 3}, {"PropagationPolicy": "web", "placement": {"by": "dynamic"}}]},
         "deployment/web",
-        ["out   m1   excluded: unhealthy", "m2: 3 replicas"],
+        ["out   m1   excluded: unhealthy", "Constraints\n  m1: excluded, unhealthy\n", "m2: 3 replicas"],
+    ),
+    (
+        "a cap",
+        {"free": {"m1": 6, "m2": 6}, "previous": {"Deployment demo/web": {"m1": 2, "m2": 1}},
+         "constraints": [
+             {"resource": "Deployment demo/web", "cluster": "m1", "replicasMax": 1, "reason": "1 pod found no node"},
+             {"resource": "Deployment demo/web", "cluster": "m2", "replicasMax": 2, "reason": "over",
+              "until": "2020-01-01T00:00:00Z"}],
+         "store": [{"Deployment": "web", "replicas": 3}, {"PropagationPolicy": "web", "placement": {"by": "dynamic"}}]},
+        "deployment/web",
+        ["Constraints\n  m1: at most 1 replica, 1 pod found no node\n\nPlacement\n  m1: 1 replica\n  m2: 2 replicas"],
     ),
     (
         "overrides that are set again",
