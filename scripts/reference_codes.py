@@ -143,6 +143,11 @@ CLUSTERS: Mapping[str, Code] = {
         "An object of that name exists and is not ours.",
         "Set conflictResolution: Overwrite in its policy to adopt it.",
     ),
+    "object-let-go": Code(
+        "Object let go",
+        "Somebody took a mark of ours off the object, so that it is left alone: neither written nor deleted.",
+        "Put back the mark that the message names, or set conflictResolution: Overwrite in its policy to adopt it.",
+    ),
     "object-of-another-tool": Code(
         "Object of another tool",
         "It carries the mark of another GitOps tool or fleet.",

@@ -7,6 +7,7 @@ read again, release as a guarded patch.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Change
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.adoption import adoption_operations, release_operations, takeover_operations
-from reconciler.stages.ownership import Standing, field_manager, ownership_of
+from reconciler.stages.ownership import field_manager, is_marked
 from reconciler.stages.yielded import replicas_path, steady_path
 
 _ATTEMPTS_MAX = 5
@@ -65,7 +66,7 @@ async def _create(member: MemberCluster, change: Change, fleet: str) -> Done:
     except AlreadyExists as error:
         # Our own earlier request may have arrived though its answer did not.
         live = await member.get(change.gvk, namespace, name)
-        if ownership_of(live, fleet, change.previous_names).standing is not Standing.OURS:
+        if not is_marked(live, fleet, change.previous_names):
             raise AlreadyExists(
                 member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
             ) from error
@@ -82,7 +83,7 @@ async def _update(member: MemberCluster, change: Change, fleet: str) -> Done:
     version = change.resource_version
     if change.predecessors:
         version = await _patched(
-            member, change, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
+            member, change, fleet, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
         )
     version = await _take_over(member, change, fleet) or version
     return await _applied(member, change, fleet, version)
@@ -93,32 +94,33 @@ async def _take_over(member: MemberCluster, change: Change, fleet: str) -> str:
     if not change.removed_paths:
         return ""
     return await _patched(
-        member, change, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
+        member, change, fleet, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
     )
 
 
 async def _adopt(member: MemberCluster, change: Change, fleet: str) -> Done:
     assert change.manifest is not None, "an adoption has a manifest"
-    version = await _patched(member, change, lambda live: adoption_operations(live, field_manager(fleet)))
+    version = await _patched(member, change, fleet, lambda live: adoption_operations(live, field_manager(fleet)))
     version = await _take_over(member, change, fleet) or version
     return await _applied(member, change, fleet, version)
 
 
 async def _applied(member: MemberCluster, change: Change, fleet: str, version: str) -> Done:
-    """Apply; replicas that are sent only so that they stay are sent for an object that still has them."""
+    """Apply to the object that was compared.
+
+    One that was written since must be ours still, and have the replicas that are sent only so that they stay.
+    """
     attempts = 0
     while True:
         attempts += 1
         try:
-            live = await _send(
-                member, change, fleet, uid=change.uid, resource_version=version if change.steady_path else ""
-            )
+            live = await _send(member, change, fleet, uid=change.uid, resource_version=version)
         except WriteConflict:
-            if not change.steady_path or attempts == _ATTEMPTS_MAX:
+            if attempts == _ATTEMPTS_MAX:
                 raise
-            # A status that moved on is nothing; another number of replicas is somebody's choice.
-            found = await member.get(change.gvk, change.identity.namespace, change.identity.name)
-            version = _unscaled_version(member, change, found)
+            # A status that moved on is nothing; another number of replicas, or a mark taken off, is somebody's choice.
+            found = await _planned_for(member, change, fleet)
+            version = _unscaled_version(member, change, found) if change.steady_path else found.resource_version
         else:
             return Done(uid=live.uid, resource_version=live.resource_version)
 
@@ -154,7 +156,7 @@ async def _send(
 
 
 async def _patched(
-    member: MemberCluster, change: Change, operations_for: Callable[[JsonObject], Sequence[JsonObject]]
+    member: MemberCluster, change: Change, fleet: str, operations_for: Callable[[JsonObject], Sequence[JsonObject]]
 ) -> str:
     """Send the operations for the object as it is now; once more when somebody wrote in between.
 
@@ -162,9 +164,7 @@ async def _patched(
     """
     namespace, name = change.identity.namespace, change.identity.name
     for attempt in range(_ATTEMPTS_MAX):
-        live = await member.get(change.gvk, namespace, name)
-        if live.uid != change.uid:
-            raise WriteConflict(member.name, f"{change.identity} is another object than the one planned for")
+        live = await _planned_for(member, change, fleet)
         operations = operations_for(live.body)
         if not operations:
             return live.resource_version
@@ -179,7 +179,7 @@ async def _patched(
 async def _delete(member: MemberCluster, change: Change, fleet: str) -> Done:
     namespace, name = change.identity.namespace, change.identity.name
     try:
-        live = await _still_ours(member, change, fleet)
+        live = await _planned_for(member, change, fleet)
         await member.delete(change.gvk, namespace, name, uid=live.uid)
     except ObjectNotFound:
         return Done(uid=change.uid)
@@ -190,16 +190,13 @@ async def _release(member: MemberCluster, change: Change, fleet: str) -> Done:
     def operations_for(live: JsonObject) -> Sequence[JsonObject]:
         return release_operations(live, field_manager(fleet))
 
-    try:
-        await _still_ours(member, change, fleet)
-        await _patched(member, change, operations_for)
-    except ObjectNotFound:
-        pass  # Gone is as unmanaged as it gets.
+    with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
+        await _patched(member, change, fleet, operations_for)
     return Done(uid=change.uid)
 
 
-async def _still_ours(member: MemberCluster, change: Change, fleet: str) -> LiveObject:
-    """The object as it is now, its marks read again.
+async def _planned_for(member: MemberCluster, change: Change, fleet: str) -> LiveObject:
+    """The object as it is now, its marks read again unless the change is to make it ours.
 
     Raises:
         WriteConflict: it is another object than planned for, or no longer ours.
@@ -208,7 +205,8 @@ async def _still_ours(member: MemberCluster, change: Change, fleet: str) -> Live
     live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
     if live.uid != change.uid:
         raise WriteConflict(member.name, f"{change.identity} is another object than the one planned for", status=409)
-    if ownership_of(live, fleet, change.previous_names).standing is not Standing.OURS:
+    is_ours = change.action is Action.ADOPT or is_marked(live, fleet, change.previous_names)
+    if not is_ours:
         raise WriteConflict(member.name, f"{change.identity} is no longer ours; it is left alone", status=409)
     return live
 

@@ -12,6 +12,7 @@ from reconciler.daemon.failures import Failures
 from reconciler.daemon.look import Looked
 from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
+from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event
 from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
@@ -24,7 +25,7 @@ from reconciler.report.plan_json import summary
 from reconciler.report.state_document import Picture, state_document, with_source_error
 from reconciler.stages.marks import read_owner
 from reconciler.stages.moves import Run, run_of, still_established
-from reconciler.stages.ownership import Standing, ownership_of
+from reconciler.stages.ownership import is_marked
 from reconciler.stages.recorded import recorded_digest
 
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
@@ -133,8 +134,12 @@ def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]
             seen = planned.established.get(cluster, {}).get(identity)
             if row is not None and seen is not None:
                 yield replace(row, established=seen)
-            elif row is not None and _is_news(row, known):
+            elif row is not None and _is_news(row, known) and _is_ours(live, looked.world.fleet):
                 yield row
+
+
+def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
+    return is_marked(live, fleet.settings.name, fleet.settings.previous_names)
 
 
 def _gone(planned: Round, looked: Looked) -> Iterable[tuple[str, list[Identity]]]:
@@ -164,7 +169,7 @@ def _is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
 def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
     live = member.objects.get(row.identity)
     if live is not None:
-        return ownership_of(live, fleet_names[0], fleet_names[1:]).standing is not Standing.OURS
+        return not is_marked(live, fleet_names[0], fleet_names[1:])
     # What is not served now, perhaps for a moment only, cannot be seen either.
     return row.identity in member.absent and row.gvk in member.served
 

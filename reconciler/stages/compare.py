@@ -26,6 +26,7 @@ from reconciler.stages.ownership import (
     field_manager,
     holds_field,
     managers_of_fleet,
+    missing_marks,
     ownership_of,
 )
 from reconciler.stages.yielded import Yielded, steady_path, with_live_replicas, yielded
@@ -81,7 +82,7 @@ def compare(
             if ownership is None:
                 ownership = ownership_of(found, stance.fleet, stance.previous_names)
             if ownership.standing is not Standing.OURS:
-                return _foreign(manifest, found, ownership, bodies, stance, policy)
+                return _foreign(manifest, found, row, ownership, bodies, stance, policy)
             if row is not None and row.finished and found.uid == row.uid:
                 return _finished(manifest, found, row, bodies, stance)
             return _ours(manifest, found, row, bodies, stance)
@@ -156,6 +157,7 @@ def _finished(manifest: Manifest, live: LiveObject, row: AppliedRow, bodies: Bod
 def _foreign(
     manifest: Manifest,
     live: LiveObject,
+    row: AppliedRow | None,
     ownership: Ownership,
     bodies: Bodies,
     stance: Stance,
@@ -172,6 +174,12 @@ def _foreign(
         )
         return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
     if conflict_resolution(manifest, policy) is ConflictResolution.ABORT:
+        if ownership.standing is Standing.NOBODYS and (lost := _lost_marks(live, row, stance)):
+            message = (
+                f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
+                "conflictResolution: Overwrite in its policy to adopt it"
+            )
+            return Comparison(problem=_problem(manifest, "object-let-go", message, Severity.WARNING), live=live)
         message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
         return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
     # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
@@ -190,6 +198,18 @@ def _foreign(
         ),
         live=live,
     )
+
+
+def _lost_marks(live: LiveObject, row: AppliedRow | None, stance: Stance) -> tuple[str, ...]:
+    """The marks that somebody took off an object of ours; nothing when it never was ours.
+
+    It was when the journal recorded this very object, or when it has one of the marks and a field of ours still.
+    """
+    missing = missing_marks(live, stance.fleet, stance.previous_names)
+    if row is not None and row.uid == live.uid:
+        return missing
+    is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(stance.fleet, stance.previous_names))
+    return missing if is_marked else ()
 
 
 def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) -> ConflictResolution:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.marks import FLEET_LABEL, Owner, read_owner
+from reconciler.stages.marks import FLEET_LABEL, OWNER_ANNOTATION, Owner, read_owner
 
 
 class Standing(StrEnum):
@@ -77,13 +77,13 @@ def tool_of(body: JsonObject) -> str:
 
 
 def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> Ownership:
-    """Whose the object is. `previous_names` of the fleet count as its own."""
+    """Whose the object is. `previous_names` of the fleet count as its own.
+
+    It is ours by both marks: taking one off is how a person has it let go at once.
+    """
     label = dig(live.body, "metadata", "labels", FLEET_LABEL)
     owner = read_owner(live.body)
     if owner is not None and (label == fleet or label in previous_names):
-        return Ownership(standing=Standing.OURS, owner=owner)
-    if owner is not None and not label and holds_field(live, managers_of_fleet(fleet, previous_names)):
-        # Somebody took the label off; the annotation and our fields still say whose it is.
         return Ownership(standing=Standing.OURS, owner=owner)
     if owner is not None and label:
         return Ownership(standing=Standing.OTHER_FLEET, holder=str(label))
@@ -91,6 +91,19 @@ def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] =
     if tool:
         return Ownership(standing=Standing.OTHER_TOOL, holder=tool)
     return Ownership(standing=Standing.NOBODYS)
+
+
+def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> bool:
+    """Whether the object has both of our marks."""
+    return ownership_of(live, fleet, previous_names).standing is Standing.OURS
+
+
+def missing_marks(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Our marks that the object lacks, as they are to be put back; one that states no terms that we can read is one."""
+    names = (fleet, *previous_names)
+    is_labelled = dig(live.body, "metadata", "labels", FLEET_LABEL) in names
+    lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
+    return lacks_label if read_owner(live.body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
 
 
 def holds_field(live: LiveObject, managers: tuple[str, ...]) -> bool:

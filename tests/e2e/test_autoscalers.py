@@ -17,7 +17,7 @@ from tests.e2e.fleet_on_clusters import FleetOnClusters
 from tests.e2e.scaled_workloads import ReplicaMoves, autoscaler, scale
 from tests.real_clusters import RealCluster, wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.apiserver
 
 IN_STORE, LATER, IN_CLUSTER, RETAINED, NOBODYS = "in-store", "later", "in-cluster", "retained", "nobodys"
 ALL = (IN_STORE, LATER, IN_CLUSTER, RETAINED, NOBODYS)

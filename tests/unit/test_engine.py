@@ -340,18 +340,6 @@ def test_any_sequence_of_edits_comes_to_rest_where_a_fresh_start_would(sequence:
     assert ours == {name: {i for i in rows if i.kind != "Namespace"} for name, rows in fresh.ledger.items()}
 
 
-def test_label_taken_off_by_hand_is_put_back() -> None:
-    fleet, bed = fleet_of(config_map(a="1"), policy("ConfigMap", "m1")), TestBed()
-    bed.run(fleet)
-    metadata = bed.objects["m1"][APP].body["metadata"]
-    bed.edit("m1", APP, metadata={**metadata, "labels": {}})
-    (change,) = bed.plan(fleet).plan.changes
-    assert (change.action, [field.path for field in change.fields]) == (
-        Action.UPDATE,
-        ["metadata.labels['fleet.reconciler/fleet']"],
-    )
-
-
 def test_renamed_fleet_takes_its_fields_along() -> None:
     bed = TestBed()
     bed.run(fleet_of(config_map(a="1", b="2"), policy("ConfigMap", "m1")))

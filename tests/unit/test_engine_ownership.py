@@ -155,3 +155,67 @@ def test_nothing_is_deleted_of_a_kind_whose_list_was_not_complete() -> None:
     plan = plan_round(replace(world, members=members), NOW).plan
     assert [found for found in plan.changes if found.identity == APP] == []
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
+
+
+def without_label(bed: TestBed) -> None:
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    bed.edit("m1", APP, metadata={**metadata, "labels": {}})
+
+
+def without_marks(bed: TestBed) -> None:
+    without_annotation(bed)
+    without_label(bed)
+
+
+TAKEN_OFF = [without_label, without_annotation, without_marks, with_an_annotation_that_cannot_be_read]
+
+
+@pytest.mark.parametrize("take_off", TAKEN_OFF)
+def test_what_lost_a_mark_is_left_alone_and_reported(take_off: Any) -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    take_off(bed)
+    assert outcome(bed, "", ABORT)[:2] == ([], ["object-let-go"])
+    plan = bed.plan(fleet_of(ABORT)).plan
+    assert [found for found in plan.changes if found.identity == APP] == [], "nor is it deleted without its template"
+
+
+@pytest.mark.parametrize("take_off", TAKEN_OFF)
+def test_what_lost_a_mark_is_adopted_under_overwrite(take_off: Any) -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    take_off(bed)
+    assert outcome(bed, "", OVERWRITE)[:2] == ([Action.ADOPT], [])
+
+
+def test_what_lost_its_label_before_the_journal_was_rebuilt_is_left_alone_too() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    without_label(bed)
+    bed.ledger["m1"].clear()
+    assert outcome(bed, "", ABORT)[:2] == ([], ["object-let-go"])
+
+
+def test_a_mark_that_is_put_back_makes_it_ours_again() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    before = bed.objects["m1"][APP].body["metadata"]
+    without_label(bed)
+    assert outcome(bed, "", ABORT)[0] == []
+    bed.edit("m1", APP, metadata=before)
+    assert outcome(bed, "", ABORT)[:2] == ([Action.UPDATE], [])
+
+
+def test_another_object_in_the_place_of_ours_was_never_ours() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    put(bed)
+    assert outcome(bed, "", ABORT)[:2] == ([], ["object-not-ours"])
+
+
+def test_a_copied_label_is_no_mark_that_somebody_took_off() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    labels = bed.objects["m1"][APP].body["metadata"]["labels"]
+    put(bed, labels=labels)
+    assert outcome(bed, "", ABORT)[:2] == ([], ["object-not-ours"])

@@ -86,6 +86,31 @@ async def test_an_update_meets_only_the_object_that_was_planned_for(tmp_path: Pa
         assert scene.live("m1") is None, "nothing is created by an update"
 
 
+@pytest.mark.parametrize("mark", ["labels", "annotations"])
+async def test_an_update_leaves_alone_what_lost_a_mark_since_the_plan(tmp_path: Path, mark: str) -> None:
+    async with opened(tmp_path) as scene:
+        await ready(scene)
+        change = await change_for(scene, store("2"))
+        keys = {"labels": "fleet.reconciler/fleet", "annotations": "fleet.reconciler/owner"}
+        scene.by_hand("m1", "PATCH", {"metadata": {mark: {keys[mark]: None}}})
+        with pytest.raises(WriteConflict, match="no longer ours"):
+            await perform(scene.members["m1"], change, FLEET)
+        live = scene.live("m1")
+        assert live is not None
+        assert live["data"] == {"value": "1"}
+
+
+async def test_an_update_heals_what_was_edited_since_the_plan(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        await ready(scene)
+        change = await change_for(scene, store("2"))
+        scene.by_hand("m1", "PATCH", {"data": {"value": "theirs"}})
+        await perform(scene.members["m1"], change, FLEET)
+        live = scene.live("m1")
+        assert live is not None
+        assert live["data"] == {"value": "2"}
+
+
 async def test_a_delete_reads_the_marks_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         await scene.apply(store(preserveResourcesOnDeletion=False))
