@@ -1,0 +1,134 @@
+"""When a copy counts as one that takes over, in whole rounds. Source: docs/concepts/moves.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.model.refs import GVK, Identity
+from tests.unit import worlds
+from tests.unit.worlds import TestBed, deployment, fleet_of, policy
+
+WEB = Identity("apps", "Deployment", "demo", "app")
+THING = Identity("example.com", "Thing", "demo", "app")
+BEFORE = fleet_of(deployment(), policy("Deployment", "m1"))
+AFTER = fleet_of(deployment(), policy("Deployment", "m2"))
+WAITS = [("m1", "waits for m2 healthy")]
+GOES = [("m1", None)]
+
+
+def leaving(bed: TestBed, kind: str = "Deployment") -> list[tuple[str, str | None]]:
+    """Where copies are to go, and why they do not yet."""
+    changes = bed.plan(AFTER).plan.changes
+    return [(c.cluster, c.held) for c in changes if c.identity.kind == kind and c.action == "delete"]
+
+
+def moved() -> TestBed:
+    """A workload that serves in m1, and its new copy in m2."""
+    bed = TestBed("m1", "m2")
+    bed.run(BEFORE)
+    bed.healthy("m1", WEB)
+    bed.run(BEFORE)
+    bed.run(AFTER)
+    assert leaving(bed) == WAITS
+    return bed
+
+
+@pytest.mark.parametrize(
+    ("lacks", "expected"),
+    [
+        ({}, GOES),
+        ({"observedGeneration": 0}, WAITS),
+        ({"availableReplicas": 1}, WAITS),
+        ({"updatedReplicas": 1}, WAITS),
+        ({"replicas": 3}, WAITS),
+    ],
+    ids=["all of it", "not seen by its controller", "not all available", "not all updated", "old pods are there"],
+)
+def test_a_copy_takes_over_when_all_of_its_replicas_are_available(
+    lacks: dict[str, int], expected: list[tuple[str, str | None]]
+) -> None:
+    bed = moved()
+    bed.healthy("m2", WEB)
+    status = {**bed.objects["m2"][WEB].body["status"], **lacks}
+    bed.edit("m2", WEB, status=status)
+    assert leaving(bed) == expected
+
+
+def test_a_copy_that_is_not_as_it_is_wanted_takes_nothing_over() -> None:
+    bed = moved()
+    bed.healthy("m2", WEB)
+    spec = bed.objects["m2"][WEB].body["spec"]
+    bed.edit("m2", WEB, spec={**spec, "replicas": 1})
+    assert leaving(bed) == WAITS
+
+
+def test_a_copy_in_a_cluster_that_does_not_answer_takes_nothing_over() -> None:
+    bed = moved()
+    bed.healthy("m2", WEB)
+    bed.down = {"m2"}
+    assert leaving(bed) == WAITS
+
+
+def test_a_creation_whose_round_was_cut_off_takes_nothing_over() -> None:
+    """Killed between the creation and the end of the round; then the new cluster does not answer."""
+    bed = TestBed("m1", "m2")
+    bed.run(BEFORE)
+    bed.healthy("m1", WEB)
+    bed.run(BEFORE)
+    placed = bed.observations
+    bed.run(AFTER)
+    bed.observations, bed.down = placed, {"m2"}
+    assert leaving(bed) == WAITS
+
+
+def test_a_rebuilt_journal_asks_every_copy() -> None:
+    bed = TestBed("m1", "m2", "m3")
+    both = fleet_of(deployment(), policy("Deployment", "m1", "m2"))
+    bed.run(both)
+    for cluster in ("m1", "m2"):
+        bed.healthy(cluster, WEB)
+    bed.run(both)
+    one = bed.objects["m2"][WEB].body
+    bed.edit("m2", WEB, status={**one["status"], "availableReplicas": 0})
+    bed.ledger["m2"].pop(WEB)
+    assert leaving(bed) == WAITS
+
+
+FREE = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.example.com"},
+    "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": FREE}}]},
+}  # fmt: skip
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members serve a kind that nobody described."""
+    monkeypatch.setattr(worlds, "SERVED", {**worlds.SERVED, GVK("example.com", "v1", "Thing"): True})
+
+
+@pytest.mark.usefixtures("served")
+def test_a_custom_resource_without_a_status_takes_nothing_over_from_one_that_reports_one() -> None:
+    def store(cluster: str) -> Any:
+        thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "app", "namespace": "demo"},
+                 "spec": {"size": 1}}  # fmt: skip
+        rule = policy("Thing", cluster)
+        rule["spec"]["resourceSelectors"][0]["apiVersion"] = "example.com/v1"
+        return fleet_of(DEFINITION, thing, rule)
+
+    def held(bed: TestBed) -> list[tuple[str, str | None]]:
+        changes = bed.plan(store("m2")).plan.changes
+        return [(c.cluster, c.held) for c in changes if c.identity == THING and c.action == "delete"]
+
+    bed = TestBed("m1", "m2")
+    bed.run(store("m1"))
+    bed.run(store("m2"))
+    assert held(bed) == GOES, "neither reports anything"
+    bed.edit("m1", THING, status={"phase": "Running"})
+    assert held(bed) == WAITS
+    bed.edit("m2", THING, status={"phase": "Running"})
+    assert held(bed) == GOES
