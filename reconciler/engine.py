@@ -15,25 +15,24 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
 from reconciler.model.observation import LiveObject, Observations, Present
-from reconciler.model.plan import Change, Manifest, Plan
+from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
 from reconciler.stages.bodies import Bodies
 from reconciler.stages.compare import Stance, compare
 from reconciler.stages.decide import Decision, decide
-from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
 from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
-from reconciler.stages.render import RenderCache, Rendered, Rendering, managed_in, problems_in, render, render_all
-from reconciler.stages.revisions import previous_of, revision_changes
+from reconciler.stages.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
+from reconciler.stages.revisions import is_doubt, named_alike, passage_between
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
-from reconciler.stages.settle import Scene, settle
-from reconciler.stages.signatures import changed_identities
+from reconciler.stages.settle import Scene, Settled, settle
 from reconciler.stages.terminating import is_terminating
+from reconciler.stages.written import written_by, written_in
 
 __all__ = [
     "Decision",
@@ -100,9 +99,15 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
     """
     if decision is None:
         decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
-    settings = world.fleet.settings
     settled = settle(_scene(world, decision, now))
-    found = settled.changes
+    placements = placement_changes(decision, world.observations.previous, world.only)
+    return _round(world, decision, settled, placements, now)
+
+
+def _round(
+    world: World, decision: Decision, settled: Settled, placements: tuple[PlacementChange, ...], now: str
+) -> Round:
+    settings, found = world.fleet.settings, settled.changes
     if settings.previous_names:
         found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
@@ -112,7 +117,7 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
         head=world.fleet.revision,
         changes=changes,
         waves=waves(changes, decision.needs),
-        placements=placement_changes(decision, world.observations.previous, world.only),
+        placements=placements,
         problems=tuple(sorted({*decision.problems, *settled.problems})),
         is_complete=settled.is_complete and world.fleet.is_complete,
         held_digest=held,
@@ -121,33 +126,34 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
 
 
 def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now: str) -> Plan:
-    """What would change between two revisions, without any cluster.
+    """What would change between two revisions, without any cluster: what head changes in members that base has made.
 
-    Dynamic placements rest on the observations; the previous placement of head is the result of base.
+    Dynamic placements rest on the observations; the previous placement of head is the result of base. Where members
+    are observed, base is taken to be what was applied to them.
     """
-    memo = DecideMemo()
-    before = decide(base, observations, now, memo=memo)
-    placed = previous_of(before.bindings)
-    after = decide(head, replace(observations, previous={**observations.previous, **placed}), now, memo=memo)
-    # What the two decide alike is rendered alike.
-    only = None if memo.touched is None else changed_identities(before, after, memo.touched)
+    base, head = named_alike(base, head)
+    passage = passage_between(base, head, observations, now)
+    before, after, only = passage.before, passage.after, passage.only
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
-    was, is_now = (render_all(side, cache, only) for side, cache in zip(sides, caches, strict=True))
-    changes = revision_changes((before, was), (after, is_now), schemas_of(after), only)
-    # Guards ask for the size of the clusters only where something is to be deleted.
-    managed = managed_in(sides[0], caches[0]) if any(change.guarded for change in changes) else {}
-    ordered = tuple(sorted(changes, key=_canonical_order))
-    changes, held = guard(ordered, head.settings.guards, managed, now)
-    return Plan(
-        base=base.revision,
-        head=head.revision,
-        changes=changes,
-        waves=waves(changes, after.needs),
-        placements=placement_changes(after, placed),
-        problems=tuple(sorted({*after.problems, *problems_in(sides[1], caches[1])})),
-        is_complete=base.is_complete and head.is_complete,
-        held_digest=held,
+    was = render_all(sides[0], caches[0], only)
+    written = written_by(before, after, was.manifests, observations.clusters, schemas_of(before), only)
+    world = World(
+        fleet=head, members=written.members, observations=passage.observations, ledger=written.ledger, only=only
     )
+    settled = settle(replace(_scene(world, after, now), are_shared=True))
+    # Where nothing differs, what an API server would have to say about it is nothing, too.
+    changes = tuple([passage.told(change) for change in settled.changes if not is_doubt(change)])
+    # Guards ask for the size of the clusters only where something is to be deleted.
+    managed = written_in(before, sides[0], caches[0]) if any(change.guarded for change in changes) else {}
+    settled = replace(
+        settled,
+        changes=changes,
+        managed={name: managed.get(name, 0) for name in written.members},
+        problems=(*settled.problems, *problems_in(sides[1], caches[1])),
+    )
+    placements = placement_changes(after, passage.placed)
+    plan = _round(world, after, settled, placements, now).plan
+    return replace(plan, base=base.revision, is_complete=plan.is_complete and base.is_complete)
 
 
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.merged import merged
 from reconciler.daemon.remember import record_picture, remember
 from reconciler.daemon.suspensions import restrained
-from reconciler.engine import Round, plan_round
+from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
+from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.stages.instants import in_force
 from reconciler.stages.order import kept_waves
 
@@ -74,7 +74,18 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """What is known of every member now: capacity, workloads, and what the journal remembers."""
     known = _known(access.journal)
     async with open_members(fleet, access) as members:
-        return (await look(fleet, members, known, access.clock, Glance(deep=True))).world.observations
+        world = (await look(fleet, members, known, access.clock, Glance(deep=True))).world
+    return replace(world.observations, clusters=dict(_with_what_served(world)))
+
+
+def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
+    for name, seen in world.observations.clusters.items():
+        rows = world.ledger.get(name, {})
+        workloads = {
+            identity: replace(workload, established=rows[identity].established) if identity in rows else workload
+            for identity, workload in seen.workloads.items()
+        }
+        yield name, replace(seen, workloads=workloads)
 
 
 def _known(path: Path | None) -> Known:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
+from reconciler.model.observation import Absent, Health, Live, LiveObject, Present, Unknown
 from reconciler.model.refs import GVK, Identity
+
+
+class Told(NamedTuple):
+    """How an object is, as far as somebody looked. `available`: replicas; None: not counted."""
+
+    health: Health
+    available: int | None = None
 
 
 class Read(Struct, frozen=True, kw_only=True):
@@ -27,6 +35,8 @@ class Read(Struct, frozen=True, kw_only=True):
     """Objects that could not be read, with why."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
+    told: Mapping[Identity, Told] = field(default_factory=dict)
+    """Of objects that have no status; that of all others says how they are."""
 
     def live(self, identity: Identity) -> Live:
         """The object as far as it is known: Unknown unless it was seen or its absence was proven."""

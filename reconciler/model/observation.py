@@ -69,6 +69,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     """The replicas that were assigned to what was seen, as its mark says; None: it has none."""
     missing: int = 0
     """Pods that it wants and that were not there yet, or no longer."""
+    established: int | None = None
+    """With how many replicas it was recorded to have served; None: it never did, or that is not known."""
     held: Mapping[str, Resources] | None = None
     """What its pods hold on each node, where some are unschedulable and it was looked up."""
 

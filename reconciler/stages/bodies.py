@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reconciler.model.tree import JsonObject
 from reconciler.stages.canonical import sendable
-from reconciler.stages.diff import Wanted, wanted_of
+from reconciler.stages.diff import Difference, Wanted, wanted_of
 from reconciler.stages.recorded import recorded_form
 from reconciler.stages.schema import Schema
 
@@ -15,14 +17,22 @@ class Bodies:
     `schema` None: the kind is unknown.
     """
 
-    __slots__ = ("_ready", "_record_key", "schema")
+    __slots__ = ("_differences", "_ready", "_record_key", "are_shared", "schema")
 
-    def __init__(self, schema: Schema | None, record_key: bytes = b"") -> None:
-        """Start with no body. `record_key`: the journal's key, with which Secret values are hashed."""
+    def __init__(self, schema: Schema | None, record_key: bytes = b"", *, are_shared: bool = False) -> None:
+        """Start with no body.
+
+        `record_key`: the journal's key, with which Secret values are hashed. `are_shared`: members hold the same live
+        body where they got the same, so that a difference found in one of them is that of all.
+        """
+        self.are_shared = are_shared
         self.schema = schema
         self._record_key = record_key
         # Rendering gives clusters with one outcome the same object. It is kept here, so that its id stays its own.
         self._ready: dict[int, tuple[JsonObject, Wanted]] = {}
+        self._differences: dict[
+            tuple[int, int, int, tuple[str, ...]], tuple[tuple[JsonObject | None, ...], Difference]
+        ] = {}
 
     def wanted(self, body: JsonObject) -> Wanted:
         """A rendered body as it is sent and compared."""
@@ -30,4 +40,19 @@ class Bodies:
         if known is None:
             sent = sendable(body, self.schema)
             known = self._ready[id(body)] = (body, wanted_of(sent, recorded_form(sent, self._record_key)))
+        return known[1]
+
+    def shared_difference(
+        self,
+        wanted: Wanted,
+        live: JsonObject,
+        recorded: JsonObject | None,
+        left: tuple[str, ...],
+        find: Callable[[], Difference],
+    ) -> Difference:
+        """What `find` finds out about these, once. `left`: paths that are left to others."""
+        key = (id(wanted.body), id(live), id(recorded), left)
+        known = self._differences.get(key)
+        if known is None:
+            known = self._differences[key] = ((wanted.body, live, recorded), find())
         return known[1]

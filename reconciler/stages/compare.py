@@ -254,19 +254,21 @@ def _difference(
     stance: Stance,
     left: tuple[str, ...] = (),
 ) -> Difference:
-    previous = None
-    if row is not None and row.recorded is not None:
+    recorded = row.recorded if row is not None else None
+
+    def find() -> Difference:
         # Nearly always what was sent last is what would be sent now.
-        is_same = row.recorded == wanted.recorded
-        previous = wanted.recorded if is_same else sendable(row.recorded, bodies.schema)
-    return difference_from(
-        wanted,
-        live.body,
-        manager=field_manager(stance.fleet),
-        previous=previous,
-        schema=bodies.schema,
-        ignored=(*left, *ignored_paths(manifest, stance.ignore)) if left or stance.ignore else (),
-    )
+        previous = wanted.recorded if recorded == wanted.recorded else recorded and sendable(recorded, bodies.schema)
+        return difference_from(
+            wanted,
+            live.body,
+            manager=field_manager(stance.fleet),
+            previous=previous,
+            schema=bodies.schema,
+            ignored=(*left, *ignored_paths(manifest, stance.ignore)) if left or stance.ignore else (),
+        )
+
+    return bodies.shared_difference(wanted, live.body, recorded, left, find) if bodies.are_shared else find()
 
 
 def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
@@ -286,7 +288,9 @@ def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[st
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
     """The cause of a change as a whole: the one that an author would look for first."""
     causes = {field.cause for field in fields}
-    for cause in (Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.PLACEMENT, Cause.OWNERSHIP):
+    for cause in (
+        Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.OVERRIDE, Cause.PLACEMENT, Cause.OWNERSHIP,
+    ):  # fmt: skip
         if cause in causes:
             return cause
     return Cause.DECLARED

@@ -136,6 +136,7 @@ class _Reader:
             unhealthy_since=self._time(fields, "unhealthySince"),
             missing=self._count(fields, "missing"),
             ended_by_itself=fields.flag("endedByItself") is True,
+            established=self._count(fields, "established") if fields.has("established") else None,
         )
 
     def _binding(self, fields: Fields) -> PreviousPlacement:

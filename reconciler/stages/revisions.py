@@ -1,25 +1,64 @@
-"""What a commit changes in the members, told from the two revisions alone.
+"""From one revision to another: what the two decide, and what may differ between them.
 
-Engine O says what differs; the table of deletion causes says what becomes of copies that are no longer wanted; the
-guards say what would be held. Source: design, "Diff" (the previous placement of head is the result of base).
+Source: design, "Diff" (the previous placement of head is the result of base), "One plan".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.model.binding import Binding, PreviousPlacement, Reason
-from reconciler.model.plan import Action, Change
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.claimants import Claimants
-from reconciler.stages.decide import Decision
-from reconciler.stages.deletion import Fate, Loss, cause_of, fate_of, is_edit, keep_in_force
-from reconciler.stages.diff_offline import Side, compare_rendered
-from reconciler.stages.moves import Serving, effective, gains
-from reconciler.stages.render import Rendering, template_of
-from reconciler.stages.schema import Schema
+from reconciler.model.binding import Binding, PreviousPlacement
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
+from reconciler.model.plan import Action, Cause, Change, FieldChange
+from reconciler.model.refs import Identity
+from reconciler.stages.compare import overall_cause
+from reconciler.stages.decide import Decision, decide
+from reconciler.stages.decide_memo import DecideMemo
+from reconciler.stages.inputs import render_inputs
+from reconciler.stages.render import render_all
+from reconciler.stages.signatures import changed_identities
+from reconciler.stages.written import held_back, is_written
+
+_NAMELESS = "unnamed"
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """Two revisions as they are decided.
+
+    `observations`: what head was decided with, the placements of base (`placed`) as the previous ones. `only`: what may
+    have to change; None: anything.
+    """
+
+    before: Decision
+    after: Decision
+    observations: Observations
+    placed: Mapping[Identity, PreviousPlacement]
+    only: frozenset[Identity] | None
+
+    def told(self, change: Change) -> Change:
+        """A change as an offline comparison tells it: under the same template, an override has made it."""
+        change = replace(change, engine="O")
+        before, after = self.before.fleet.templates, self.after.fleet.templates
+        was, is_now = before.get(change.identity), after.get(change.identity)
+        if change.action not in (Action.UPDATE, Action.REPLACE) or was is None or is_now is None:
+            return change
+        if was.digest != is_now.digest or self.before.fleet.settings != self.after.fleet.settings:
+            return change
+        fields = tuple(map(_by_override, change.fields))
+        return replace(change, fields=fields, cause=overall_cause(fields) if not change.held else change.cause)
+
+
+def _by_override(field: FieldChange) -> FieldChange:
+    return replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
+
+
+def is_doubt(change: Change) -> bool:
+    """Whether a change stands only for the question whether there is one, which is asked of an API server."""
+    return change.action is Action.UPDATE and not change.fields and not change.removed_paths
 
 
 def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, PreviousPlacement]:
@@ -31,78 +70,56 @@ def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, Previous
     }
 
 
-def revision_changes(
-    base: tuple[Decision, Rendering],
-    head: tuple[Decision, Rendering],
-    schema_of: Callable[[GVK], Schema | None],
-    only: Collection[Identity] | None = None,
-) -> tuple[Change, ...]:
-    """The changes from one decision to the other, in canonical order, holds of moves included.
-
-    `only`: what was rendered and may differ; None: everything.
-    """
-    changes = compare_rendered(_side(*base, only), _side(*head, only), schema_of)
-    claimants = Claimants(head[0].fleet.propagation)
-    settled = (_settled(change, base[0], head[0], claimants) for change in changes if not _is_frozen(change, head[0]))
-    return tuple(change for change in settled if change is not None)
+def named_alike(base: Fleet, head: Fleet) -> tuple[Fleet, Fleet]:
+    """The revisions with a name each: a store without one takes that of the other, so that both speak of one fleet."""
+    return _named(base, head.settings.name), _named(head, base.settings.name)
 
 
-def _side(decision: Decision, rendered: Rendering, only: Collection[Identity] | None) -> Side:
-    manifests = {(manifest.cluster, manifest.identity): manifest for manifest in rendered.manifests}
-    templates = decision.fleet.templates
-    found = templates if only is None else templates.keys() & only
-    digests = {identity: templates[identity].digest for identity in found}
-    return Side(rendered=manifests, bindings=decision.bindings, templates=digests)
+def _named(fleet: Fleet, other: str) -> Fleet:
+    if fleet.settings.name:
+        return fleet
+    return replace(fleet, settings=replace(fleet.settings, name=other or _NAMELESS))
 
 
-def _is_frozen(change: Change, head: Decision) -> bool:
-    if change.identity in head.frozen:
-        return True
-    # Absence proves nothing when the head could not be read completely.
-    is_absence = change.action is Action.DELETE and change.identity not in head.bindings
-    return is_absence and not head.fleet.is_complete
+def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str) -> Passage:
+    """Decide both revisions, the second from what the first leaves behind."""
+    memo = DecideMemo()
+    before = decide(base, observations, now, memo=memo)
+    placed = previous_of(before.bindings)
+    seen = replace(observations, previous={**observations.previous, **placed})
+    after = decide(head, seen, now, memo=memo)
+    touched = memo.touched
+    # What an owner leaves behind keeps its dependencies; where nothing is left behind, copies say nothing.
+    copies = _left_behind(before, after, touched)
+    if copies:
+        after = decide(head, seen, now, copies=copies, memo=memo)
+        touched = {*touched, *memo.touched} if touched is not None and memo.touched is not None else None
+    only: frozenset[Identity] | None = None
+    if _speak_alike(base, head):
+        # What the two decide alike is as it should be already, unless it waits for something.
+        only = frozenset(changed_identities(before, after, touched) | held_back(after))
+    return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
 
 
-def _settled(change: Change, base: Decision, head: Decision, claimants: Claimants) -> Change | None:
-    if change.action is not Action.DELETE:
-        return change
-    identity, policy, later = change.identity, base.policies.get(change.identity), head.policies.get(change.identity)
-    loss, gone = _loss(identity, base, head), template_of(base.fleet, identity)
-    assert gone is not None, f"{identity} was bound and had no template"
-    speaking = (later,) if later else claimants.of(gone, policy.ref if policy else None)
-    keep = keep_in_force(applied=policy.keep if policy else True, declared=any(each.keep for each in speaking))
-    fate = fate_of(loss, keep=keep, is_ack=policy.flavor.is_ack if policy else True)
-    follows = identity[:2] == ("", "Namespace") and policy is None
-    is_release = fate is Fate.RELEASE or follows
-    return replace(
-        change,
-        action=Action.RELEASE if is_release else Action.DELETE,
-        cause=cause_of(loss),
-        held=None if is_release else _hold(change, base, head),
-        guarded=is_edit(loss) and not follows,
-        reason=Reason(rule=loss.name.lower().replace("_", "-"), text=loss.value),
-    )
+def _speak_alike(base: Fleet, head: Fleet) -> bool:
+    """Whether equal decisions of the two give equal objects, and claim them alike."""
+    old, new = base.settings, head.settings
+    return (old.name, old.previous_names) == (new.name, new.previous_names)
 
 
-def _loss(identity: Identity, base: Decision, head: Decision) -> Loss:
-    if identity in head.bindings:
-        return Loss.PLACEMENT_LEFT
-    if identity not in head.fleet.templates:
-        return Loss.TEMPLATE_LEFT
-    was = base.bindings.get(identity)
-    return Loss.DEPENDENCY_UNNEEDED if was is not None and was.is_dependency else Loss.POLICY_LEFT
-
-
-def _hold(change: Change, base: Decision, head: Decision) -> str | None:
-    """A copy that moves goes when the new one is healthy, which no revision can tell."""
-    target, old = head.bindings.get(change.identity), base.bindings.get(change.identity)
-    if target is None or old is None:
-        return None
-    was = {place.cluster: place.replicas for place in old.targets}
-    will_be = {place.cluster: place.replicas for place in target.targets}
-
-    def serving(cluster: str) -> Serving:
-        # What is there already is taken to serve.
-        return Serving(is_available=not gains(will_be, was, cluster), established=was.get(cluster))
-
-    return effective(will_be, was, serving).holds.get(change.cluster)
+def _left_behind(
+    before: Decision, after: Decision, touched: Collection[Identity] | None
+) -> dict[Identity, frozenset[str]]:
+    """Where copies of bound templates are that their new placement has left."""
+    gone: dict[Identity, set[str]] = {}
+    for identity in before.bindings if touched is None else touched:
+        was, is_now = before.bindings.get(identity), after.bindings.get(identity)
+        if was is not None and is_now is not None and was.targets != is_now.targets:
+            gone[identity] = set(was.clusters) - set(is_now.clusters)
+    left: dict[Identity, frozenset[str]] = {}
+    # What could not be rendered was not written either.
+    for manifest in render_all(render_inputs(before), only=gone.keys()).manifests if gone else ():
+        identity, cluster = manifest.identity, manifest.cluster
+        if cluster in gone[identity] and is_written(before, identity, cluster):
+            left[identity] = left.get(identity, frozenset()) | {cluster}
+    return left

@@ -12,7 +12,7 @@ from msgspec import Struct
 from reconciler.interpreters.reading import is_observed
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, Read
+from reconciler.model.member import Member, Read, Told
 from reconciler.model.observation import Health, LiveObject
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
@@ -50,7 +50,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return Serving(
             is_available=self._is_available(cluster, live),
             is_written=self._is_written(cluster),
-            replicas=interpreter_for(*self.identity[:2]).available(live.body),
+            replicas=self._available(cluster, live),
             established=still_established(row, live.uid, self.old.get(cluster)),
         )
 
@@ -86,9 +86,8 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     def _is_available(self, cluster: str, live: LiveObject) -> bool:
         """Whether all of what is wanted there serves, with more replicas or without."""
-        interpreter = interpreter_for(*self.identity[:2])
         if self._is_written(cluster):
-            return interpreter.health(live.body) is Health.HEALTHY and not self._is_mute(live)
+            return self._is_healthy(cluster, live) and not self._is_mute(live)
         after, before = self.target.get(cluster), self.old.get(cluster)
         if after is None or before is None or after >= before:
             return False
@@ -96,10 +95,24 @@ class Copies(Struct, frozen=True, kw_only=True):
         if held is None or not held.in_sync:
             return False
         # An override may make another number of the assigned one.
-        count, wanted = interpreter.available(live.body), interpreter.demand(self.manifests[cluster].body).replicas
+        count = self._available(cluster, live)
+        wanted = interpreter_for(*self.identity[:2]).demand(self.manifests[cluster].body).replicas
         if count is None or wanted is None:
-            return interpreter.health(live.body) is Health.HEALTHY
-        return is_observed(live.body) and count >= wanted
+            return self._is_healthy(cluster, live)
+        return (is_observed(live.body) or self._told(cluster) is not None) and count >= wanted
+
+    def _told(self, cluster: str) -> Told | None:
+        member = self.members.get(cluster)
+        return member.told.get(self.identity) if isinstance(member, Read) and member.told else None
+
+    def _is_healthy(self, cluster: str, live: LiveObject) -> bool:
+        told = self._told(cluster)
+        health = interpreter_for(*self.identity[:2]).health(live.body) if told is None else told.health
+        return health is Health.HEALTHY
+
+    def _available(self, cluster: str, live: LiveObject) -> int | None:
+        told = self._told(cluster)
+        return interpreter_for(*self.identity[:2]).available(live.body) if told is None else told.available
 
     def _is_mute(self, live: LiveObject) -> bool:
         """Whether a kind that nobody described has no status yet, while a copy that is to go reports one."""

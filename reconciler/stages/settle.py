@@ -23,7 +23,7 @@ from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.bodies import Bodies
 from reconciler.stages.claimants import Claimants
-from reconciler.stages.compare import Comparison, Stance, compare
+from reconciler.stages.compare import Comparison, Stance, compare, overall_cause
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
@@ -58,6 +58,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     has_history: bool = True
     only: frozenset[Identity] | None = None
     """Settle these alone; None: everything."""
+    are_shared: bool = False
+    """Members that got the same hold one and the same object: they stand for real ones."""
 
 
 class Settled(Struct, frozen=True, kw_only=True):
@@ -148,7 +150,8 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
             changes += [change for change in (now, later) if change]
             manifests[cluster] = manifest or manifests[cluster]
         elif comparison.change is not None:
-            changes.append(_with_wait(comparison.change, state.waits.get(cluster), decision.hold(identity, cluster)))
+            change = _as_assigned(comparison.change, old.get(cluster), target[cluster])
+            changes.append(_with_wait(change, state.waits.get(cluster), decision.hold(identity, cluster)))
         problems += [comparison.problem] if comparison.problem else []
         if comparison.live is not None and is_terminating(comparison.live):
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
@@ -238,7 +241,7 @@ def _rendered(
 
 
 def _bodies(scene: Scene, manifest: Manifest) -> Bodies:
-    return Bodies(scene.schema_of(manifest.gvk), scene.stance.record_key)
+    return Bodies(scene.schema_of(manifest.gvk), scene.stance.record_key, are_shared=scene.are_shared)
 
 
 def _compare(
@@ -294,6 +297,19 @@ def _reduced_later(
 
 def _placed(fields: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
     return tuple(replace(change, cause=Cause.PLACEMENT) for change in fields)
+
+
+def _as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
+    """The change with the placement as the cause of replicas that were assigned otherwise."""
+    if before is None or before == after or change.action is not Action.UPDATE:
+        return change
+    fields = tuple(
+        replace(field, cause=Cause.PLACEMENT)
+        if field.path in _REPLICA_FIELDS and field.cause is Cause.DECLARED
+        else field
+        for field in change.fields
+    )
+    return replace(change, fields=fields, cause=overall_cause(fields))
 
 
 def _as_placement(change: Change) -> Change:

@@ -1,4 +1,4 @@
-"""Comparing two revisions looks only at what they decide differently, and finds what a full comparison finds."""
+"""What comparing two revisions counts and reports without rendering all of it is what rendering would make."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from reconciler.engine import compare_revisions, decide, render_decision, schemas_of
-from reconciler.model.binding import Constraint, PreviousPlacement
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
-from reconciler.model.plan import Plan
-from reconciler.model.refs import Identity
-from reconciler.stages.guard import guard
+from reconciler.engine import decide, render_decision
 from reconciler.stages.inputs import render_inputs
-from reconciler.stages.order import waves
-from reconciler.stages.parsed_file import ParsedFile
-from reconciler.stages.placement_changes import placement_changes
 from reconciler.stages.render import RenderCache, managed_in, problems_in
-from reconciler.stages.revisions import previous_of, revision_changes
 from tests.properties.test_decide_memo import (
     ALL_OBSERVED,
     BASE,
@@ -34,7 +23,6 @@ from tests.properties.test_decide_memo import (
     edits,
     fleet_of,
     path_of,
-    placements,
     plain,
     policy,
     selector,
@@ -106,47 +94,6 @@ changes = st.lists(
 
 def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
     return {path: data for path, data in (files | dict(found)).items() if data is not None}
-
-
-def in_full(base: Fleet, head: Fleet, observations: Observations) -> Plan:
-    """The plan from two decisions that are made from nothing, each rendered as a whole."""
-    before = decide(base, observations, NOW)
-    placed = {**observations.previous, **previous_of(before.bindings)}
-    after = decide(head, replace(observations, previous=placed), NOW)
-    was, is_now = render_decision(before), render_decision(after)
-    found = revision_changes((before, was), (after, is_now), schemas_of(after))
-    ordered = tuple(sorted(found, key=lambda c: (c.identity, c.cluster, c.held is not None, c.action)))
-    managed = Counter(manifest.cluster for manifest in was.manifests)
-    kept, held = guard(ordered, head.settings.guards, managed, NOW)
-    return Plan(
-        base=base.revision,
-        head=head.revision,
-        changes=kept,
-        waves=waves(kept, after.needs),
-        placements=placement_changes(after, previous_of(before.bindings)),
-        problems=tuple(sorted({*after.problems, *is_now.problems})),
-        is_complete=base.is_complete and head.is_complete,
-        held_digest=held,
-    )
-
-
-@settings(max_examples=300, deadline=None)
-@given(changes, changes, st.integers(0, 5), st.integers(0, 3), st.booleans())
-def test_a_comparison_of_what_differs_is_the_comparison_of_everything(
-    first: Edits, second: Edits, kind: int, ticked: int, remembers: bool
-) -> None:
-    files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, first)
-    cache = dict[str, ParsedFile]()
-    base, head = fleet_of(files, dict(cache)), fleet_of(applied(files, second), dict(cache))
-    constraints = tuple(
-        Constraint(identity=identity, cluster="m1", replicas_max=ticked - 1, reason="t", excludes=ticked == 2)
-        for identity in sorted(base.templates)[:ticked]
-    )
-    seen = Observations(clusters=ALL_OBSERVED[kind].clusters, constraints=constraints)
-    if remembers:
-        previous: dict[Identity, PreviousPlacement] = placements(decide(base, ALL_OBSERVED[1], NOW))
-        seen = replace(seen, previous=previous)
-    assert compare_revisions(base, head, seen, NOW) == in_full(base, head, seen)
 
 
 @settings(max_examples=100, deadline=None)
