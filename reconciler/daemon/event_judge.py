@@ -11,6 +11,7 @@ from collections.abc import Callable
 from reconciler.adapters.kube_watch import WatchEvent
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.beliefs import Beliefs
+from reconciler.daemon.established import Established
 from reconciler.daemon.fights import Fights
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.situation import Situation
@@ -34,8 +35,10 @@ class EventJudge:
         beliefs: Beliefs,
         fights: Fights,
         unfinished: Unfinished,
+        established: Established,
     ) -> None:
         """Share what the rounds know. `agenda`: the one of the next round."""
+        self._established = established
         self._parts = parts
         self._situation = situation
         self._agenda = agenda
@@ -73,6 +76,7 @@ class EventJudge:
         if not is_in_step(world, now.decision, manifest, live):
             return False
         self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
+        self._established.look(cluster, live)
         return True
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:

@@ -14,6 +14,7 @@ from reconciler.daemon.absent import Absent
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.beliefs import Beliefs
 from reconciler.daemon.dry_runs import dry_run
+from reconciler.daemon.established import Established
 from reconciler.daemon.event_judge import EventJudge
 from reconciler.daemon.fights import Fights
 from reconciler.daemon.look import Glance, Looked, read_world, remembered
@@ -55,11 +56,12 @@ class ControlLoop:
         self._unfinished = Unfinished()
         self._now = Situation()
         beliefs, fights = Beliefs(), Fights()
+        self._established = Established(self._now)
         self._follower = StoreFollower(parts)
         self._lookout = Lookout(parts, self._now)
         self._writer = Writer(parts, fights)
         self._settler = Settler(parts, self._now, beliefs, fights, self._unfinished, self._absent)
-        judge = EventJudge(parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished)
+        judge = EventJudge(parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished, self._established)
         self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
         self._keeper = WatchKeeper(self._watches)
 
@@ -139,6 +141,7 @@ class ControlLoop:
                 continue
             self._agenda.wake.clear()
             await wait_for(self._agenda.wake, pause_s, clock)
+            self._established.record(self._parts.journal)
             self._parts.beat("idle")
             if self._stop.is_set():
                 return

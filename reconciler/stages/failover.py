@@ -95,13 +95,19 @@ def due_exclusions(
 
 
 def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> bool:
-    """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone."""
+    """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone.
+
+    A cluster where dispatching is suspended takes nothing.
+    """
     old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
     if old is None or new is None:
         return False
     had, has = dict(old.targets), dict(new.targets)
     loses = exclusion.cluster not in has or (has[exclusion.cluster] or 0) < (had.get(exclusion.cluster) or 0)
-    gains = any(name not in had or (count or 0) > (had[name] or 0) for name, count in has.items())
+    gains = any(
+        after.hold(exclusion.identity, name) is None and (name not in had or (count or 0) > (had[name] or 0))
+        for name, count in has.items()
+    )
     return loses and gains
 
 

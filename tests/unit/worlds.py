@@ -16,6 +16,7 @@ from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.marks import read_owner
+from reconciler.stages.moves import still_established
 from reconciler.stages.ownership import field_manager
 from reconciler.stages.parse import parse
 from reconciler.stages.revisions import previous_of
@@ -112,6 +113,9 @@ class TestBed:
         for wave in planned.plan.waves:
             for index in wave:
                 self.make(planned.plan.changes[index], fleet)
+        for cluster, seen in planned.established.items():
+            for identity, replicas in seen.items():
+                self.ledger[cluster][identity] = replace(self.ledger[cluster][identity], established=replicas)
         previous = previous_of(planned.decision.bindings)
         self.observations = replace(self.observations, previous=previous)
         return planned
@@ -139,6 +143,7 @@ class TestBed:
             cluster=change.cluster, gvk=change.gvk, identity=change.identity, uid=live.uid,
             manifest_digest=change.manifest_digest, recorded=change.manifest, policy=str(owner.policy or ""),
             keep=owner.keep, flavor=owner.flavor, replicas=owner.replicas, dependency=owner.dependency,
+            established=still_established(rows.get(change.identity), live.uid, owner.replicas),
         )  # fmt: skip
 
     def live(self, gvk: GVK, body: dict[str, Any], uid: str = "") -> LiveObject:

@@ -1,0 +1,105 @@
+"""Moves over several rounds of small worlds: what is known of the copies decides, not which round it is.
+
+Source: design §7, "A move has one rule".
+"""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import ClusterObservation
+from reconciler.model.refs import Identity
+from reconciler.stages.moves import NOBODY_TAKES_IT
+from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+
+WEB = Identity("apps", "Deployment", "demo", "app")
+APP = Identity("", "ConfigMap", "demo", "app")
+
+
+def on(*clusters: str) -> Fleet:
+    return fleet_of(deployment(), policy("Deployment", *clusters))
+
+
+def due(bed: TestBed, fleet: Fleet) -> list[tuple[str, str, str | None]]:
+    """What a round would do to the workload: action, cluster, what it waits for."""
+    return [(str(c.action), c.cluster, c.held) for c in bed.plan(fleet).plan.changes if c.identity in (WEB, APP)]
+
+
+@pytest.fixture
+def bed() -> TestBed:
+    """The workload runs in m1 as it has for long."""
+    made = TestBed()
+    made.run(on("m1"))
+    made.healthy("m1", WEB)
+    made.run(on("m1"))
+    assert made.ledger["m1"][WEB].established == 2
+    return made
+
+
+def test_it_does_not_matter_what_a_round_takes_for_the_placement_before_it(bed: TestBed) -> None:
+    before = bed.observations
+    bed.run(on("m2"))
+    for observations in (before, bed.observations):
+        bed.observations = observations
+        assert due(bed, on("m2")) == [("delete", "m1", "waits for m2 healthy")]
+
+
+def test_adding_a_cluster_and_then_removing_another_is_a_move_as_well(bed: TestBed) -> None:
+    bed.run(on("m1", "m2"))
+    bed.run(on("m1", "m2"))
+    assert due(bed, on("m2")) == [("delete", "m1", "waits for m2 healthy")]
+    bed.healthy("m2", WEB)
+    assert due(bed, on("m2")) == [("delete", "m1", None)]
+
+
+def test_a_copy_whose_cluster_fell_silent_after_a_crash_takes_nothing_over(bed: TestBed) -> None:
+    before = bed.observations
+    bed.run(on("m2"))
+    bed.observations = before  # The round never ended; the intent of its write was closed after the restart.
+    bed.down = {"m2"}
+    assert due(bed, on("m2")) == [("delete", "m1", "waits for m2 healthy")]
+
+
+def test_a_copy_stays_where_nothing_can_take_it(bed: TestBed) -> None:
+    silent = ClusterObservation(name="m2", reachable=False)
+    # A crash before the end of the round: the copy in m1 was made, its placement never recorded.
+    bed.observations = replace(bed.observations, previous={}, clusters={"m2": silent})
+    bed.down = {"m2"}
+    assert due(bed, on("m2")) == [("delete", "m1", NOBODY_TAKES_IT)]
+
+
+def test_an_edit_and_a_return_in_the_middle_of_a_move(bed: TestBed) -> None:
+    bed.run(on("m2"))
+    bed.run(on("m3"))
+    assert [held for _, cluster, held in due(bed, on("m3")) if cluster in ("m1", "m2")] == ["waits for m3 healthy"] * 2
+    assert due(bed, on("m1")) == [("delete", "m2", None), ("delete", "m3", None)]
+
+
+def test_another_image_while_the_new_copy_is_not_up_leaves_the_old_one_as_it_is(bed: TestBed) -> None:
+    bed.run(on("m2"))
+    newer = fleet_of(deployment(image="nginx:2"), policy("Deployment", "m2"))
+    bed.healthy("m2", WEB)
+    assert due(bed, newer) == [("delete", "m1", "waits for m2 healthy"), ("update", "m2", None)]
+
+
+def test_a_new_object_begins_anew(bed: TestBed) -> None:
+    bed.run(on("m1", "m2"))
+    bed.healthy("m2", WEB)
+    bed.run(on("m1", "m2"))
+    assert bed.ledger["m2"][WEB].established == 2
+    live = bed.objects["m2"][WEB]
+    bed.objects["m2"][WEB] = replace(live, uid="another", body={**live.body, "status": {}})
+    assert due(bed, on("m2")) == [("delete", "m1", "waits for m2 healthy")]
+
+
+def test_a_settled_copy_that_is_silent_does_not_hold_up_leaving_a_third_cluster() -> None:
+    bed, everywhere = TestBed(), fleet_of(config_map(), policy("ConfigMap", "m1", "m2", "m3"))
+    bed.run(everywhere)
+    bed.run(everywhere)
+    bed.down = {"m3"}
+    assert due(bed, fleet_of(config_map(), policy("ConfigMap", "m2", "m3"))) == [("delete", "m1", None)]
+    bed.down = {"m2", "m3"}
+    (change,) = due(bed, fleet_of(config_map(), policy("ConfigMap", "m2", "m3")))
+    assert change == ("delete", "m1", "waits for m2, m3 healthy")
