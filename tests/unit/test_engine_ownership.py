@@ -87,6 +87,11 @@ def test_what_nobody_marked_is_left_under_abort_and_adopted_under_overwrite() ->
     assert outcome(bed, "", OVERWRITE)[:2] == ([Action.ADOPT], [])
 
 
+def without_label(bed: TestBed) -> None:
+    metadata = bed.objects["m1"][APP].body["metadata"]
+    bed.edit("m1", APP, metadata={**metadata, "labels": {}})
+
+
 def without_annotation(bed: TestBed) -> None:
     metadata = bed.objects["m1"][APP].body["metadata"]
     bed.edit("m1", APP, metadata={**metadata, "annotations": {}})
@@ -135,7 +140,7 @@ def test_a_copy_that_moved_and_lacks_a_witness_is_not_deleted(change: Any) -> No
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
 
 
-@pytest.mark.parametrize("change", [without_annotation, with_an_annotation_that_cannot_be_read])
+@pytest.mark.parametrize("change", [without_label, without_annotation, with_an_annotation_that_cannot_be_read])
 def test_what_has_no_mark_of_ours_is_not_deleted(change: Any) -> None:
     bed = TestBed()
     bed.run(fleet_of(config_map(), ABORT))
@@ -155,11 +160,6 @@ def test_nothing_is_deleted_of_a_kind_whose_list_was_not_complete() -> None:
     plan = plan_round(replace(world, members=members), NOW).plan
     assert [found for found in plan.changes if found.identity == APP] == []
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
-
-
-def without_label(bed: TestBed) -> None:
-    metadata = bed.objects["m1"][APP].body["metadata"]
-    bed.edit("m1", APP, metadata={**metadata, "labels": {}})
 
 
 def without_marks(bed: TestBed) -> None:
