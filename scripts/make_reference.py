@@ -179,6 +179,11 @@ def kinds() -> str:
         + ", ".join(sorted(_names(lambda found: found.pods_needed is not PLAIN.pods_needed)))
         + ": not all of them) since others have found no node for 15 seconds, or are on a node that is gone or does "
         "not answer. The same holds for custom kinds under a policy with application failover.",
+        "## Moves\n\n"
+        "A copy that is Healthy takes over in a [move](../concepts/moves.md). Of "
+        + ", ".join(sorted(_names(lambda found: found.available is not PLAIN.available)))
+        + " the available replicas are counted as well: a copy that serves no more than it is to keep shrinks at once, "
+        "and one that serves on no node takes nothing over.",
         "## Autoscalers\n\n"
         + " and ".join(sorted(_names(lambda found: found.scale_target is not PLAIN.scale_target)))
         + " decide the replicas of the workload that they name. Its `spec.replicas` is sent when it is created; "
@@ -241,6 +246,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 TOLD = {
     "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
     "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
+    "available",
 }  # fmt: skip
 
 
