@@ -214,7 +214,9 @@ def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[
         for identity in jobs:
             live = objects.get(identity)
             count = dig(live.body, "spec", "completions") if live is not None else None
-            if live is not None and isinstance(count, int) and read_owner(live.body) is not None:
+            # A part that leaves takes its completions along: they go to the one that comes in its place.
+            stays = name in decision.bindings[identity].clusters
+            if live is not None and stays and isinstance(count, int) and read_owner(live.body) is not None:
                 fixed.setdefault(identity, {})[name] = count
     return fixed
 

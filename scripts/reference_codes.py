@@ -125,6 +125,17 @@ PLACEMENT: Mapping[str, Code] = {
         "No choice of clusters meets the constraints; an earlier placement stays.",
         "Relax them, or add clusters.",
     ),
+    "job-parts-stay": Code(
+        "Part of a Job stays",
+        "A cluster should lose its part of a divided Job, by an order, a cap or an edit. Completions are fixed when a "
+        "Job is created, so they can only go to a cluster that has no part yet, and there is none that can take them.",
+        "End the order (`reconciler evict --undo`), add a cluster, or give the Job another name to divide it anew.",
+    ),
+    "completions-lost": Code(
+        "Completions run nowhere",
+        "The parts of a divided Job have fewer completions than the template. Those of live parts cannot be changed.",
+        "Give the Job another name to divide it anew, or add another Job for the rest.",
+    ),
     "waits-for-override": Code(
         "Waits for an override", "An override that dependentOverrides names is not there.", "Add it to the store."
     ),

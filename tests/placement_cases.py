@@ -84,7 +84,11 @@ def identity(case: Case) -> Identity:
 
 def item(case: Case) -> PlacementItem:
     return PlacementItem(
-        identity=identity(case), gvk=gvk(case), policy=policy(case.get("policy", {})), demand=demand(case)
+        identity=identity(case),
+        gvk=gvk(case),
+        policy=policy(case.get("policy", {})),
+        demand=demand(case),
+        has_completions=case.get("completions") is not None,
     )
 
 

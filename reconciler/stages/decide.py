@@ -20,6 +20,7 @@ from reconciler.stages.decide_memo import DecideMemo, Edits, Inputs
 from reconciler.stages.defined_kinds import with_defined_kinds
 from reconciler.stages.graph import dependencies
 from reconciler.stages.graph_memo import Again
+from reconciler.stages.job_completions import has_completions
 from reconciler.stages.namespaces import namespaces
 from reconciler.stages.patched import patched
 from reconciler.stages.place import PlacementItem, PlacementRequest, PlacementResult, constraints_in_force, place
@@ -178,6 +179,7 @@ def _items(
                 policy=policy,
                 demand=demand_of(template),
                 is_autoscaled=memo.autoscaled.has(fleet, policies, identity),
+                has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
                 rendered=overrides.of(identity),
             )
 

@@ -13,14 +13,32 @@ from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.divide import webster
 
 
+def has_completions(body: JsonObject) -> bool:
+    """Whether a Job says how many of its pods have to succeed."""
+    total = dig(body, *COMPLETIONS)
+    return isinstance(total, int) and not isinstance(total, bool)
+
+
+def lacking(body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int], elsewhere: int) -> int:
+    """How many completions of a divided Job no part has.
+
+    `fixed`: as `completions` takes it. `elsewhere`: those of parts that are not among the targets, ended ones that are
+    no longer there included.
+    """
+    if not has_completions(body):
+        return 0
+    total: int = dig(body, *COMPLETIONS)
+    return max(0, total - elsewhere - sum(completions(body, targets, fixed).values()))
+
+
 def completions(body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int]) -> dict[str, int]:
     """Completions per cluster; empty when the Job has none to split.
 
     `fixed`: what live parts were created with, which API servers refuse to change; the other clusters share the rest.
     """
-    total = dig(body, *COMPLETIONS)
-    if isinstance(total, bool) or not isinstance(total, int):
+    if not has_completions(body):
         return {}
+    total: int = dig(body, *COMPLETIONS)
     votes = {target.cluster: target.replicas or 0 for target in targets if target.cluster not in fixed}
     if not any(votes.values()):
         # Scaled to 0: the share counts later, and a part with 0 completions would end at once.

@@ -10,6 +10,7 @@ no limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -24,6 +25,7 @@ from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
 from reconciler.stages.gang import components_of, place_whole
 from reconciler.stages.instants import is_in_force
+from reconciler.stages.job_parts import PARTS_STAY, has_parts, place_parts
 from reconciler.stages.on_its_way import on_its_way
 from reconciler.stages.patched import patched
 from reconciler.stages.place_memo import (
@@ -174,7 +176,8 @@ class _Round:
         item = situation.item
         key = (
             self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
-            situation.group_in_use, tuple(situation.had.items()), tuple(situation.excluded.items()),
+            item.has_completions, situation.group_in_use,
+            tuple(situation.had.items()), tuple(situation.excluded.items()),
         )  # fmt: skip
         decision = self._ground.decided.get(key)
         if decision is None:
@@ -190,6 +193,11 @@ class _Round:
         return decision if self._room.questions == questions else None
 
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Decision:
+        if has_parts(situation):
+            return place_parts(situation, self._clusters, partial(self._decide_plainly, by_capacity=by_capacity))
+        return self._decide_plainly(situation, by_capacity)
+
+    def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Decision:
         groups = self._groups_for(situation, by_capacity)
         if situation.is_whole:
             return place_whole(situation, groups, self._ground.finder, self._room)
@@ -313,6 +321,7 @@ def _advice(situation: Situation, code: str) -> str:
 
 
 _ADVICE = {
+    PARTS_STAY: "end the order that takes it away, or give the Job another name to divide it anew",
     "no-cluster-fits": "see `reconciler explain` for what each cluster lacks",
     "not-enough-capacity": "add capacity, or allow spec.placement.partial in the Fleet",
     "capacity-unknown": "give access to the cluster, or --observations of it",

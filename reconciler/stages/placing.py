@@ -28,6 +28,8 @@ class PlacementItem(Struct, frozen=True, kw_only=True):
     policy: PropagationPolicy
     demand: Demand
     is_autoscaled: bool = False
+    has_completions: bool = False
+    """It is a Job with completions, which are divided once and for all."""
     rendered: Callable[[str, int], int] | None = None
 
     def sent(self, cluster: str, assigned: int) -> int:

@@ -26,6 +26,7 @@ from reconciler.stages.claimants import Claimants
 from reconciler.stages.compare import Comparison, Stance, compare, overall_cause
 from reconciler.stages.decide import Decision
 from reconciler.stages.deletion import Fate, cause_of, is_edit
+from reconciler.stages.job_shares import lack_of_completions
 from reconciler.stages.losses import LostCopy, Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
@@ -155,6 +156,8 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         problems += [comparison.problem] if comparison.problem else []
         if comparison.live is not None and is_terminating(comparison.live):
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
+    if identity[:2] == ("batch", "Job"):
+        problems += lack_of_completions(decision, identity, scene.members, scene.ledger)
     if not changes and not problems:
         return _Part(manifests=tuple(manifests.values()), holds=state.holds, established=established)
     moved = _arrivals(scene, identity, target, old)

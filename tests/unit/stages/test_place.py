@@ -18,7 +18,8 @@ TABLES = Path(__file__).parents[2] / "cases" / "placement"
 KNOWN = {
     "case", "source", "note", "clusters", "free", "observed", "policy", "kind", "replicas", "divisible", "requests",
     "components", "previous", "group_in_use", "caps", "excluded", "until", "now", "partial", "fresh", "workloads",
-    "workload", "namespace", "expect", "written", "unplaced", "problems", "group", "reasons", "cluster_reasons",
+    "workload", "namespace", "expect", "written",
+    "completions", "unplaced", "problems", "group", "reasons", "cluster_reasons",
     "priority_classes", "nodeSelector", "nodeTerms", "podTolerations",
 }  # fmt: skip
 
