@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Plan
+from reconciler.model.tree import Json
 from reconciler.stages.guard import is_held_by_guard
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Longest Markdown, in characters.",
 )
-@options.output("text", "markdown", "json", default="text")
+@options.output("text", "markdown", "json", "jsonpatch", default="text")
 def command(
     *,
     store: str,
@@ -126,7 +128,11 @@ def _print(plan: Plan, output: str, max_size: int) -> None:
     from reconciler.report.plan_markdown import plan_markdown
     from reconciler.report.plan_text import plan_text
 
-    if output == "json":
+    if output == "jsonpatch":
+        from reconciler.report.plan_patches import plan_patches_json
+
+        answer(plan_patches_json(plan))
+    elif output == "json":
         answer(plan_json(plan))
     elif output == "markdown":
         answer(plan_markdown(plan, budget=max_size))
@@ -136,15 +142,17 @@ def _print(plan: Plan, output: str, max_size: int) -> None:
 
 def _print_both(revisions: Plan, members: Plan, output: str, max_size: int) -> None:
     """The comparison of the revisions, then that with the members; as JSON, the latter below `live`."""
-    if output != "json":
+    if output not in ("json", "jsonpatch"):
         _print(revisions, output, max_size)
         answer("")
         _print(members, output, max_size)
         return
     from reconciler.report.json_parts import json_text
     from reconciler.report.plan_json import plan_document
+    from reconciler.report.plan_patches import plan_patches
 
-    answer(json_text({**plan_document(revisions), "live": plan_document(members)}))
+    document: Callable[[Plan], dict[str, Json]] = plan_patches if output == "jsonpatch" else plan_document
+    answer(json_text({**document(revisions), "live": document(members)}))
 
 
 def exit_code(plan: Plan, *, detailed: bool) -> int:

@@ -100,6 +100,8 @@ class Change(Struct, frozen=True, kw_only=True):
     held: str | None = None
     fields: tuple[FieldChange, ...] = ()
     manifest: JsonObject | None = None
+    before: JsonObject | None = None
+    """The object as it is, where one was compared."""
     manifest_digest: str = ""
     """Of the manifest as rendered, before fields were yielded to others."""
     uid: str = ""

@@ -82,11 +82,14 @@ class Masker:
         is_secret = change.identity[:2] == ("", "Secret")
         if is_secret:
             self.learn(change.manifest)
+            self.learn(change.before)
             for field in change.fields:  # an annotation may quote a value that is only met further down
                 self._field(field, is_secret)
         masked = tuple(self._field(field, is_secret) for field in change.fields)
         is_same = all(new is old for new, old in zip(masked, change.fields, strict=True))
-        return change if is_same and change.manifest is None else replace(change, fields=masked, manifest=None)
+        if is_same and change.manifest is None and change.before is None:
+            return change
+        return replace(change, fields=masked, manifest=None, before=None)
 
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
         before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))

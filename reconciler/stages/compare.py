@@ -314,6 +314,7 @@ def _change(
         source=manifest.source,
         held=held,
         manifest=body,
+        before=live.body if live else None,
         manifest_digest=manifest.digest,
         uid=live.uid if live else "",
     )

@@ -15,6 +15,7 @@ from reconciler.model.override import (
     PatchOperation,
 )
 from reconciler.stages.fields import Fields
+from reconciler.stages.patch_check import operation_fault
 from reconciler.stages.policy_names import is_json_pointer, is_label_key, is_label_value
 from reconciler.stages.template_metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 
@@ -121,22 +122,26 @@ def _field(fields: Fields) -> FieldOverrider:
 
 def _embedded(fields: Fields) -> PatchOperation:
     operator, path = OverrideOperator(fields.text("operator")), fields.text("subPath")
-    if fields.has("subPath") and not is_json_pointer(path):
-        _not_a_pointer(fields, path, *fields.path("subPath"))
+    if fields.has("subPath") and (fault := operation_fault(operator, path, fields.any("value"))):
+        _not_a_pointer(fields, path, *fields.path("subPath"), why=fault)
     has_value = fields.has("value")
     if operator is OverrideOperator.REMOVE and has_value:
         message = "remove takes no value here; take it out"
         fields.report.error("value-forbidden", message, *fields.path("value"))
     elif operator is not OverrideOperator.REMOVE:
         _check_value(fields, operator, is_given=has_value, strict=True)
+        if has_value and fields.any("value") is None:
+            # Karmada's webhook cannot tell null from no value, and refuses both.
+            message = f"null is no value of a fieldOverrider, so {operator} has none; use remove to take a field away"
+            fields.report.error("value-missing", message, *fields.path("value"))
     return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
 
 
 def _patch(fields: Fields, strict_values: bool) -> PatchOperation:
     operator, path = OverrideOperator(fields.text("operator")), fields.text("path")
     if fields.has("path"):
-        if not is_json_pointer(path):
-            _not_a_pointer(fields, path, *fields.path("path"))
+        if fault := operation_fault(operator, path, fields.any("value")):
+            _not_a_pointer(fields, path, *fields.path("path"), why=fault)
         elif path in _IDENTITY:
             message = f"{path} says which object this is, and an override must not change that; write another template"
             fields.report.error("override-of-identity", message, *fields.path("path"))
@@ -158,6 +163,7 @@ def _check_value(fields: Fields, operator: OverrideOperator, *, is_given: bool, 
             fields.report.warning("value-missing", f"{message}; without one Karmada writes an empty one", *fields.steps)
 
 
-def _not_a_pointer(fields: Fields, path: str, *steps: str | int) -> None:
-    message = f"{path!r} is no JSON pointer; it begins with a slash, as in /spec/replicas, and ~ is written ~0"
+def _not_a_pointer(fields: Fields, path: str, *steps: str | int, why: str = "") -> None:
+    rule = why or "it begins with a slash, as in /spec/replicas, and ~ is written ~0"
+    message = f"{path!r} is no JSON pointer; {rule}"
     fields.report.error("pointer-illegal", message, *steps)

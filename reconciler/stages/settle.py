@@ -342,6 +342,7 @@ def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None
         gvk=lost.live.gvk,
         identity=identity,
         cause=cause_of(lost.loss),
+        before=lost.live.body,
         source=_source(scene, identity, member.name),
         uid=lost.live.uid,
         resource_version=lost.live.resource_version,

@@ -77,7 +77,7 @@ def ordinary_plan() -> Plan:
         owner=FieldOwner(manager="kubectl-edit", operation="Update", time="2026-11-21T09:14:00Z"),
     )
     text = FieldChange(
-        path='data["nginx.conf"]',
+        path="data['nginx.conf']",
         before="worker_processes 1;\nevents {}\nhttp {\n  gzip off;\n}\n",
         after="worker_processes 2;\nevents {}\nhttp {\n  gzip on;\n}\n",
     )

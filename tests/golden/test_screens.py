@@ -14,6 +14,7 @@ from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.report.github import github_annotations
 from reconciler.report.plan_json import plan_json
 from reconciler.report.plan_markdown import plan_markdown
+from reconciler.report.plan_patches import plan_patches_json
 from reconciler.report.plan_text import Scope, plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
@@ -66,6 +67,10 @@ def test_plan_markdown_that_is_cut(golden: Golden, budget: int) -> None:
 
 def test_plan_json(golden: Golden) -> None:
     golden("plan.json.txt", plan_json(ordinary_plan()))
+
+
+def test_plan_patches(golden: Golden) -> None:
+    golden("plan_patches.json.txt", plan_patches_json(ordinary_plan()))
 
 
 def rendering() -> Rendering:
