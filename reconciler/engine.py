@@ -29,8 +29,9 @@ from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
 from reconciler.stages.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
 from reconciler.stages.revisions import is_doubt, named_alike, passage_between
+from reconciler.stages.scene import Scene
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
-from reconciler.stages.settle import Scene, Settled, settle
+from reconciler.stages.settle import Settled, settle
 from reconciler.stages.terminating import is_terminating
 from reconciler.stages.written import written_by, written_in
 

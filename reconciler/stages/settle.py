@@ -7,60 +7,36 @@ deletion causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
-from reconciler.model.binding import PreviousPlacement, Reason, Tick
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.binding import Reason, Tick
 from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import Absent, ClusterObservation, Outcome
+from reconciler.model.observation import Absent, Outcome
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
-from reconciler.model.problem import NOWHERE, Problem, Severity, Source
-from reconciler.model.refs import GVK, Identity
+from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.refs import Identity
 from reconciler.stages.bodies import Bodies
 from reconciler.stages.claimants import Claimants
-from reconciler.stages.compare import Comparison, Stance, compare, overall_cause
+from reconciler.stages.compare import Comparison, compare, overall_cause
 from reconciler.stages.decide import Decision
-from reconciler.stages.deletion import Fate, cause_of, is_edit
 from reconciler.stages.job_shares import lack_of_completions
-from reconciler.stages.losses import LostCopy, Wanted, lost_copies
+from reconciler.stages.leaving import lose
+from reconciler.stages.losses import Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
-from reconciler.stages.ownership import Ownership, managers_of_fleet, missing_witness
+from reconciler.stages.ownership import Ownership
 from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes
-from reconciler.stages.schema import Schema
+from reconciler.stages.scene import Scene
 from reconciler.stages.serving import Copies
 from reconciler.stages.standings import Seen, Standings
 from reconciler.stages.terminating import is_terminating, terminating
 
-RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
-"""(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
-
 _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
 _REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
-
-
-class Scene(Struct, frozen=True, kw_only=True):
-    """What settling rests on: the decision, the members, and what is known of a kind."""
-
-    decision: Decision
-    members: Mapping[str, Member]
-    ledger: Mapping[str, Mapping[Identity, AppliedRow]]
-    stance: Stance
-    render: RenderOne
-    schema_of: Callable[[GVK], Schema | None]
-    previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
-    """The placements that were recorded last."""
-    observed: Mapping[str, ClusterObservation] = field(default_factory=dict)
-    now: str = ""
-    has_history: bool = True
-    only: frozenset[Identity] | None = None
-    """Settle these alone; None: everything."""
-    are_shared: bool = False
-    """Members that got the same hold one and the same object: they stand for real ones."""
 
 
 class Settled(Struct, frozen=True, kw_only=True):
@@ -98,7 +74,7 @@ def settle(scene: Scene) -> Settled:
         for cluster, replicas in part.established.items():
             established.setdefault(cluster, {})[identity] = replicas
         for lost in lost_copies(identity, seen, scene.members, wanted):
-            change, problem = _lose(scene, lost, part.holds.get(lost.cluster))
+            change, problem = lose(scene, lost, part.holds.get(lost.cluster))
             changes += [change] if change else []
             problems += [problem] if problem else []
     return Settled(
@@ -323,54 +299,6 @@ def _as_placement(change: Change) -> Change:
 def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
     why = change.held or wait or hold
     return replace(change, held=why) if why else change
-
-
-def _lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
-    member = scene.members[lost.cluster]
-    if lost.fate is Fate.FROZEN or not isinstance(member, Read):
-        return None, None
-    identity = lost.live.identity
-    if is_terminating(lost.live):
-        source = _source(scene, identity, member.name)
-        return None, terminating(lost.live, member.name, source, is_wanted=False)
-    # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
-    follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
-    release = lost.fate is Fate.RELEASE or follows
-    change = Change(
-        action=Action.RELEASE if release else Action.DELETE,
-        cluster=member.name,
-        gvk=lost.live.gvk,
-        identity=identity,
-        cause=cause_of(lost.loss),
-        before=lost.live.body,
-        source=_source(scene, identity, member.name),
-        uid=lost.live.uid,
-        resource_version=lost.live.resource_version,
-        guarded=is_edit(lost.loss) and not follows,
-        reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
-    )
-    suspended = lost.hold or scene.decision.hold(identity, member.name)
-    if release:
-        return replace(change, held=suspended), None
-    row = scene.ledger.get(member.name, {}).get(identity)
-    managers = managers_of_fleet(scene.stance.fleet, scene.stance.previous_names)
-    witness = missing_witness(lost.live, member, row.uid if row else None, managers)
-    if not scene.has_history:
-        return replace(change, held="nothing is deleted before one complete round has been recorded"), None
-    if witness:
-        text = f"{identity} is no longer wanted but is not deleted: {witness}"
-        return None, Problem(
-            source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
-        )
-    return replace(change, held=hold or suspended), None
-
-
-def _source(scene: Scene, identity: Identity, cluster: str) -> Source:
-    template = scene.decision.fleet.templates.get(identity)
-    if template is not None:
-        return template.source
-    row = scene.ledger.get(cluster, {}).get(identity)
-    return row.source if row else NOWHERE
 
 
 def _wanted(decision: Decision) -> Wanted:

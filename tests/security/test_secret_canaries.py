@@ -40,7 +40,7 @@ IN_NO_SECRET = ("a Secret in a ConfigMap", "a private key", "a URL in env", "a U
 _READING = (
     "validate STORE", "validate STORE -o json", "validate STORE -o github",
     "render STORE", "render STORE -o json", "render STORE -o name",
-    "diff STORE", "diff STORE -o markdown", "diff STORE -o json",
+    "diff STORE", "diff STORE -o markdown", "diff STORE -o json", "diff STORE -o jsonpatch",
     "get secrets -n demo --store STORE", "get secrets -n demo --store STORE -o wide",
     "get secrets -n demo --store STORE -o name", "get secrets -n demo --store STORE -o yaml",
     "get secrets -n demo --store STORE -o json", "get secret plain -n demo --store STORE -o json",
@@ -165,10 +165,10 @@ def _live(scenario: Scenario) -> None:
         scenario.run("after apply", line)
     scenario.edit("m1", "by hand")
     scenario.edit("m2", "by hand too")
-    for line in ("diff STORE", "diff STORE -o markdown", "diff STORE -o json"):
+    for line in ("diff STORE", "diff STORE -o markdown", "diff STORE -o json", "diff STORE -o jsonpatch"):
         scenario.run("after an edit by others", line)
     head = scenario.commit("second")
-    for form in ("text", "markdown", "json"):
+    for form in ("text", "markdown", "json", "jsonpatch"):
         scenario.run("between revisions", f"diff STORE --base {base} --head {head} -o {form}")
     scenario.run("between revisions", f"diff STORE --base {base} --head {head} --live -o text")
     scenario.echo.status = 422

@@ -1,0 +1,42 @@
+"""What settling rests on: the decision, the members, and what is known of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.model.binding import PreviousPlacement
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import Member
+from reconciler.model.observation import ClusterObservation
+from reconciler.model.plan import Manifest
+from reconciler.model.problem import Problem
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.compare import Stance
+from reconciler.stages.decide import Decision
+from reconciler.stages.moves import Replicas
+from reconciler.stages.schema import Schema
+
+RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
+"""(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""
+
+
+class Scene(Struct, frozen=True, kw_only=True):
+    """What settling rests on: the decision, the members, and what is known of a kind."""
+
+    decision: Decision
+    members: Mapping[str, Member]
+    ledger: Mapping[str, Mapping[Identity, AppliedRow]]
+    stance: Stance
+    render: RenderOne
+    schema_of: Callable[[GVK], Schema | None]
+    previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+    """The placements that were recorded last."""
+    observed: Mapping[str, ClusterObservation] = field(default_factory=dict)
+    now: str = ""
+    has_history: bool = True
+    only: frozenset[Identity] | None = None
+    """Settle these alone; None: everything."""
+    are_shared: bool = False
+    """Members that got the same hold one and the same object: they stand for real ones."""
