@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.interpreters.job import is_single_run
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
@@ -18,12 +19,13 @@ from reconciler.model.observation import LiveObject, Observations, Present
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import dig
+from reconciler.model.tree import JsonObject
 from reconciler.stages.bodies import Bodies
 from reconciler.stages.compare import Stance, compare
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
+from reconciler.stages.job_completions import fixed_share
 from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
@@ -207,19 +209,27 @@ def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[
     jobs = [
         identity
         for identity in (bound if world.only is None else bound & world.only)
-        if identity[:2] == ("batch", "Job")
+        if identity[:2] == ("batch", "Job") and identity in world.fleet.templates
     ]
     fixed: dict[Identity, dict[str, int]] = {}
     for name, member in world.members.items() if jobs else ():
-        objects = member.objects if isinstance(member, Read) else {}
         for identity in jobs:
-            live = objects.get(identity)
-            count = dig(live.body, "spec", "completions") if live is not None else None
-            # A part that leaves takes its completions along: they go to the one that comes in its place.
-            stays = name in decision.bindings[identity].clusters
-            if live is not None and stays and isinstance(count, int) and read_owner(live.body) is not None:
-                fixed.setdefault(identity, {})[name] = count
+            if name not in decision.bindings[identity].clusters:
+                continue  # A part that leaves takes its completions along: they go to the one that comes in its place.
+            part = _part(member, identity, world.ledger.get(name, {}).get(identity))
+            single = is_single_run(world.fleet.templates[identity].body)
+            share = fixed_share(part, is_single_run=single) if part is not None else None
+            if share is not None:
+                fixed.setdefault(identity, {})[name] = share
     return fixed
+
+
+def _part(member: Member, identity: Identity, row: AppliedRow | None) -> JsonObject | None:
+    """A Job of ours as it is in a member, or as it was sent where it has ended and is gone."""
+    live = member.objects.get(identity) if isinstance(member, Read) else None
+    if live is not None:
+        return live.body if read_owner(live.body) is not None else None
+    return row.recorded if row is not None and row.finished else None
 
 
 def _stance(world: World) -> Stance:

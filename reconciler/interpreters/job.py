@@ -11,7 +11,7 @@ from reconciler.interpreters.replicas import with_count
 from reconciler.interpreters.server_fields import prune_server_fields, without_entries
 from reconciler.model.demand import Demand
 from reconciler.model.observation import Health, Outcome
-from reconciler.model.tree import JsonObject, dig, without
+from reconciler.model.tree import JsonObject, dig, with_value, without
 
 PARALLELISM: Final = ("spec", "parallelism")
 COMPLETIONS: Final = ("spec", "completions")
@@ -30,7 +30,17 @@ def _demand(body: JsonObject) -> Demand:
     return Demand(replicas=min(parallelism, count(completions, parallelism)), shape=SPEC_TEMPLATE.shape(body))
 
 
+def is_single_run(body: JsonObject) -> bool:
+    """Whether the Job says neither how many pods nor how many completions it has: one of each.
+
+    Source: Kubernetes, parallel execution for Jobs: both default to 1, whereas parallelism alone makes a work queue.
+    """
+    return dig(body, *PARALLELISM) is None and dig(body, *COMPLETIONS) is None
+
+
 def _with_parallelism(body: JsonObject, replicas: int) -> JsonObject:
+    if is_single_run(body):
+        return body if replicas == 1 else with_value(with_value(body, PARALLELISM, replicas), COMPLETIONS, 1)
     return with_count(body, PARALLELISM, replicas)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.job import COMPLETIONS
+from reconciler.interpreters.job import COMPLETIONS, PARALLELISM
 from reconciler.interpreters.replicas import with_count
 from reconciler.model.fleet import Template
 from reconciler.model.tree import JsonObject, dig, with_value, without
+from reconciler.stages.job_completions import WORK_QUEUE
 from reconciler.stages.marks import strip_marks
 
 
@@ -23,11 +24,16 @@ class DeclaredBody(Struct, eq=False):
     pruned: JsonObject | None = None
 
     def with_counts(self, replicas: int | None, completions: int | None) -> JsonObject:
-        """The body with the replicas of a cluster and its share of a Job; None: as it was written."""
+        """The body with the replicas of a cluster and its share of a Job; None: as it was written.
+
+        `WORK_QUEUE` for the share: the Job has parallelism alone.
+        """
         if self.pruned is None:
             pruned = strip_marks(self.interpreter.sanitize(self.template.body))
             self.pruned = _in_namespace(pruned, self.template.identity.namespace)
         body = self.pruned
+        if completions == WORK_QUEUE:
+            return with_count(body, PARALLELISM, 1 if replicas is None else replicas)
         if replicas is not None:
             body = self.interpreter.with_replicas(body, replicas)
         return body if completions is None else with_count(body, COMPLETIONS, completions)

@@ -6,11 +6,26 @@ Source: design, row "Jobs": split at creation and fixed; Karmada: completions by
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from reconciler.interpreters.job import COMPLETIONS
+from reconciler.interpreters.job import COMPLETIONS, PARALLELISM
 from reconciler.model.binding import TargetCluster
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.divide import webster
+
+WORK_QUEUE: Final = -1
+"""Instead of a share: the part was created with parallelism alone, which cannot be changed."""
+
+
+def fixed_share(part: JsonObject, *, is_single_run: bool) -> int | None:
+    """The completions with which a part of a Job was created; None: they are not fixed.
+
+    `is_single_run`: what the template says of itself. Earlier versions sent such a Job with parallelism alone.
+    """
+    count = dig(part, *COMPLETIONS)
+    if isinstance(count, int):
+        return count
+    return WORK_QUEUE if is_single_run and dig(part, *PARALLELISM) is not None else None
 
 
 def has_completions(body: JsonObject) -> bool:

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.job import is_single_run
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.content import Content, Unmade
@@ -27,7 +28,7 @@ from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.tree import JsonObject
 from reconciler.stages.declared_body import DeclaredBody
-from reconciler.stages.job_completions import completions
+from reconciler.stages.job_completions import WORK_QUEUE, completions
 from reconciler.stages.marks import Owner, mark, strip_marks, written_terms
 from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
 from reconciler.stages.override_apply import FieldOverride, apply_rules
@@ -255,16 +256,19 @@ def _definition_of(inputs: RenderInputs, identity: Identity) -> Template | None:
 
 
 def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
-    """The split of a divided Job; empty for everything else."""
+    """The split of a divided Job, and parts that are work queues already; empty for everything else."""
     identity = template.identity
     if identity[:2] != _JOB:
         return {}
     policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
     if binding is None or policy is None:
         return {}
+    fixed = inputs.fixed_completions.get(identity, {})
+    if is_single_run(template.body):
+        return {cluster: share for cluster, share in fixed.items() if share == WORK_QUEUE}
     if policy.placement.scheduling.division is Division.DUPLICATED:
         return {}
-    return completions(template.body, binding.targets, inputs.fixed_completions.get(identity, {}))
+    return completions(template.body, binding.targets, fixed)
 
 
 def _groups(inputs: RenderInputs, subject: _Subject, binding: Binding, cache: RenderCache) -> _Groups:

@@ -72,6 +72,25 @@ def test_definition_and_its_resources_go_in_one_apply(fleet: FleetOnClusters) ->
     assert fleet.plan().changes == ()
 
 
+def test_a_job_that_gives_no_numbers_has_those_of_kubernetes(fleet: FleetOnClusters) -> None:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1"}]}
+    modes = {"duplicated": {}, "indexed": {"completionMode": "Indexed"}, "divided": {}}
+    for name, mode in modes.items():
+        body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": fleet.namespace},
+                "spec": {"template": {"spec": pod}, **mode}}  # fmt: skip
+        policy = fleet.policy(name, "Job", clusters=["m1", "m2"])
+        policy["spec"]["resourceSelectors"][0]["apiVersion"] = "batch/v1"
+        if name == "divided":
+            policy["spec"]["placement"]["replicaScheduling"] = {"replicaSchedulingType": "Divided"}
+        fleet.write(name, body, policy)
+    fleet.apply()
+    for name in modes:
+        live = fleet.live("m1", "job", name)
+        assert live is not None
+        assert (live["spec"]["parallelism"], live["spec"].get("completions")) == (1, 1), name
+    assert fleet.plan().changes == ()
+
+
 def test_deleting_a_definition_needs_confirmation(fleet: FleetOnClusters) -> None:
     definition, _ = widgets(fleet)
     name = definition["metadata"]["name"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -250,6 +252,27 @@ def test_live_parts_of_a_divided_job_keep_their_completions(is_partial: bool) ->
     assert parts((3, 1)) == {"m1": 7, "m2": 2}
     bed.run(fleet_of(divided, weighted(1, 1, kind="Job")))
     assert parts((3, 1)) == {"m1": 5, "m2": 4}
+
+
+@pytest.mark.parametrize(
+    "status", [{}, {"conditions": [{"type": "Complete", "status": "True"}]}], ids=["runs", "ended"]
+)
+def test_a_part_that_was_sent_with_parallelism_alone_stays_so(status: dict[str, Any]) -> None:
+    """A single run was sent so by earlier versions; an API server refuses to give it completions."""
+    bed, fleet = TestBed("m1"), fleet_of(job(), policy("Job", "m1"), clusters=("m1",))
+    queue = job()
+    queue["spec"]["parallelism"] = 1
+    bed.run(fleet_of(queue, policy("Job", "m1"), clusters=("m1",)))
+    bed.edit("m1", RUN, status=status)
+    assert actions(bed.plan(fleet).plan.changes, "Job") == []
+    (manifest,) = (found for found in bed.plan(fleet).manifests["m1"].values() if found.identity == RUN)
+    assert "completions" not in manifest.body["spec"]
+
+
+def test_a_single_run_is_sent_as_it_was_written() -> None:
+    bed, fleet = TestBed("m1"), fleet_of(job(), policy("Job", "m1"), clusters=("m1",))
+    bed.run(fleet)
+    assert bed.objects["m1"][RUN].body["spec"].keys() == {"template"}
 
 
 def test_suspended_policy_holds_its_changes() -> None:
