@@ -63,6 +63,8 @@ class World(Struct, frozen=True, kw_only=True):
     members: Mapping[str, Member] = field(default_factory=dict)
     observations: Observations = field(default_factory=Observations)
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
+    released: Mapping[str, Mapping[Identity, str]] = field(default_factory=dict)
+    """By cluster the uids of what was released there and may be taken back."""
     record_key: bytes = b""
     has_history: bool = True
     fresh: bool = False
@@ -191,6 +193,7 @@ def _scene(world: World, decision: Decision, now: str) -> Scene:
         decision=decision,
         members=world.members,
         ledger=world.ledger,
+        released=world.released,
         stance=_stance(world),
         render=render_object,
         schema_of=schemas_of(decision, world),

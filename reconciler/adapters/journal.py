@@ -17,7 +17,7 @@ from types import TracebackType
 from reconciler.adapters import journal_applied, journal_trail
 from reconciler.adapters.journal_file import JournalFile, Row, Table
 from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
-from reconciler.adapters.journal_mirror import Ledger, Mirror, Placements
+from reconciler.adapters.journal_mirror import Ledger, Mirror, Placements, Releases
 from reconciler.adapters.journal_orders import OrderBook, Orders
 from reconciler.adapters.journal_rows import (
     BINDING,
@@ -307,10 +307,14 @@ class Journal(Orders):
     ) -> None:
         """Close intents; what they did is recorded in the same commit."""
         with self.transaction():
-            journal_trail.finish(self._file, outcomes)
+            self._mirror.finished(others_released=journal_trail.finish(self._file, outcomes))
             self.record_applied(applied)
             for cluster, identity in removed:
                 self.remove_applied(cluster, (identity,))
+
+    def released(self) -> Releases:
+        """By cluster and identity the uid of what was released there and not adopted since."""
+        return self._mirror.released(lambda: journal_trail.released(self._file), keep=not self._file.read_only)
 
     def open_intents(self) -> dict[int, Intent]:
         """Intents without an outcome, by id: after a crash, what must be looked at first."""

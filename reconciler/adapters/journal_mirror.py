@@ -16,6 +16,7 @@ from reconciler.stages.patched import patched
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 Placements = Mapping[Identity, PreviousPlacement]
+Releases = Mapping[str, Mapping[Identity, str]]
 
 
 class Mirror:
@@ -26,12 +27,13 @@ class Mirror:
         self._ledger: Ledger | None = None
         self._placements: Placements | None = None
         self._good_blobs: Mapping[str, str] | None = None
+        self._released: Releases | None = None
         self.picture: JsonObject | None = None
         """The document that was recorded last."""
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a transaction was rolled back, or tables were replaced."""
-        self._ledger = self._placements = self._good_blobs = self.picture = None
+        self._ledger = self._placements = self._good_blobs = self._released = self.picture = None
 
     def ledger(self, read: Callable[[], Ledger]) -> Ledger:
         """What was last applied, by cluster and identity, sorted."""
@@ -50,6 +52,17 @@ class Mirror:
         if self._good_blobs is None:
             self._good_blobs = read()
         return self._good_blobs
+
+    def released(self, read: Callable[[], Releases], *, keep: bool) -> Releases:
+        """What was released, by cluster and identity; not remembered for a reader, whom nobody tells of more."""
+        found = read() if self._released is None else self._released
+        self._released = found if keep else None
+        return found
+
+    def finished(self, *, others_released: bool) -> None:
+        """Intents were closed. `others_released`: by some of them something was released, or adopted."""
+        if others_released:
+            self._released = None
 
     def applied(self, rows: Iterable[AppliedRow]) -> None:
         """Rows were written, with their manifests as they are recorded."""

@@ -23,9 +23,13 @@ from reconciler.adapters.journal_rows import (
     round_value,
 )
 from reconciler.model.ledger import Event, Intent, IntentOutcome, Outcome, RoundRecord
+from reconciler.model.plan import Action
+from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
 _CLOSED_INTENTS_MAX = 10_000
+_SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+_RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{Outcome.DONE}'"
 _ROUNDS_BETWEEN_TIDYING = 500
 
 
@@ -35,19 +39,36 @@ def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
     rows = [intent_columns(first + offset, intent) for offset, intent in enumerate(intents)]
     file.put(INTENT, rows)
     oldest = first - _CLOSED_INTENTS_MAX
+    # What was released is known by its intent, for as long as it may come back.
     if oldest > 0:
-        file.execute("DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL", (oldest,))
+        file.execute(f"DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL AND NOT ({_RELEASES})", (oldest,))  # noqa: S608 - constants
     return tuple(row[0] for row in rows)
 
 
-def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str, str]]) -> None:
-    """Close intents. An unknown id is a programmer's mistake."""
+def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str, str]]) -> bool:
+    """Close intents; whether `released` may differ now. An unknown id is a programmer's mistake."""
     closed = []
+    done: set[Action] = set()
     for intent_id, outcome, detail in outcomes:
         found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
         assert found, f"no intent {intent_id} was begun"
         closed.append((*found[0][:-2], str(Outcome(outcome)), detail))
+        intent = intent_value(found[0])
+        if outcome == Outcome.DONE:
+            done.add(intent.action)
+            if intent.action is Action.ADOPT:
+                file.execute(f"DELETE FROM intent WHERE {_RELEASES} AND {_SAME}", (intent.cluster, *intent.identity))  # noqa: S608 - constants
     file.put(INTENT, closed)
+    return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
+
+
+def released(file: JournalFile) -> dict[str, dict[Identity, str]]:
+    """Cluster and identity to the uid of the object that was released there last, and not adopted since."""
+    found: dict[str, dict[Identity, str]] = {}
+    for row in file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
+        intent = intent_value(row)
+        found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
+    return found
 
 
 def open_intents(file: JournalFile) -> dict[int, Intent]:

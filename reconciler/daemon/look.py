@@ -40,6 +40,8 @@ class Known(Struct, frozen=True, kw_only=True):
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
     observations: Observations = field(default_factory=Observations)
     """Previous placements and constraints; its clusters are not used."""
+    released: Mapping[str, Mapping[Identity, str]] = field(default_factory=dict)
+    """By cluster the uids of what was released there."""
     cluster_uids: Mapping[str, str] = field(default_factory=dict)
     record_key: bytes = b""
     has_history: bool = True
@@ -62,6 +64,7 @@ def remembered(journal: Journal) -> Known:
     with journal.transaction():
         return Known(
             ledger=journal.ledger(),
+            released=journal.released(),
             observations=Observations(constraints=constraints_in(journal), previous=journal.previous_placements()),
             cluster_uids=journal.cluster_uids(),
             record_key=journal.hash_key,
@@ -148,6 +151,7 @@ async def read_world(
         members=found,
         observations=observations,
         ledger=known.ledger,
+        released=known.released,
         record_key=known.record_key,
         has_history=known.has_history,
         fresh=glance.fresh,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.model.binding import Reason
 from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
@@ -37,6 +38,7 @@ ALLOW_REPLACE = "fleet.reconciler/replace"
 CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 """Karmada's template annotation: `abort` or `overwrite`."""
 
+_TAKEN_BACK = Reason(rule="released", text="it was released from here, and is taken back")
 _NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
 
 
@@ -62,7 +64,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     live: LiveObject | None = None
 
 
-def compare(
+def compare(  # noqa: PLR0913 - what is known of one object
     manifest: Manifest,
     live: Live,
     row: AppliedRow | None,
@@ -70,18 +72,23 @@ def compare(
     stance: Stance,
     policy: PropagationPolicy | None,
     ownership: Ownership | None = None,
+    *,
+    released_uid: str = "",
 ) -> Comparison:
     """The change that makes `live` equal `manifest`.
 
     `row`: what the journal recorded of the last apply there. `bodies`: those of the template, with the schema of its
     kind; where that is unknown, engine T does not vouch for removals inside lists. `policy`: the one that governs the
-    template. `ownership`: of the live object, when it is known already.
+    template. `ownership`: of the live object, when it is known already. `released_uid`: of the object that was released
+    there last.
     """
     match live:
         case Present(object=found):
             if ownership is None:
                 ownership = ownership_of(found, stance.fleet, stance.previous_names)
             if ownership.standing is not Standing.OURS:
+                if _is_returning(found, row, released_uid, ownership, stance):
+                    return _adoption(manifest, found, bodies, stance, _TAKEN_BACK)
                 return _foreign(manifest, found, row, ownership, bodies, stance, policy)
             if row is not None and row.finished and found.uid == row.uid:
                 return _finished(manifest, found, row, bodies, stance)
@@ -182,6 +189,23 @@ def _foreign(
             return Comparison(problem=_problem(manifest, "object-let-go", message, Severity.WARNING), live=live)
         message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
         return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
+    return _adoption(manifest, live, bodies, stance)
+
+
+def _is_returning(
+    live: LiveObject, row: AppliedRow | None, released_uid: str, ownership: Ownership, stance: Stance
+) -> bool:
+    """Whether it is the very object that was released, and nobody else has come to own it.
+
+    One that was ours again since, and lost its marks, was let go by a person.
+    """
+    is_it = bool(released_uid) and live.uid == released_uid and ownership.standing is Standing.NOBODYS
+    return is_it and not dig(live.body, "metadata", "ownerReferences") and not _lost_marks(live, row, stance)
+
+
+def _adoption(
+    manifest: Manifest, live: LiveObject, bodies: Bodies, stance: Stance, reason: Reason | None = None
+) -> Comparison:
     # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
     taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
     sent = _sent(manifest, taken, stance)
@@ -195,6 +219,7 @@ def _foreign(
             removed_paths=difference.removed_paths,
             resource_version=live.resource_version,
             steady_path=steady_path(manifest.identity, wanted.body, live.body),
+            reason=reason,
         ),
         live=live,
     )

@@ -34,6 +34,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
     """The placements that were recorded last."""
     observed: Mapping[str, ClusterObservation] = field(default_factory=dict)
+    released: Mapping[str, Mapping[Identity, str]] = field(default_factory=dict)
+    """By cluster the uids of what was released there."""
     now: str = ""
     has_history: bool = True
     only: frozenset[Identity] | None = None

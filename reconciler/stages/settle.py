@@ -235,7 +235,8 @@ def _compare(
         live = Absent()
     row = scene.ledger.get(member.name, {}).get(identity)
     policy = scene.decision.policies.get(identity)
-    comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership)
+    released = scene.released.get(member.name, {}).get(identity, "")
+    comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership, released_uid=released)
     if not is_served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
