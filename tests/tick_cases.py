@@ -100,6 +100,8 @@ def template(name: str, given: Case) -> dict[str, Any]:
         return {**head, "spec": spec}
     if kind != "DaemonSet":
         spec["replicas"] = given.get("replicas", 1)
+    if given.get("claims"):
+        spec["volumeClaimTemplates"] = [{"metadata": {"name": claim}, "spec": {}} for claim in given["claims"]]
     return {**head, "spec": {**spec, "selector": {"matchLabels": labels}}}
 
 

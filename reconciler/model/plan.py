@@ -116,6 +116,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """Earlier names of the fleet, whose marks count as ours."""
     reason: Reason | None = None
     engine: str = "T"
+    confirm: str = ""
+    """Why a person must let it pass, whatever the limits of the guards are; empty: nobody need."""
     guarded: bool = False
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
 

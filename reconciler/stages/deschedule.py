@@ -24,6 +24,7 @@ from reconciler.stages.decide import Decision
 from reconciler.stages.estimate import admits, fit, free_room
 from reconciler.stages.instants import age_s
 from reconciler.stages.template_facts import demand_of
+from reconciler.stages.volume_claims import claims_of
 
 CAP_S_MIN: Final = 600.0
 """A cap stays at least so long, whatever changes."""
@@ -80,6 +81,8 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
         return None
     if age_s(workload.unschedulable_since, now) <= _threshold_s(decision, policy, seen.name):
         return None
+    if claims_of(identity, decision.fleet.templates[identity].body):
+        return None  # Their volumes would stay where they are: a person decides about that.
     cap = max(0, min(assigned - workload.unschedulable, _fit(decision, seen, workload, lookup)))
     return cap if cap < assigned else None
 

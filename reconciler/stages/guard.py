@@ -1,8 +1,8 @@
 """The brake on deletions that an edit of the store causes.
 
 Source: design, Fleet `spec.guards`: per cluster and over the fleet, deletions and releases are held above
-min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, until `confirm` carries the
-digest of the held changes.
+min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move that leaves
+volumes behind, until `confirm` carries the digest of the held changes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def guard(
     reasons = _reasons(changes, guards, managed)
     if not reasons:
         return changes, ""
-    digest = held_digest(changes[index] for index in reasons)
+    # A copy that takes over is made before the old one goes: what was let through stays let through.
+    digest = held_digest(changes[index] for index in reasons if changes[index].action is not Action.CREATE)
     if digest == guards.confirm and (not guards.confirm_until or now <= guards.confirm_until):
         return changes, ""
     return tuple(
@@ -73,7 +74,19 @@ def _reasons(changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, 
             reasons[index] = over[change.cluster]
         elif fleet_over:
             reasons[index] = f"{len(counted)} deletions and releases over the fleet, at most {fleet_limit} pass"
-    return reasons
+    return reasons | _confirmed_moves(changes)
+
+
+def _confirmed_moves(changes: tuple[Change, ...]) -> dict[int, str]:
+    """Deletions that say themselves why a person must let them pass, and the copies that come in their place."""
+    why = {change.identity: change.confirm for change in changes if change.confirm}
+    if not why:
+        return {}
+    return {
+        index: change.confirm or why[change.identity]
+        for index, change in enumerate(changes)
+        if change.confirm or (change.action is Action.CREATE and change.identity in why)
+    }
 
 
 def held_digest(held: Iterable[Change]) -> str:

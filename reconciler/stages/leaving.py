@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.binding import Reason
+from reconciler.model.binding import Reason, Tick
 from reconciler.model.member import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import Identity
-from reconciler.stages.deletion import Fate, cause_of, is_edit
+from reconciler.stages.deletion import Fate, Loss, cause_of, is_edit
 from reconciler.stages.losses import LostCopy
 from reconciler.stages.ownership import managers_of_fleet, missing_witness
 from reconciler.stages.scene import Scene
 from reconciler.stages.terminating import is_terminating, terminating
+from reconciler.stages.volume_claims import why_confirmed
 
 
 def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
@@ -50,6 +51,7 @@ def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None,
     suspended = lost.hold or scene.decision.hold(identity, member.name)
     if release:
         return replace(change, held=suspended), None
+    change = replace(change, confirm=_why_confirmed(scene, lost))
     row = scene.ledger.get(member.name, {}).get(identity)
     managers = managers_of_fleet(scene.stance.fleet, scene.stance.previous_names)
     witness = missing_witness(lost.live, member, row.uid if row else None, managers)
@@ -61,6 +63,15 @@ def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None,
             source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
         )
     return replace(change, held=hold or suspended), None
+
+
+def _why_confirmed(scene: Scene, lost: LostCopy) -> str:
+    identity = lost.live.identity
+    order = scene.decision.ticked.get((identity, lost.cluster))
+    if order is not None and order.tick is Tick.EVICTION:
+        return ""  # Somebody asked for just that.
+    moves = lost.loss in (Loss.PLACEMENT_LEFT, Loss.MOVED_BY_TICK)
+    return why_confirmed(identity, lost.live.body, lost.cluster, moves=moves)
 
 
 def _source(scene: Scene, identity: Identity, cluster: str) -> Source:
