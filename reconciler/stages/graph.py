@@ -102,7 +102,7 @@ def _links(
         if brings:
             for target in targets:
                 brought.setdefault(target, []).append(ref.path)
-            if not targets and is_complete and not _may_be_missing(ref):
+            if not targets and is_complete and not may_be_missing(ref):
                 problems.append(_missing(template, ref))
     needs = frozenset(found - {template.identity})
     return Links(refs=refs, needs=needs, brought=brought, problems=tuple(problems))
@@ -196,7 +196,8 @@ class _LabelledTemplates:
         )
 
 
-def _may_be_missing(ref: DependencyRef) -> bool:
+def may_be_missing(ref: DependencyRef) -> bool:
+    """Whether its owner runs without it, or every cluster makes it."""
     return ref.optional or (ref.identity.kind, ref.identity.name) in _MADE_BY_CLUSTERS
 
 

@@ -33,6 +33,7 @@ from reconciler.stages.marks import Owner, mark, strip_marks, written_terms
 from reconciler.stages.namespaces import NAMESPACE_FOLLOWS, bare_namespace
 from reconciler.stages.override_apply import FieldOverride, apply_rules
 from reconciler.stages.override_quiet import are_quiet, may_add_fields
+from reconciler.stages.override_references import AddedReference, added_references, not_there
 from reconciler.stages.override_select import OverrideIndex, SelectedRule
 from reconciler.stages.render_check import RenderCheck
 from reconciler.stages.schema import Schema
@@ -92,12 +93,13 @@ class _Outcome(NamedTuple):
     """What clusters with the same terms have in common.
 
     `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed. `problems` and
-    `trace` are those of `Overridden`.
+    `trace` are those of `Overridden`. `added`: what overrides alone refer to.
     """
 
     shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
     problems: tuple[Problem, ...] = ()
     trace: tuple[FieldOverride, ...] = ()
+    added: tuple[AddedReference, ...] = ()
 
 
 class _Subject(Struct):
@@ -145,8 +147,9 @@ def render(
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it."""
     subject = _known_subject(inputs, identity, cache)
-    shared, found, trace = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas), cache)
-    problems = found and tuple(replace(problem, cluster=cluster) for problem in found)
+    outcome = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas), cache)
+    shared, _, trace, _ = outcome
+    problems = _problems(inputs, outcome, cluster)
     if shared is None:
         return Rendered(None, problems)
     return Rendered(Manifest(cluster, *shared, cluster in subject.yielded), problems, trace)
@@ -163,9 +166,10 @@ def render_all(
         subject = _known_subject(inputs, identity, cache)
         yielded = subject.yielded
         for terms, clusters in _groups(inputs, subject, inputs.bindings[identity], cache):
-            shared, found, _ = _outcome(inputs, subject, terms, cache)
-            if found:
-                problems += (replace(problem, cluster=name) for name in clusters for problem in found)
+            outcome = _outcome(inputs, subject, terms, cache)
+            shared = outcome.shared
+            if outcome.problems or outcome.added:
+                problems += (problem for name in clusters for problem in _problems(inputs, outcome, name))
             if shared is not None:
                 for cluster in clusters:
                     by_cluster[cluster].append(Manifest(cluster, *shared, cluster in yielded))
@@ -175,8 +179,14 @@ def render_all(
 
 def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]:
     """The problems that `render_all` would report, without making manifests."""
-    remarks = ((cluster, outcome.problems) for cluster, outcome in _not_quiet(inputs, cache))
-    return tuple(sorted(replace(problem, cluster=cluster) for cluster, found in remarks for problem in found))
+    found = (_problems(inputs, outcome, cluster) for cluster, outcome in _not_quiet(inputs, cache))
+    return tuple(sorted(chain.from_iterable(found)))
+
+
+def _problems(inputs: RenderInputs, outcome: _Outcome, cluster: str) -> tuple[Problem, ...]:
+    """What is to be said of an outcome in one cluster."""
+    found = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
+    return (*found, *not_there(outcome.added, inputs.bindings, cluster)) if outcome.added else found
 
 
 def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
@@ -330,5 +340,8 @@ def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: R
     if unfit:
         return _Outcome(None, (*problems, *unfit), trace)
     policy, written = _owner(inputs, template.identity, terms, cache)
+    added: tuple[AddedReference, ...] = ()
+    if cache.check.may_refer(terms.rules):
+        added = added_references(template.identity, declared, body, trace, interpreter)
     content = Content(tree=mark(body, inputs.fleet.settings.name, written))
-    return _Outcome((template.gvk, template.identity, content, template.source, policy, names), problems, trace)
+    return _Outcome((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)

@@ -16,6 +16,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject
 from reconciler.stages.override_apply import FieldOverride
+from reconciler.stages.override_references import may_refer
 from reconciler.stages.override_select import SelectedRule
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.schema_check import SchemaFault, body_faults, may_not_fit
@@ -24,11 +25,12 @@ from reconciler.stages.schema_check import SchemaFault, body_faults, may_not_fit
 class RenderCheck:
     """What is known of kinds and rules of one rendering; it never changes an answer."""
 
-    __slots__ = ("_defined", "_doubtful")
+    __slots__ = ("_defined", "_doubtful", "_referring")
 
     def __init__(self) -> None:
         self._defined: dict[GVK, Schema | None] = {}
         self._doubtful: dict[tuple[int, GVK], bool] = {}
+        self._referring: dict[int, bool] = {}
 
     def defined(self, gvk: GVK, definition: Template | None) -> Schema | None:
         """The schema that the store's own definition of a kind gives; None for every other kind."""
@@ -52,6 +54,15 @@ class RenderCheck:
             return ()
         written = {override.path: override for override in trace}
         return tuple(_problem(fault, template, written) for fault in body_faults(schema.root, body))
+
+    def may_refer(self, rules: Iterable[SelectedRule]) -> bool:
+        """Whether a rule could make an object refer to something that its template does not."""
+        return any(self._rule_may_refer(rule) for rule in rules)
+
+    def _rule_may_refer(self, rule: SelectedRule) -> bool:
+        if rule.number not in self._referring:
+            self._referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
+        return self._referring[rule.number]
 
     def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema) -> bool:
         for rule in rules:

@@ -12,6 +12,12 @@ RENDER_CODES: Mapping[str, Code] = {
         "A template whose policy sets propagateDeps refers to an object that the store does not have.",
         "Add the object, make sure that every target cluster has it, or mark the reference as optional.",
     ),
+    "reference-does-not-travel": Code(
+        "Reference that does not travel",
+        "An override makes an object refer to a ConfigMap, a Secret or the like that does not go to that cluster. "
+        "Dependencies follow what templates refer to, not what overrides add.",
+        "Let a policy bring the object to the cluster, or make sure that it is there.",
+    ),
     "override-path-missing": Code(
         "Override of a path that is not there",
         "An operation of an override needs a field or list item that the object does not have. The object is not "
