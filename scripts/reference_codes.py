@@ -125,6 +125,12 @@ PLACEMENT: Mapping[str, Code] = {
         "No choice of clusters meets the constraints; an earlier placement stays.",
         "Relax them, or add clusters.",
     ),
+    "constrained-replicas-stay": Code(
+        "Replicas that should leave stay",
+        "Descheduling, failover or a person takes replicas away from a cluster, and no other one has room for them. "
+        "They stay where they are, with or without a node.",
+        "Add capacity elsewhere, or end what takes them away: `reconciler evict --undo`, or an edit of the placement.",
+    ),
     "job-parts-stay": Code(
         "Part of a Job stays",
         "A cluster should lose its part of a divided Job, by an order, a cap or an edit. Completions are fixed when a "

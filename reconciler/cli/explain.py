@@ -44,6 +44,7 @@ def command(
     from reconciler.daemon.session import decide_once
     from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_json, explanation_text
+    from reconciler.stages.cap_basis import without_outdated_caps
     from reconciler.stages.place import constraints_in_force
 
     with bulk_load():
@@ -62,6 +63,7 @@ def command(
     else:
         now, known = SystemClock().now(), read_observations(observations)
         decision = decide(fleet, known, now)
+    known = without_outdated_caps(known, fleet.templates, decision.policies)
     in_force = constraints_in_force(known.constraints, now).get(matches[0], ())
     found = explain(decision, render_one(decision, matches[0]), matches[0], in_force)
     answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))

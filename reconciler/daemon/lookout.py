@@ -70,7 +70,7 @@ class Lookout:
             changed |= await self._decide_aside(fleet, now)
         if agenda.everything or agenda.capacity:
             changed |= await self._ticks.run(now, partial(self._decide_under, fleet, now, changed))
-            self._ticks.plan_next()
+            self._ticks.plan_next(now)
         return None if agenda.everything else frozenset(changed)
 
     async def _decide_aside(self, fleet: Fleet, now: str) -> set[Identity]:

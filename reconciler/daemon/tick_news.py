@@ -51,13 +51,10 @@ def tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
             log.warning(words, extra={"event": event, **_about(constraint)})
 
 
-def tell_once(told: set[tuple[str, Identity, str]], event: str, found: Iterable[Constraint]) -> None:
-    """Log that something was not done, unless that is in `told`, to which it is added."""
+def tell_left(event: str, found: Iterable[Constraint]) -> None:
+    """Log that something was not done."""
     for constraint in found:
-        key = (event, constraint.identity, constraint.cluster)
-        if key not in told:
-            told.add(key)
-            log.warning(_LEFT[event], extra={"event": event, **_about(constraint)})
+        log.warning(_LEFT[event], extra={"event": event, **_about(constraint)})
 
 
 def _about(constraint: Constraint) -> dict[str, object]:

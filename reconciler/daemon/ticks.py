@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.situation import Situation
-from reconciler.daemon.tick_news import events_of, tell, tell_once
+from reconciler.daemon.tick_news import events_of, tell, tell_left
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.stages.failover import overdue
-from reconciler.stages.instants import in_force
+from reconciler.stages.instants import age_s, in_force
 from reconciler.stages.tick import DecideUnder, Ticked, tick
-from reconciler.stages.timers import remembered_times
+from reconciler.stages.timers import LOOKED, remembered_times, told
 
 _NEVER_S = float("inf")
 
@@ -34,9 +35,9 @@ class Ticks:
         self._parts = parts
         self._situation = situation
         self._descheduling_s = _NEVER_S
-        self._told: set[tuple[str, Identity, str]] = set()
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
+        self._has_looked = False
 
     @property
     def next_s(self) -> float:
@@ -52,6 +53,10 @@ class Ticks:
         """Take in what was just observed: since when applications have been unhealthy."""
         situation = self._situation
         situation.observations, timers = remembered_times(situation.observations, situation.known.timers)
+        self._remember(timers)
+
+    def _remember(self, timers: Mapping[str, str]) -> None:
+        situation = self._situation
         if timers != situation.known.timers:
             self._parts.journal.record_timers(timers)
             situation.known = replace(situation.known, timers=timers)
@@ -71,14 +76,19 @@ class Ticks:
         self._in_force = holding
         if self.is_due:
             self._parts.beat("looking for replicas without a node")
-        look = partial(tick, deschedules=self.is_due, tried=self._tried)
+        deschedules = self.is_due
+        look = partial(tick, deschedules=deschedules, tried=self._tried)
         ticked = await asyncio.to_thread(look, decision, seen, now, decide)
         self._take_in(fleet, seen.constraints, ticked, now)
+        if deschedules and not self._has_looked:
+            # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
+            self._has_looked = True
+            self._remember({**situation.known.timers, LOOKED: now})
         return overdue(ticked.decision, situation.observations, now)
 
     def _take_in(self, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> None:
         """Record what was decided, and tell it."""
-        tell_once(self._told, "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised", ticked.left)
+        self._tell_once("FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised", ticked.left, now)
         self._tried.update((found.identity, found.cluster) for found in ticked.left)
         for found in ticked.excluded:
             self._tried.pop((found.identity, found.cluster), None)
@@ -91,11 +101,27 @@ class Ticks:
             journal.record_events(events_of(before, ticked.constraints, now, journal.complete_rounds()))
         tell(before, ticked.constraints)
 
-    def plan_next(self) -> None:
+    def _tell_once(self, event: str, found: Iterable[Constraint], now: str) -> None:
+        """Log that something was not done, once for as long as an application is broken, restarts or not."""
+        timers = self._situation.known.timers
+        fresh = {key: each for each in found if (key := told(event, each.identity, each.cluster)) not in timers}
+        if fresh:
+            tell_left(event, fresh.values())
+            self._remember(dict(sorted({**timers, **dict.fromkeys(fresh, now)}.items())))
+
+    def plan_next(self, now: str) -> None:
         """Fix the time of the next descheduling, as far as there is anything to look at."""
         fleet, seen = self._situation.fleet, self._situation.observations.clusters.values()
         has_capacity = any(cluster.nodes is not None for cluster in seen)
         if fleet is None or fleet.settings.observe_only or not has_capacity:
             self._descheduling_s = _NEVER_S
-        elif self._descheduling_s == _NEVER_S or self.is_due:
+        elif self._descheduling_s == _NEVER_S:
+            # A service that is started anew goes on with the interval that had begun.
+            since = self._situation.known.timers.get(LOOKED)
+            if since is None:
+                since = now
+                self._remember({**self._situation.known.timers, LOOKED: now})
+            rest_s = fleet.settings.descheduling_interval_s - age_s(since, now)
+            self._descheduling_s = self._parts.clock.monotonic_s() + max(0.0, rest_s)
+        elif self.is_due:
             self._descheduling_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s

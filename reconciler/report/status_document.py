@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.model.binding import Constraint
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.ledger import Event, EvictionRecord, SuspensionRecord
 from reconciler.model.tree import Json
 
@@ -49,13 +49,14 @@ def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
 
 
 def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
-    """`[{resource, cluster, replicasMax, excludes, until, reason, tick}]`, those of ticks first."""
+    """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick}]`, those of ticks first."""
     return [
         {
             "resource": str(found.identity),
             "cluster": found.cluster,
             "replicasMax": found.replicas_max,
             "excludes": found.excludes,
+            "since": found.since or None,
             "until": found.until or None,
             "reason": found.reason,
             "tick": str(found.tick) or None,
@@ -65,10 +66,14 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
 
 
 def constraint_words(entry: Mapping[str, Any]) -> str:
-    """What one entry of `constraints_part` says: how many, until when, why."""
+    """What one entry of `constraints_part` says: how many, since when, until when, why."""
     count = entry["replicasMax"]
     allowed = "excluded" if entry["excludes"] else f"at most {count} replica{'' if count == 1 else 's'}"
-    return allowed + (f" until {entry['until']}" if entry["until"] else "") + f", {entry['reason']}"
+    since = f" since {entry['since']}" if entry.get("since") else ""
+    until = f" until {entry['until']}" if entry["until"] else ""
+    if entry.get("tick") == Tick.DESCHEDULING:
+        until = " until its nodes, the pod template or the placement change"
+    return f"{allowed}{since}{until}, {entry['reason']}"
 
 
 def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:

@@ -24,6 +24,8 @@ from reconciler.stages.spread_constraints import keeps_to_maximum, ranked_by_roo
 from reconciler.stages.spread_selection import select
 from reconciler.stages.tiers import Rule, fill_tiers
 
+CONSTRAINED_STAY = "constrained-replicas-stay"
+
 _NO_CAP = sys.maxsize
 
 
@@ -63,7 +65,7 @@ def place_by_capacity(
         lacks_room = failed.failure.code == "not-enough-capacity"
         eased = _give_back(failed, situation) if lacks_room else failed
         if lacks_room and not eased.missing:
-            return _decision(eased, situation, shortfalls)
+            return _decision(eased, situation, (*shortfalls, *_that_stay(eased, situation)))
         if lacks_room and situation.partial:
             return _decision(_with_old_copies(failed, situation), situation, (failed.failure,))
         shortfalls = shortfalls or (failed.failure,)
@@ -174,6 +176,23 @@ def _give_back(attempt: _Attempt, situation: Situation) -> _Attempt:
     counts = {name: attempt.counts.get(name, 0) + back.get(name, 0) for name in {*attempt.counts, *back}}
     missing = attempt.missing - sum(back.values())
     return replace(attempt, counts=without_zeros(counts), missing=missing, texts=(*attempt.texts, text))
+
+
+def _that_stay(eased: _Attempt, situation: Situation) -> tuple[Shortfall, ...]:
+    """What a tick or a person wants away and nobody can take."""
+    why = {**situation.cap_reasons, **situation.excluded}
+    over = {
+        name: count - (0 if name in situation.excluded else situation.caps.get(name, count))
+        for name, count in eased.counts.items()
+        if name in why
+    }
+    stuck = without_zeros({name: max(0, count) for name, count in over.items()})
+    if not stuck:
+        return ()
+    causes = "; ".join(f"{name}: {why[name]}" for name in sorted(stuck))
+    where = ", ".join(sorted(stuck))
+    text = f"{sum(stuck.values())} replicas should leave {where} and find no room elsewhere ({causes})"
+    return (Shortfall(code=CONSTRAINED_STAY, text=text),)
 
 
 def _with_old_copies(attempt: _Attempt, situation: Situation) -> _Attempt:

@@ -14,6 +14,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
+from reconciler.stages.cap_basis import without_outdated_caps
 from reconciler.stages.claim import Claims, claim
 from reconciler.stages.companions import companions
 from reconciler.stages.decide_memo import DecideMemo, Edits, Inputs
@@ -94,6 +95,8 @@ def decide(
         memo.definitions = _definitions(fleet)
     # What others scale is placed anew when these others come, go or change.
     scaled = [i for i in memo.autoscaled.follow(fleet, edits.judged) if i in policies]
+    observations = without_outdated_caps(observations, fleet.templates, policies)
+    inputs = inputs._replace(observations=observations)
     placed, unknown_classes = _place(memo, inputs, edits, policies, list(dict.fromkeys((*judged, *scaled))))
     # Dictionaries in place of sets keep what is sorted already in its order.
     moved = dict.fromkeys((*judged, *edits.copied, *memo.places.changed))

@@ -13,13 +13,12 @@ from typing import Final
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.cluster import Cluster
-from reconciler.model.fleet import Template
 from reconciler.model.observation import ClusterObservation, Observations, Workload
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.model.tree import digest_of
 from reconciler.stages.affinity_groups import groups_of
 from reconciler.stages.candidates import tier_of
+from reconciler.stages.cap_basis import basis_of, is_wished_as_then
 from reconciler.stages.decide import Decision
 from reconciler.stages.estimate import admits, fit, free_room
 from reconciler.stages.instants import age_s
@@ -56,7 +55,7 @@ def deschedule(
             cap = _cap(decision, seen, workload, now, lookup) if workload.unschedulable else None
             known = caps.get((identity, name))
             if cap is not None and (known is None or cap < known.replicas_max):
-                template = decision.fleet.templates[identity]
+                template, policy = decision.fleet.templates[identity], decision.policies[identity]
                 caps[identity, name] = Constraint(
                     identity=identity,
                     cluster=name,
@@ -64,7 +63,7 @@ def deschedule(
                     reason=f"{_pods(workload.unschedulable)} found no node there since {workload.unschedulable_since}",
                     tick=Tick.DESCHEDULING,
                     since=now,
-                    basis=_basis(template, seen, lookup),
+                    basis=basis_of(template, policy, seen, lookup),
                 )
     return tuple(caps[key] for key in sorted(caps))
 
@@ -83,8 +82,18 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
         return None
     if claims_of(identity, decision.fleet.templates[identity].body):
         return None  # Their volumes would stay where they are: a person decides about that.
-    cap = max(0, min(assigned - workload.unschedulable, _fit(decision, seen, workload, lookup)))
+    cap = max(0, min(assigned - _lacking(workload, assigned), _fit(decision, seen, workload, lookup)))
     return cap if cap < assigned else None
+
+
+def _lacking(workload: Workload, assigned: int) -> int:
+    """How many of the wanted replicas have no node. Pods that a rolling update makes beyond them are no lack.
+
+    A pod of any revision stands for a wanted replica; where it is not known which have a node, those that are ready do.
+    """
+    held = workload.held
+    placed = workload.ready if held is None else sum(amounts.get("pods", 0) for amounts in held.values())
+    return min(workload.unschedulable, max(0, assigned - placed))
 
 
 def is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
@@ -130,26 +139,12 @@ def _still_holds(cap: Constraint, decision: Decision, observations: Observations
     policy, template = decision.policies.get(cap.identity), decision.fleet.templates.get(cap.identity)
     if policy is None or template is None or not is_descheduled(cap.identity, policy):
         return False
-    if cap.cluster not in decision.fleet.clusters:
+    if cap.cluster not in decision.fleet.clusters or not is_wished_as_then(cap, template, policy, lookup):
         return False
     seen = observations.clusters.get(cap.cluster)
     if seen is None or not seen.reachable or seen.nodes is None or age_s(cap.since, now) < CAP_S_MIN:
         return True
-    return cap.basis == _basis(template, seen, lookup)
-
-
-def _basis(template: Template, seen: ClusterObservation, lookup: Lookup) -> str:
-    """A digest of the pod template and of what the nodes are: whom they admit and how large they are."""
-    nodes = [
-        {
-            "name": node.name,
-            "open": node.ready and not node.unschedulable,
-            "taints": sorted([taint.key, taint.value, str(taint.effect)] for taint in node.taints),
-            "allocatable": dict(node.allocatable),
-        }
-        for node in sorted(seen.nodes or (), key=lambda node: node.name)
-    ]
-    return digest_of({"nodes": nodes, "template": lookup(*template.identity[:2]).pod_template(template.body)})
+    return cap.basis == basis_of(template, policy, seen, lookup)
 
 
 def _pods(number: int) -> str:

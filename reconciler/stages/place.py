@@ -19,7 +19,7 @@ from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.stages.affinity_groups import Group, groups_of
-from reconciler.stages.by_capacity import place_by_capacity
+from reconciler.stages.by_capacity import CONSTRAINED_STAY, place_by_capacity
 from reconciler.stages.capacity import FleetRoom
 from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
@@ -165,6 +165,7 @@ class _Round:
             item=item,
             had=_had(previous, self._clusters),
             caps={c.cluster: max(0, c.replicas_max) for c in constraints if not _excludes(c, needs_capacity)},
+            cap_reasons={c.cluster: c.reason for c in constraints if not _excludes(c, needs_capacity)},
             excluded={c.cluster: c.reason for c in constraints if _excludes(c, needs_capacity)},
             group_in_use=previous.affinity_name if previous else "",
             fresh=self._request.fresh,
@@ -314,13 +315,22 @@ def _fate(placed: Placed) -> str:
 
 
 def _advice(situation: Situation, code: str) -> str:
-    """What to do next. What is allowed already, or could not help a set that stays whole, is not advised."""
+    """What to do next. What is allowed already, or could not help a set that stays whole, is not advised.
+
+    Where a cap of a tick keeps replicas out, room is not what is lacking.
+    """
+    if code == "not-enough-capacity" and situation.cap_reasons:
+        causes = "; ".join(f"{name}: {why}" for name, why in sorted(situation.cap_reasons.items()))
+        return f"{', '.join(sorted(situation.cap_reasons))} takes no more while a cap is in force ({causes}); {_UNCAP}"
     if code == "not-enough-capacity" and (situation.partial or situation.is_whole):
         return "add capacity"
     return _ADVICE[code]
 
 
+_UNCAP = "an edit of the placement or the pod template ends it, as does a change of the nodes; else add capacity"
+
 _ADVICE = {
+    CONSTRAINED_STAY: "add capacity elsewhere, or end what takes them away",
     PARTS_STAY: "end the order that takes it away, or give the Job another name to divide it anew",
     "no-cluster-fits": "see `reconciler explain` for what each cluster lacks",
     "not-enough-capacity": "add capacity, or allow spec.placement.partial in the Fleet",

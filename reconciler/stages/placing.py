@@ -65,13 +65,14 @@ class Situation(Struct, frozen=True, kw_only=True):
     """One resource at the moment of its placement.
 
     `had`: replicas of the previous placement on clusters of the store, in name order; 0 for what has none. `caps`: the
-    most replicas that a tick allows on a cluster. `excluded`: clusters that a tick excludes, with why. `group_in_use`:
-    name of the group of clusterAffinities that was in use.
+    most replicas that a tick allows on a cluster, `cap_reasons`: why. `excluded`: clusters that a tick excludes, with
+    why. `group_in_use`: name of the group of clusterAffinities that was in use.
     """
 
     item: PlacementItem
     had: Mapping[str, int] = field(default_factory=dict)
     caps: Mapping[str, int] = field(default_factory=dict)
+    cap_reasons: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)
     group_in_use: str = ""
     fresh: bool = False

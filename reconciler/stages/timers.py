@@ -13,6 +13,14 @@ from msgspec.structs import replace
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
 from reconciler.model.refs import Identity
 
+LOOKED = "looked for replicas without a node"
+"""When a service that had just started did so first."""
+
+
+def told(event: str, identity: Identity, cluster: str) -> str:
+    """The timer that says that something was told of an application that is broken."""
+    return f"{event} {identity} @ {cluster}"
+
 
 def remembered_times(observations: Observations, timers: Mapping[str, str]) -> tuple[Observations, dict[str, str]]:
     """The observations with the earliest known times, and the timers from now on: name to RFC 3339.
@@ -37,4 +45,11 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
                 if since != workload.unhealthy_since or by_itself != workload.ended_by_itself:
                     changed[identity] = replace(workload, unhealthy_since=since, ended_by_itself=by_itself)
         clusters[name] = replace(seen, workloads={**seen.workloads, **changed}) if changed else seen
+    after |= {key: since for key, since in timers.items() if _lasts(key, after)}
     return replace(observations, clusters=clusters), dict(sorted(after.items()))
+
+
+def _lasts(key: str, after: Mapping[str, str]) -> bool:
+    """Whether a timer that no workload renews still means something: what was told, as long as it is so."""
+    event, _, about = key.partition(" ")
+    return key == LOOKED or (event.startswith("Failover") and f"unhealthy {about}" in after)

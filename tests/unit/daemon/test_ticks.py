@@ -66,7 +66,7 @@ async def test_an_exclusion_survives_a_restart(tmp_path: Path) -> None:
 async def test_how_long_an_application_has_been_ill_survives_a_restart(tmp_path: Path) -> None:
     async with ticking(tmp_path, BOTH) as scene:
         await fall_ill(scene, decisionConditions={"tolerationSeconds": 3000})
-        await scene.until(lambda: bool(scene.journal.timers()))
+        await scene.until(scene.is_known_ill)
         timers = scene.journal.timers()
         await scene.stop()
         scene.restart()
@@ -80,7 +80,7 @@ async def test_how_long_an_application_has_been_ill_survives_a_restart(tmp_path:
 async def test_what_a_tick_would_do_later_is_shown_beforehand(tmp_path: Path) -> None:
     async with ticking(tmp_path, BOTH) as scene:
         await fall_ill(scene, decisionConditions={"tolerationSeconds": 3000})
-        await scene.until(lambda: bool(scene.journal.timers()))
+        await scene.until(scene.is_known_ill)
         await scene.stop()
         scene.source.forget()
         snapshot = await scene.source.read()
@@ -205,6 +205,26 @@ async def test_what_can_go_nowhere_stays_and_is_told_once(tmp_path: Path, caplog
         assert said(caplog, "FailedOver") == 1
 
 
+async def test_what_was_told_is_not_told_again_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ticking(tmp_path, {"m1": 8, "m2": 1}) as scene:
+        terms = {"failover": {"decisionConditions": {"tolerationSeconds": 1}}}
+        scene.web(replicas=2, cpu=2, policy=terms)
+        await scene.until(lambda: scene.ready() == {"m1": 2})
+        scene.set_well("m1", is_well=False)
+        await scene.until(lambda: said(caplog, "FailoverNowhere") == 1)
+        await scene.stop()
+        scene.restart()
+        await scene.rounds()
+        assert said(caplog, "FailoverNowhere") == 1
+        scene.set_well("m1", is_well=True)
+        await scene.until(lambda: scene.ready() == {"m1": 2})
+        await scene.until(lambda: not any("web" in name for name in scene.journal.timers()))
+        scene.set_well("m1", is_well=False)
+        await scene.until(lambda: said(caplog, "FailoverNowhere") == 2)
+
+
 async def test_in_advise_mode_nothing_moves_and_it_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -225,7 +245,7 @@ async def test_in_observe_mode_no_tick_runs(tmp_path: Path, caplog: pytest.LogCa
         scene.put()
         scene.set_well("m1", is_well=False)
         before = scene.writes()
-        await scene.until(lambda: bool(scene.journal.timers()))
+        await scene.until(scene.is_known_ill)
         scene.clock.jump(3000)
         await scene.rounds()
         assert (scene.writes(), scene.excluded(), said(caplog, "FailedOver")) == (before, [], 0)
@@ -274,6 +294,18 @@ async def test_the_end_of_a_cap_moves_nothing(tmp_path: Path) -> None:
         await scene.until(lambda: scene.excluded() == [])
         await scene.rounds()
         assert scene.replicas() == {"m2": 4}
+
+
+async def test_an_edit_of_the_policy_ends_a_cap(tmp_path: Path) -> None:
+    async with ticking(tmp_path, {"m1": 8, "m2": 8}) as scene:
+        await deschedule(scene)
+        await scene.until(lambda: scene.ready() == {"m2": 4})
+        scene.box["m1"].set_capacity("n1", cpu="8")
+        await scene.rounds()
+        assert scene.excluded() == ["m1"]
+        scene.web(replicas=4, image="nginx:2", policy={"affinity": ["m1"]})
+        await scene.until(lambda: scene.ready() == {"m1": 4})
+        await scene.until(lambda: scene.excluded() == [])
 
 
 async def test_a_person_evicts_a_copy_and_lets_it_come_back(tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ class Ticking(Running):
         """The pods on the one node there are ready, or not."""
         self.box[cluster].set_node_ready("n1", is_ready=is_well)
 
+    def is_known_ill(self) -> bool:
+        """Whether it is recorded since when the workload has been unhealthy."""
+        return any(name.startswith("unhealthy ") for name in self.journal.timers())
+
     def excluded(self) -> list[str]:
         return [found.cluster for found in self.journal.constraints()]
 

@@ -1,0 +1,75 @@
+"""What the cap of descheduling rests on: what was wanted when it was put there, and the nodes of the cluster.
+
+An edit of the pod template or of the placement in its policy is a new wish, to which the cap says nothing: it ends at
+once. Source: design, row "descheduler".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.model.binding import Constraint, Tick
+from reconciler.model.fleet import Template
+from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.refs import Identity
+from reconciler.model.tree import digest_of
+
+_BETWEEN = ":"
+
+
+def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, lookup: Lookup) -> str:
+    """Digests of what is wanted, and of whom the nodes admit and how large they are."""
+    nodes = [
+        {
+            "name": node.name,
+            "open": node.ready and not node.unschedulable,
+            "taints": sorted([taint.key, taint.value, str(taint.effect)] for taint in node.taints),
+            "allocatable": dict(node.allocatable),
+        }
+        for node in sorted(seen.nodes or (), key=lambda node: node.name)
+    ]
+    return f"{_wish(template, policy, lookup)}{_BETWEEN}{digest_of(nodes)}"
+
+
+def is_wished_as_then(
+    cap: Constraint, template: Template, policy: PropagationPolicy, lookup: Lookup = interpreter_for
+) -> bool:
+    """Whether pod template and placement are what they were when the cap was put there."""
+    wish, between, _ = cap.basis.partition(_BETWEEN)
+    # Caps of earlier versions do not tell.
+    return not between or wish == _wish(template, policy, lookup)
+
+
+def without_outdated_caps(
+    observations: Observations, templates: Mapping[Identity, Template], policies: Mapping[Identity, PropagationPolicy]
+) -> Observations:
+    """The observations without caps that an edit has ended; themselves when there are none."""
+    outdated = {
+        cap
+        for cap in observations.constraints
+        if cap.tick is Tick.DESCHEDULING
+        and cap.identity in templates
+        and cap.identity in policies
+        and not is_wished_as_then(cap, templates[cap.identity], policies[cap.identity])
+    }
+    if not outdated:
+        return observations
+    return replace(observations, constraints=tuple(c for c in observations.constraints if c not in outdated))
+
+
+def _wish(template: Template, policy: PropagationPolicy, lookup: Lookup) -> str:
+    placement = _without_places(msgspec.to_builtins(policy.placement, order="deterministic", str_keys=True))
+    return digest_of({"placement": placement, "template": lookup(*template.identity[:2]).pod_template(template.body)})
+
+
+def _without_places(tree: Any) -> Any:
+    """Without the files and lines, which move when something else is edited."""
+    if isinstance(tree, dict):
+        return {key: _without_places(value) for key, value in tree.items() if key != "source"}
+    return [_without_places(item) for item in tree] if isinstance(tree, (list, tuple)) else tree
