@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from reconciler.interpreters.reading import is_observed
+from reconciler.interpreters.reading import count as count_of
+from reconciler.interpreters.reading import is_observed, mapping
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read, Told
 from reconciler.model.observation import Health, LiveObject
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
+from reconciler.model.tree import JsonObject
 from reconciler.stages.compare import Comparison
 from reconciler.stages.moves import Replicas, Serving, still_established
 from reconciler.stages.terminating import is_terminating
@@ -97,9 +99,11 @@ class Copies(Struct, frozen=True, kw_only=True):
         # An override may make another number of the assigned one.
         count = self._available(cluster, live)
         wanted = interpreter_for(*self.identity[:2]).demand(self.manifests[cluster].body).replicas
+        if self._is_healthy(cluster, live):
+            return True
         if count is None or wanted is None:
-            return self._is_healthy(cluster, live)
-        return (is_observed(live.body) or self._told(cluster) is not None) and count >= wanted
+            return False
+        return (is_observed(live.body) or self._told(cluster) is not None) and count - _outdated(live.body) >= wanted
 
     def _told(self, cluster: str) -> Told | None:
         member = self.members.get(cluster)
@@ -120,3 +124,9 @@ class Copies(Struct, frozen=True, kw_only=True):
             return False
         left = (self._live(cluster) for cluster in self.old if cluster not in self.target)
         return any(found is not None and found.body.get("status") for found in left)
+
+
+def _outdated(live: JsonObject) -> int:
+    """How many pods are of an earlier template: of those that are available, so many may be old."""
+    status = mapping(live.get("status"))
+    return max(0, count_of(status.get("replicas"), 0) - count_of(status.get("updatedReplicas"), 0))

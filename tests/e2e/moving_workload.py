@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
+from tests.e2e.referee import Body, Referee, is_available
 from tests.real_clusters import RealCluster
 
 REPLICAS = 5
@@ -29,6 +31,7 @@ class MovingWorkload:
             self.add_node(cluster)
         self.store.write("app.yaml", self.web_demo(), self.policy(**spec))
         self.store.commit()
+        self.referee = Referee(self.clusters.values())
         self.daemon = Daemon(folder / "store", clusters.kubeconfig, folder / "journal.db")
 
     def add_node(self, cluster: RealCluster) -> None:
@@ -77,6 +80,10 @@ class MovingWorkload:
             for body in cluster.get("deployments", "-n", self.name)["items"]:
                 found[name] = body["status"].get("readyReplicas", 0)
         return found
+
+    def judge(self, is_over: Callable[[Body], bool] = is_available) -> int:
+        """How often something was taken away, each time rightly: see `Referee.judge`."""
+        return self.referee.judge(("deployments", self.name, "web-demo"), is_over)
 
     def close(self) -> None:
         for cluster in self.clusters.values():

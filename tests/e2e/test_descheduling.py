@@ -39,3 +39,4 @@ def test_replicas_without_a_node_move_to_the_cluster_that_has_room(web_demo: Mov
     with web_demo.daemon.start():
         web_demo.daemon.follows()
         assert web_demo.ready() == {"m2": REPLICAS}, "the end of a cap moves nothing back"
+    assert web_demo.judge() >= 1

@@ -13,6 +13,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.model.binding import Tick
 from tests.conftest import ThreeClusters
 from tests.e2e.moving_workload import MovingWorkload
+from tests.e2e.referee import is_available, is_there
 from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -64,6 +65,7 @@ def test_a_broken_application_moves_to_the_other_cluster(start: Start, mode: str
             (exclusion,) = journal.constraints()
         assert (exclusion.tick, exclusion.cluster, exclusion.excludes) == (Tick.FAILOVER, broken, True)
         assert "unhealthy since" in exclusion.reason
+    assert web.judge(is_there if mode == "Immediately" else is_available) == 1
 
 
 def test_under_never_the_broken_copy_stays(start: Start) -> None:

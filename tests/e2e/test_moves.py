@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.adapters.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, CLUSTER, Daemon, GitRepository
 from tests.e2e.referee import Referee, Resource, is_available
@@ -179,3 +180,33 @@ def test_edits_move_only_to_copies_that_serve(stage: Stage) -> None:
     assert stage.referee.judge(stage.resource("stateful", "statefulsets")) == 1
     assert stage.referee.judge(stage.resource("on-nodes", "daemonsets")) == 1
     assert stage.referee.taken(stage.resource("stays")) == []
+
+
+def rounds(stage: Stage) -> int:
+    with Journal.open(stage.daemon.journal, read_only=True) as journal:
+        return journal.complete_rounds()
+
+
+def test_a_crash_after_the_creation_and_a_target_that_falls_silent(stage: Stage) -> None:
+    stage.put("moves", on("m1"))
+    stage.store.commit()
+    stage.daemon.start()
+    stage.reaches(moves="m1")
+    assert stage.daemon.stop() == 0
+    stage.put("moves", on("m3"))
+    stage.store.commit()
+    stage.daemon.start(RECONCILER_FAIL_POINT="after a write to a member: create Deployment")
+    assert stage.daemon.wait() == -9
+    stage.clusters["m3"].stop()
+    try:
+        stage.daemon.start()
+        stage.daemon.follows()
+        last = rounds(stage)
+        stage.store.write("other.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}})
+        stage.store.commit()
+        wait_until(lambda: rounds(stage) > last, "another round", seen=stage.daemon.text)
+        assert is_available(stage.clusters["m1"].get("deployment", "moves", "-n", stage.name))
+    finally:
+        stage.clusters["m3"].start()
+    stage.reaches(moves="m3")
+    assert stage.referee.judge(stage.resource("moves")) == 1

@@ -30,8 +30,10 @@ from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.sim import ClusterSpec, FaultKind, FleetInABox, Request
+from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.store import Event
 from tests.soak.crashes import config_map, policy, secret
+from tests.soak.serving import START_S, others, serves
 
 CLUSTERS = ("m1", "m2", "m3")
 SPEED = 20.0
@@ -168,7 +170,8 @@ class Trial:
 
     def __init__(self, seed: int, folder: Path, *, faults: tuple[FaultKind, ...] = FAULTS) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - a trial repeats with its seed
-        self.box = FleetInABox([ClusterSpec(name=name) for name in CLUSTERS], folder, seed=seed, speed=SPEED)
+        specs = [ClusterSpec(name=name, settings=Settings(start_s=START_S)) for name in CLUSTERS]
+        self.box = FleetInABox(specs, folder, seed=seed, speed=SPEED)
         self.folder = folder
         self.faults = faults
         self.source = MemorySource()
@@ -177,6 +180,7 @@ class Trial:
         self.violations: list[str] = []
         self.by_hand: set[tuple[str, str]] = set()
         self.ever_unwanted: set[tuple[str, str]] = set()
+        self.ever_absent: set[str] = set()
         self.changes = 0
 
     async def run(self) -> int:
@@ -265,6 +269,7 @@ class Trial:
             files[f"{self.rng.choice(self.apps).name}.yaml"] = "apiVersion: v1\nkind: ConfigMap\n  metadata: [\n"
         unwanted = {(c, app.name) for app in self.apps for c in CLUSTERS if not app.is_wanted(c)}
         self.ever_unwanted = unwanted if fresh else self.ever_unwanted | unwanted
+        self.ever_absent |= {app.name for app in self.apps if not app.is_present}
         self.source.put(files)
 
     def _edit_by_hand(self, cluster: str) -> None:
@@ -304,6 +309,9 @@ class Trial:
                 self.violations.append(f"{kind} {name} of somebody else was deleted in {cluster}")
         elif (cluster, name) not in self.ever_unwanted:
             self.violations.append(f"{kind} {name} was deleted in {cluster} though every commit wanted it")
+        elif kind == "Deployment" and name not in self.ever_absent and serves(event.body):
+            if not any(others(self.box, cluster, name).values()):
+                self.violations.append(f"{kind} {name} served in {cluster} and went before another copy did")
         elif app.keep and not app.is_present and app.is_wanted(cluster):
             self.violations.append(f"{kind} {name} was deleted in {cluster} though it is kept")
 

@@ -19,8 +19,10 @@ from msgspec import Struct, field
 from reconciler.adapters.journal import Journal
 from reconciler.model.ledger import AppliedRow
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
+from tests.soak.serving import START_S, others
 
 CLUSTERS = ("m1", "m2", "m3")
 REST_TIMEOUT_S = 30.0
@@ -132,15 +134,21 @@ class Referee:
 
     def __init__(self, fleet: BackgroundFleet) -> None:
         self.seen: list[Seen] = []
+        self.too_early: list[str] = []
         self._fleet = fleet
         fleet.call(self._listen)
 
     def _listen(self, box: FleetInABox) -> None:
         for name in box.names:
-            box[name].state.store.listeners.append(partial(self._note, name))
+            box[name].state.store.listeners.append(partial(self._note, box, name))
 
-    def _note(self, cluster: str, event: Event) -> None:
+    def _note(self, box: FleetInABox, cluster: str, event: Event) -> None:
         body = event.body
+        if event.type == "DELETED" and body["kind"] == "Deployment":
+            # No commit takes the template away, so whatever goes is a move.
+            serving = others(box, cluster, body["metadata"]["name"])
+            if not serving or not all(serving.values()):
+                self.too_early.append(f"{body['metadata']['name']} went from {cluster}; serving elsewhere: {serving}")
         if event.type != "MODIFIED" and is_relevant(body):
             metadata = body["metadata"]
             place = (metadata.get("namespace", ""), metadata["name"], metadata["uid"])
@@ -221,7 +229,8 @@ class Record(Struct, kw_only=True):
 def stage(folder: Path) -> Iterator[tuple[BackgroundFleet, GitRepository, Daemon]]:
     """Three embedded clusters, an empty store, and a daemon that has not been started."""
     folder.mkdir(parents=True, exist_ok=True)
-    with background_fleet([ClusterSpec(name=name) for name in CLUSTERS], folder, speed=5.0) as fleet:
+    specs = [ClusterSpec(name=name, settings=Settings(start_s=START_S)) for name in CLUSTERS]
+    with background_fleet(specs, folder, speed=5.0) as fleet:
         store = GitRepository(folder / "store", FLEET_NAME, CLUSTERS, guards=_NO_GUARDS)
         with Daemon(store.folder, fleet.kubeconfig, folder / "state/journal.db") as daemon:
             yield fleet, store, daemon
@@ -338,6 +347,7 @@ def _differences(referee: Referee, daemon: Daemon, expected: Record, at: int) ->
 
 
 def _judge(referee: Referee, daemon: Daemon, expected: Record, *, is_exact: bool) -> None:
+    assert not referee.too_early, "\n".join(referee.too_early)
     if is_exact:
         assert referee.comings() == expected.comings
     else:

@@ -84,6 +84,19 @@ def test_another_image_while_the_new_copy_is_not_up_leaves_the_old_one_as_it_is(
     assert due(bed, newer) == [("delete", "m1", "waits for m2 healthy"), ("update", "m2", None)]
 
 
+def test_pods_of_the_old_image_do_not_take_over_where_fewer_replicas_are_to_stay(bed: TestBed) -> None:
+    bed.run(on("m1", "m2"))
+    bed.healthy("m2", WEB)
+    bed.run(on("m1", "m2"))
+    newer = fleet_of(deployment(replicas=1, image="nginx:2"), policy("Deployment", "m2"))
+    bed.run(newer)
+    assert bed.objects["m2"][WEB].body["spec"]["replicas"] == 2
+    for updated, available, is_held in ((0, 2, True), (1, 1, True), (1, 2, False), (2, 1, False), (2, 2, False)):
+        status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": updated, "availableReplicas": available}
+        bed.edit("m2", WEB, status=status)
+        assert [held for *_, held in due(bed, newer)] == ["waits for m2 healthy" if is_held else None] * 2
+
+
 def test_a_new_object_begins_anew(bed: TestBed) -> None:
     bed.run(on("m1", "m2"))
     bed.healthy("m2", WEB)
