@@ -30,11 +30,12 @@ from reconciler.stages.marks import read_owner
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
 from reconciler.stages.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
-from reconciler.stages.revisions import is_doubt, named_alike, passage_between
+from reconciler.stages.revisions import named_alike, passage_between
 from reconciler.stages.scene import Scene
 from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
 from reconciler.stages.settle import Settled, settle
 from reconciler.stages.terminating import is_terminating
+from reconciler.stages.unjudged import unjudged
 from reconciler.stages.written import written_by, written_in
 
 __all__ = [
@@ -146,8 +147,9 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
         fleet=head, members=written.members, observations=passage.observations, ledger=written.ledger, only=only
     )
     settled = settle(replace(_scene(world, after, now), are_shared=True))
-    # Where nothing differs, what an API server would have to say about it is nothing, too.
-    changes = tuple([passage.told(change) for change in settled.changes if not is_doubt(change)])
+    open_questions = unjudged(before, after)
+    silent = {found.identity for found in open_questions}
+    changes = tuple([passage.told(one) for one in settled.changes if one.identity not in silent])
     # Guards ask for the size of the clusters only where something is to be deleted.
     managed = written_in(before, sides[0], caches[0]) if any(change.guarded for change in changes) else {}
     settled = replace(
@@ -156,9 +158,10 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
         managed={name: managed.get(name, 0) for name in written.members},
         problems=(*settled.problems, *problems_in(sides[1], caches[1])),
     )
-    placements = placement_changes(after, passage.placed)
+    placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
     plan = _round(world, after, settled, placements, now).plan
-    return replace(plan, base=base.revision, is_complete=plan.is_complete and base.is_complete)
+    is_complete = plan.is_complete and base.is_complete and not open_questions
+    return replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
 
 
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:

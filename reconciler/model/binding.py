@@ -57,6 +57,8 @@ class Binding(Struct, frozen=True, kw_only=True):
     is_dependency: bool = False
     """It has no policy of its own and is there for its owners alone."""
     affinity_name: str = ""
+    unknown_room: tuple[str, ...] = ()
+    """Clusters whose free room decides about it and is not known: with that it could be placed otherwise."""
     reasons: tuple[Reason, ...] = ()
     cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)
 

@@ -161,11 +161,27 @@ class PlacementChange(Struct, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...] = ()
 
 
+class Unjudged(Struct, frozen=True, kw_only=True):
+    """A resource of which a plan does not say what changes, since its placement rests on what is not known.
+
+    `why`: what is lacking. `notes`: what differs between the revisions, a sentence fragment each. `fields`: of its
+    template, `policy_fields`: of the policy that governs it in both.
+    """
+
+    gvk: GVK
+    identity: Identity
+    source: Source
+    why: str
+    notes: tuple[str, ...]
+    fields: tuple[FieldChange, ...] = ()
+    policy_fields: tuple[FieldChange, ...] = ()
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """An ordered set of changes.
 
     `waves` hold indexes into `changes`; a wave starts when the one before has ended in the same cluster. Held
-    changes are in no wave. `is_complete` is False when a cluster could not be read.
+    changes are in no wave. `is_complete` is False when a cluster could not be read, or something was not judged.
     """
 
     base: str
@@ -173,6 +189,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     waves: tuple[tuple[int, ...], ...] = ()
     placements: tuple[PlacementChange, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
     problems: tuple[Problem, ...] = ()
     is_complete: bool = True
     held_digest: str = ""

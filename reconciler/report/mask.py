@@ -18,7 +18,7 @@ import orjson
 from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
-from reconciler.model.plan import MISSING, Change, FieldChange, Plan
+from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.stages.recorded import LAST_APPLIED, decoded
@@ -72,7 +72,16 @@ class Masker:
             placements=tuple(
                 replace(placement, reasons=tuple(map(self.reason, placement.reasons))) for placement in plan.placements
             ),
+            unjudged=tuple(map(self._unjudged, plan.unjudged)),
             problems=tuple(map(self.problem, plan.problems)),
+        )
+
+    def _unjudged(self, found: Unjudged) -> Unjudged:
+        is_secret = found.identity[:2] == ("", "Secret")
+        return replace(
+            found,
+            fields=tuple(self._field(field, is_secret) for field in found.fields),
+            policy_fields=tuple(self._field(field, is_secret=False) for field in found.policy_fields),
         )
 
     def change(self, change: Change) -> Change:

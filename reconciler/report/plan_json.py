@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.model.plan import MISSING, Action, Change, FieldChange, FieldOwner, PlacementChange, Plan
+from reconciler.model.plan import MISSING, Action, Change, FieldChange, FieldOwner, PlacementChange, Plan, Unjudged
 from reconciler.model.tree import Json
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import mask_plan
@@ -30,6 +30,7 @@ def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, J
         "summary": summary(plan.changes),
         "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
         "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
+        "unjudged": [_unjudged(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
         "problems": problems_part(plan.problems),
     }
 
@@ -64,6 +65,17 @@ def _field(field: FieldChange) -> dict[str, Json]:
         "before": None if field.before is MISSING else field.before,
         "after": None if field.after is MISSING else field.after,
         "owner": _owner(field.owner),
+    }
+
+
+def _unjudged(found: Unjudged) -> dict[str, Json]:
+    return {
+        "resource": resource_part(found.gvk, found.identity),
+        "source": str(found.source),
+        "why": found.why,
+        "notes": list(found.notes),
+        "fields": [_field(field) for field in found.fields],
+        "policyFields": [_field(field) for field in found.policy_fields],
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from reconciler.model.binding import TargetCluster
-from reconciler.model.plan import Action, Cause, Change, PlacementChange
+from reconciler.model.plan import Action, Cause, Change, PlacementChange, Plan, Unjudged
 from reconciler.report.cluster_list import cluster_list
 from reconciler.report.group import Entry, FieldLine
 from reconciler.report.safe import visible
@@ -105,6 +105,43 @@ def _field_notes(line: FieldLine, entry: Entry, style: Style) -> Iterable[str]:
         yield style.dim(f"[{_CAUSES[line.cause]}]")
     if line.clusters != entry.clusters:
         yield style.dim(f"[only {cluster_list(line.clusters)}]")
+
+
+def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+    """`? unjudged  Deployment demo/web  apps/web.yaml:18`, why, and what differs about it."""
+    subject = style.bold(visible(str(found.identity)))
+    source = style.dim(visible(str(found.source))) if found.source.path else ""
+    head = [style.yellow("? unjudged".ljust(11)), subject, source]
+    lines = ["  ".join(part for part in head if part), f"{_INDENT}because {visible(found.why)}"]
+    fields = tuple(
+        FieldLine(
+            path=field.path,
+            before=field.before,
+            after=field.after,
+            cause=Cause.DECLARED,
+            manager="",
+            times=("", ""),
+            clusters=(),
+        )
+        for field in (*found.fields, *found.policy_fields)
+    )
+    entry = Entry(
+        action=Action.UPDATE,
+        gvk=found.gvk,
+        identity=found.identity,
+        cause=Cause.DECLARED,
+        source=found.source,
+        held=None,
+        reason="",
+        clusters=(),
+        fields=fields,
+    )
+    return [*lines, *(f"{_INDENT}{visible(note)}" for note in found.notes), *field_lines(entry, style, detail)]
+
+
+def unjudged_count(plan: Plan) -> str:
+    """`2 not judged`; empty when everything is."""
+    return f"{len(plan.unjudged)} not judged" if plan.unjudged else ""
 
 
 def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_reasons: bool = True) -> list[str]:

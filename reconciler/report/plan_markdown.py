@@ -28,8 +28,10 @@ from reconciler.report.plan_lines import (
     spoken,
     spoken_losses,
     totals,
+    unjudged_count,
+    unjudged_lines,
 )
-from reconciler.report.plan_text import DESTRUCTION, INCOMPLETE, Scope, confirm_lines
+from reconciler.report.plan_text import DESTRUCTION, UNJUDGED, Scope, confirm_lines, incomplete
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe import code_html, code_span, fence_for, joined
 
@@ -87,7 +89,7 @@ def _head(plan: Plan, marker: str, scope: Scope | None) -> list[str]:
         comment_marker(marker),
         f"### Fleet plan: {code_html(_short(plan.base))} → {code_html(_short(plan.head))}",
         "",
-        f"**{spoken(counts)}**{seen}",
+        f"**{', '.join(part for part in (spoken(counts), unjudged_count(plan)) if part)}**{seen}",
     ]
     if losses := spoken_losses(counts):
         unmanaged = " What is released stays in its cluster and becomes **unmanaged**." if counts["release"] else ""
@@ -95,7 +97,7 @@ def _head(plan: Plan, marker: str, scope: Scope | None) -> list[str]:
     errors = [problem for problem in plan.problems if problem.severity is Severity.ERROR]
     if errors:
         lines.extend(["", "> [!WARNING]", f"> **{spoken_problems(errors)}**"])
-    return [*lines, "", f"**{INCOMPLETE}**"] if not plan.is_complete else lines
+    return [*lines, "", f"**{incomplete(plan)}**"] if not plan.is_complete else lines
 
 
 def comment_marker(name: str) -> str:
@@ -130,12 +132,18 @@ def _sections(plan: Plan, entries: tuple[Entry, ...], detail: Detail) -> tuple[_
     placements = sorted(plan.placements, key=lambda placement: placement.identity)
     found = (
         _Section(title=DESTRUCTION, count=len(lost), lines=_entries(lost, detail), is_folded=False),
+        _Section(title=UNJUDGED, count=len(plan.unjudged), lines=_unjudged(plan, detail), is_folded=False),
         _Section(title="Changes", count=len(rest), lines=_entries(rest, detail)),
         _Section(title="Placements", count=len(placements), lines=_placements(placements, detail)),
         _Section(title="Held", count=len(held), lines=(*_entries(held, detail), *confirm_lines(plan.held_digest))),
         _Section(title="Problems", count=len(problems), lines=tuple(problem_lines(problems))),
     )
     return tuple(section for section in found if section.lines)
+
+
+def _unjudged(plan: Plan, detail: Detail) -> tuple[str, ...]:
+    ordered = sorted(plan.unjudged, key=lambda found: found.identity)
+    return tuple(line for found in ordered for line in unjudged_lines(found, detail=detail))
 
 
 def _entries(entries: Iterable[Entry], detail: Detail) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from reconciler.report.plan_lines import (
     short_revision,
     spoken,
     totals,
+    unjudged_count,
+    unjudged_lines,
 )
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe import joined, visible
@@ -55,6 +57,7 @@ def plan_text(
         _titled(DESTRUCTION, [e for e in entries if e.is_destructive], style, detail),
         _titled("Changes", [e for e in entries if not e.is_destructive], style, detail),
         _placements(plan, style),
+        _unjudged(plan, style, detail),
         [*_titled("Held", grouped(held), style, detail), *confirm_lines(plan.held_digest, style)],
         _problems(plan, style),
     )
@@ -68,14 +71,22 @@ def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
     seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
-    lines = ["  ".join(part for part in (style.bold(revisions), seen, spoken(totals(counts.values()))) if part)]
+    said = ", ".join(part for part in (spoken(totals(counts.values())), unjudged_count(plan)) if part)
+    lines = ["  ".join(part for part in (style.bold(revisions), seen, said) if part)]
     if not plan.is_complete:
-        lines.append(style.red(INCOMPLETE))
+        lines.append(style.red(incomplete(plan)))
     return [*lines, "", *(f"  {line}" for line in summary_table(plan))] if counts else lines
 
 
 DESTRUCTION = "Deletions, replacements and releases"
-INCOMPLETE = "INCOMPLETE: the store or a cluster could not be read; more may change than this (see the problems below)"
+_UNREAD = "INCOMPLETE: the store or a cluster could not be read; more may change than this (see the problems below)"
+
+_UNKNOWN = "INCOMPLETE: what is listed as not judged may change, too; observations of the clusters let it be judged"
+
+
+def incomplete(plan: Plan) -> str:
+    """Why more may change than a plan shows that is not complete."""
+    return _UNKNOWN if plan.unjudged else _UNREAD
 
 
 def summary_table(plan: Plan) -> list[str]:
@@ -107,6 +118,15 @@ def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
         f"To let what the guard holds pass, set in the document of kind Fleet: "
         f"{style.bold(f'spec.guards.confirm: {visible(held_digest)}')}"
     ]
+
+
+UNJUDGED = "Not judged"
+
+
+def _unjudged(plan: Plan, style: Style, detail: Detail) -> list[str]:
+    ordered = sorted(plan.unjudged, key=lambda found: found.identity)
+    lines = [line for found in ordered for line in unjudged_lines(found, style, detail)]
+    return [style.bold(UNJUDGED), *lines] if lines else []
 
 
 def _problems(plan: Plan, style: Style) -> list[str]:

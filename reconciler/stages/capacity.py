@@ -134,13 +134,18 @@ class FleetRoom:
         """Whether any quota could refuse an object."""
         self.questions = 0
         """How often somebody wanted to know the room of clusters."""
+        self.unknown: set[str] = set()
+        """Clusters whose room somebody wanted to know, and it is not known."""
 
     def of(self, cluster: str) -> ClusterRoom | None:
         """The room of a cluster as it is now; None when nothing was observed of it."""
         self.questions += 1
         if cluster in self._queues:
             self._work_off(cluster)
-        return self._room(cluster) if cluster in self._observations else None
+        room = self._room(cluster) if cluster in self._observations else None
+        if room is None or not room.is_known:
+            self.unknown.add(cluster)
+        return room
 
     def known(self, shape: PodShape) -> PodShape:
         """The one object that stands for all equal shapes."""
@@ -161,6 +166,8 @@ class FleetRoom:
                     self._work_off(cluster)
             totals = self._nodes.totals(shape, clusters)
             found = list(map(totals.get, clusters))
+            if None in found:
+                self.unknown.update(name for name, pods in zip(clusters, found, strict=True) if pods is None)
             if not self._limited.isdisjoint(clusters):
                 for index, cluster in enumerate(clusters):
                     if cluster in self._limited:

@@ -116,7 +116,8 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
     wanted = bodies.wanted(sent.body)
     difference = _difference(manifest, wanted, live, row, bodies, stance, sent.paths)
     if not difference.fields and not difference.removed_paths:
-        if difference.unsure is None:
+        # What stands for a real object holds nothing that nobody wrote, so that there is nothing to be unsure of.
+        if difference.unsure is None or bodies.are_shared:
             return Comparison(in_sync=True, live=live)
         doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
         return Comparison(change=replace(doubtful, engine="S"), live=live)

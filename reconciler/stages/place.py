@@ -32,6 +32,7 @@ from reconciler.stages.place_memo import (
     UNDECIDED,
     Placed,
     PlaceMemo,
+    depends_on_room,
     looks_at_room,
     needs_its_room,
     takes_alike,
@@ -143,6 +144,7 @@ class _Round:
             targets=decision.targets,
             unplaced=decision.unplaced,
             affinity_name=decision.affinity_name,
+            unknown_room=decision.unknown_room,
             reasons=reasons,
             cluster_reasons=self._ground.outcomes(decision),
         )
@@ -194,9 +196,12 @@ class _Round:
         return decision if self._room.questions == questions else None
 
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Decision:
-        if has_parts(situation):
-            return place_parts(situation, self._clusters, partial(self._decide_plainly, by_capacity=by_capacity))
-        return self._decide_plainly(situation, by_capacity)
+        self._room.unknown.clear()
+        decide = partial(self._decide_plainly, by_capacity=by_capacity)
+        decision = place_parts(situation, self._clusters, decide) if has_parts(situation) else decide(situation)
+        if self._room.unknown and depends_on_room(situation, decision):
+            return replace(decision, unknown_room=tuple(sorted(self._room.unknown)))
+        return decision
 
     def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Decision:
         groups = self._groups_for(situation, by_capacity)

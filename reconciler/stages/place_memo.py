@@ -176,6 +176,22 @@ def looks_at_room(situation: Situation) -> bool:
     return needs_its_room(situation) or spread_applies(placement)
 
 
+def depends_on_room(situation: Situation, decision: Decision) -> bool:
+    """Whether a placement that was made without knowing all room could be another one with it.
+
+    Not where every candidate was taken, nor where only clusters were taken that had it before: those come first.
+    """
+    if decision.shortfalls or decision.unplaced:
+        return True
+    taken = {target.cluster for target in decision.targets}
+    open_to = sum(reason.rule in _OPEN for reason in decision.cluster_reasons.values())
+    return len(taken) < open_to and not taken <= situation.had.keys()
+
+
+_OPEN = ("candidate", "already-there")
+"""Rules of clusters that may hold the resource, before any is chosen."""
+
+
 def takes_room(placed: Placed, observed: Observed) -> bool:
     """Whether it takes room, or the place of an object in a quota, that it did not have before or is yet to fill."""
     had = placed.situation.had

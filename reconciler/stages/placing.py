@@ -123,6 +123,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...] = ()
     cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)
     shortfalls: tuple[Shortfall, ...] = ()
+    unknown_room: tuple[str, ...] = ()
+    """As `Binding.unknown_room`."""
 
 
 def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:

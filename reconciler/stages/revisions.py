@@ -56,11 +56,6 @@ def _by_override(field: FieldChange) -> FieldChange:
     return replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
 
 
-def is_doubt(change: Change) -> bool:
-    """Whether a change stands only for the question whether there is one, which is asked of an API server."""
-    return change.action is Action.UPDATE and not change.fields and not change.removed_paths
-
-
 def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, PreviousPlacement]:
     """Bindings as the previous placement of another decision."""
     return {

@@ -168,14 +168,17 @@ def check(base: Fleet, head: Fleet, kind: int, ticked: int, sick: int, gone: str
     assume(previous_of(decide(base, bed.observations, NOW).bindings) == bed.observations.previous)
     offline = compare_revisions(base, head, bed.observations, NOW)
     live = plan_round(bed.world(head), NOW).plan
-    said, due = all_told(offline), all_told(live)
+    # What rests on room that nobody observed is named and not judged, and the plan is not complete then.
+    unjudged = {found.identity for found in offline.unjudged}
+    said, due = all_told(offline), [one for one in all_told(live) if one[0] not in unjudged]
     more, less = [one[:-1] for one in said if one not in due], [one[:-1] for one in due if one not in said]
     assert not (more or less), f"only offline {more}, only live {less}"
     assert said == due
-    assert offline.waves == live.waves
-    assert offline.held_digest == live.held_digest
-    assert offline.placements == live.placements
-    assert offline.is_complete == (live.is_complete and base.is_complete)
+    assert offline.placements == tuple(placed for placed in live.placements if placed.identity not in unjudged)
+    assert offline.is_complete == (live.is_complete and base.is_complete and not unjudged)
+    if not unjudged:
+        assert offline.waves == live.waves
+        assert offline.held_digest == live.held_digest
 
 
 @settings(max_examples=250, deadline=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.engine import compare_revisions
+from reconciler.engine import compare_revisions, decide
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from tests.unit.worlds import NOW, deployment, fleet_of, policy
@@ -21,5 +21,4 @@ def test_the_placement_of_the_first_revision_is_the_previous_one_of_the_second()
     base = fleet_of(deployment(), store("m2"))
     head = fleet_of(deployment(), store("m1", "m2"))
     assert [c for c in compare_revisions(base, head, Observations(), NOW).changes if c.identity == WEB] == []
-    alone = compare_revisions(fleet_of(), head, Observations(), NOW)
-    assert [c.cluster for c in alone.changes if c.identity == WEB] == ["m1"]
+    assert decide(head, Observations(), NOW).bindings[WEB].clusters == ("m1",)

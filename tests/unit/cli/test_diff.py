@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,8 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.stages.guard import HELD_BY_GUARD
 from tests.unit.adapters.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store
+
+EXAMPLE = Path(__file__).parents[3] / "examples/fleet-repo"
 
 CREATE = Change(
     action=Action.CREATE,
@@ -119,3 +123,43 @@ def test_observations_do_not_pass_unused_where_the_clusters_are_asked(repository
     done = run("diff", str(repository), "--observations", str(observed))
     assert done.code == 1
     assert "--base" in done.err
+
+
+PAGES = {
+    "dynamic-distribution": ("web-demo.yaml", "web-demo:0.5.0", "Deployment default/web-demo"),
+    "elastic-priorities": ("demo.yaml", "replicas: 2", "Deployment test/qwen3"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_divides_by_free_capacity_is_never_no_changes(tmp_path: Path, page: str) -> None:
+    """Source: "Dynamic distribution and descheduling", "Elastic scheduling with multi-cluster priorities"."""
+    name, words, subject = PAGES[page]
+    store = tmp_path / "store"
+    shutil.copytree(EXAMPLE / "clusters", store / "clusters")
+    shutil.copytree(EXAMPLE / "pages" / page, store / "page")
+    shutil.copy(EXAMPLE / "fleet.yaml", store)
+    commit_all(store, "base", new=True)
+    path = store / "page" / name
+    text = path.read_text()
+    assert words in text
+
+    def checked() -> tuple[int, str, Any]:
+        asked = ("diff", str(store), "--base", "HEAD", "--detailed-exitcode")
+        done = run(*asked)
+        return done.code, done.out, json.loads(run(*asked, "-o", "json").out)
+
+    assert (checked()[0], checked()[2]["unjudged"]) == (0, [])
+    path.write_text(text.replace(words, words.replace(words[-1], "7")))
+    code, said, document = checked()
+    assert (code, document["complete"]) == (4, False)
+    assert [found["notes"] for found in document["unjudged"]] == [["its template changes"]]
+    assert subject in said
+    assert "not known without observations" in said
+    for left in (store / "page").iterdir():
+        left.unlink()
+    code, said, document = checked()
+    assert code == 4
+    (found,) = (found for found in document["unjudged"] if found["resource"]["kind"] == "Deployment")
+    assert "in the clusters where it runs" in found["notes"][-1]
+    assert subject in said

@@ -22,7 +22,17 @@ def document(plan: Plan) -> dict[str, Any]:
 
 def test_has_exactly_the_keys_of_version_1() -> None:
     found = document(ordinary_plan())
-    assert list(found) == ["version", "base", "head", "complete", "summary", "changes", "placements", "problems"]
+    assert list(found) == [
+        "version",
+        "base",
+        "head",
+        "complete",
+        "summary",
+        "changes",
+        "placements",
+        "unjudged",
+        "problems",
+    ]
     assert found["version"] == 1
     assert list(found["summary"]) == ["create", "update", "replace", "delete", "release", "adopt", "held"]
     for entry in found["changes"]:
