@@ -145,7 +145,7 @@ def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None
         identity=change.identity,
         uid=done.uid,
         manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
-        recorded=change.manifest,
+        recorded=change.declared or change.manifest,
         policy=str(owner.policy) if owner.policy else "",
         keep=owner.keep,
         flavor=owner.flavor,

@@ -102,6 +102,8 @@ class Change(Struct, frozen=True, kw_only=True):
     manifest: JsonObject | None = None
     before: JsonObject | None = None
     """The object as it is, where one was compared."""
+    declared: JsonObject | None = None
+    """What the journal keeps where `manifest` also has what others added; None: the same."""
     manifest_digest: str = ""
     """Of the manifest as rendered, before fields were yielded to others."""
     uid: str = ""

@@ -30,6 +30,7 @@ from reconciler.stages.ownership import (
     missing_marks,
     ownership_of,
 )
+from reconciler.stages.shared_lists import shared_list, with_entries_of_others
 from reconciler.stages.yielded import Yielded, steady_path, with_live_replicas, yielded
 
 ALLOW_REPLACE = "fleet.reconciler/replace"
@@ -112,7 +113,7 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
     if predecessors:
         # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
         live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
-    sent = _sent(manifest, live, stance)
+    sent = _sent(manifest, live, row, stance)
     wanted = bodies.wanted(sent.body)
     difference = _difference(manifest, wanted, live, row, bodies, stance, sent.paths)
     if not difference.fields and not difference.removed_paths:
@@ -120,7 +121,7 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
         if difference.unsure is None or bodies.are_shared:
             return Comparison(in_sync=True, live=live)
         doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
-        return Comparison(change=replace(doubtful, engine="S"), live=live)
+        return Comparison(change=replace(doubtful, predecessors=predecessors, engine="S"), live=live)
     if difference.replace:
         return Comparison(change=_replacement(manifest, live, difference), live=live)
     cause = overall_cause(difference.fields)
@@ -135,18 +136,20 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
             removed_paths=difference.removed_paths,
             predecessors=predecessors,
             engine="S" if difference.unsure else "T",
-            resource_version=live.resource_version,
-            steady_path=steady_path(manifest.identity, wanted.body, live.body),
         ),
         live=live,
     )
 
 
-def _sent(manifest: Manifest, live: LiveObject, stance: Stance) -> Yielded:
+def _sent(manifest: Manifest, live: LiveObject, row: AppliedRow | None, stance: Stance) -> Yielded:
     """The body to send, and what of it is left to others."""
+    manager, body = field_manager(stance.fleet), manifest.body
+    if shared_list(manifest.identity):
+        declared = row.recorded if row is not None else None
+        body = with_entries_of_others(manifest.identity, body, live.body, declared, manager)
     if not manifest.replicas_yielded:
-        return Yielded(manifest.body, ())
-    return yielded(manifest, manifest.body, live.body, field_manager(stance.fleet))
+        return Yielded(body, ())
+    return yielded(manifest, body, live.body, manager)
 
 
 def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
@@ -209,7 +212,7 @@ def _adoption(
 ) -> Comparison:
     # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
     taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
-    sent = _sent(manifest, taken, stance)
+    sent = _sent(manifest, taken, None, stance)
     wanted = bodies.wanted(sent.body)
     difference = _difference(manifest, wanted, taken, None, bodies, stance, sent.paths)
     change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
@@ -218,8 +221,6 @@ def _adoption(
             change,
             fields=difference.fields,
             removed_paths=difference.removed_paths,
-            resource_version=live.resource_version,
-            steady_path=steady_path(manifest.identity, wanted.body, live.body),
             reason=reason,
         ),
         live=live,
@@ -268,7 +269,7 @@ def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -
     change = _change(
         manifest, Action.REPLACE, Cause.DECLARED, body=with_live_replicas(manifest, live.body), live=live, held=held
     )
-    return replace(change, fields=difference.fields, resource_version=live.resource_version)
+    return replace(change, fields=difference.fields, steady_path=())
 
 
 def _difference(
@@ -285,6 +286,10 @@ def _difference(
     def find() -> Difference:
         # Nearly always what was sent last is what would be sent now.
         previous = wanted.recorded if recorded == wanted.recorded else recorded and sendable(recorded, bodies.schema)
+        if previous is not None and shared_list(manifest.identity):
+            # What others added is no news: else what somebody took away would look newly declared.
+            manager = field_manager(stance.fleet)
+            previous = with_entries_of_others(manifest.identity, previous, live.body, previous, manager)
         return difference_from(
             wanted,
             live.body,
@@ -340,9 +345,12 @@ def _change(
         source=manifest.source,
         held=held,
         manifest=body,
+        declared=None if body is manifest.body or not shared_list(manifest.identity) else manifest.body,
         before=live.body if live else None,
         manifest_digest=manifest.digest,
         uid=live.uid if live else "",
+        resource_version=live.resource_version if live else "",
+        steady_path=steady_path(manifest.identity, body, live.body) if live else (),
     )
 
 

@@ -73,8 +73,9 @@ def test_template_that_comes_back_after_its_release(fleet: FleetOnClusters) -> N
     fleet.apply()
     assert_released(fleet, "m1", "deployment", "app")
     fleet.write("app", fleet.deployment("app"), policy)
-    (change,) = fleet.apply().round.plan.changes
-    assert (change.action, change.reason and change.reason.rule) == (Action.ADOPT, "released")
+    changes = fleet.apply().round.plan.changes
+    assert {change.identity.kind for change in changes} == {"Deployment", "Namespace"}
+    assert {(change.action, change.reason and change.reason.rule) for change in changes} == {(Action.ADOPT, "released")}
     after = fleet.live("m1", "deployment", "app")
     assert before is not None
     assert after is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -98,4 +99,33 @@ def test_renamed_fleet_keeps_its_objects_and_can_still_remove_fields(fleet: Flee
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["data"] == {"a": "1"}
     assert after["metadata"]["labels"]["fleet.reconciler/fleet"] == name
+    assert fleet.plan().changes == ()
+
+
+def test_pull_secrets_that_a_controller_adds_are_left(fleet: FleetOnClusters) -> None:
+    def account(*names: str) -> dict[str, object]:
+        secrets = [{"name": name} for name in names]
+        return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "app", "namespace": fleet.namespace},
+                "imagePullSecrets": secrets, "secrets": secrets}  # fmt: skip
+
+    def pulls() -> list[str]:
+        live = fleet.live("m1", "serviceaccount", "app")
+        assert live is not None
+        return [entry["name"] for entry in live.get("imagePullSecrets", [])]
+
+    def add(field: str, name: str) -> None:
+        patch = [{"op": "add", "path": f"/{field}/-", "value": {"name": name}}]
+        fleet.clusters["m1"].kubectl("patch", "serviceaccount", "app", "-n", fleet.namespace, "--type=json",
+                                     "--field-manager=registry", "-p", json.dumps(patch))  # fmt: skip
+
+    fleet.write("app", account("a", "b"), fleet.policy("app", "ServiceAccount", clusters=["m1"]))
+    fleet.apply()
+    add("imagePullSecrets", "registry")
+    add("secrets", "registry-token")
+    assert fleet.plan().changes == ()
+    fleet.write("app", account("c", "b"), fleet.policy("app", "ServiceAccount", clusters=["m1"]))
+    fleet.apply()
+    assert sorted(pulls()) == ["b", "c", "registry"]
+    assert fleet.plan().changes == ()
+    add("imagePullSecrets", "another")
     assert fleet.plan().changes == ()

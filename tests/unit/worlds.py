@@ -141,8 +141,9 @@ class TestBed:
         assert owner is not None
         rows[change.identity] = AppliedRow(
             cluster=change.cluster, gvk=change.gvk, identity=change.identity, uid=live.uid,
-            manifest_digest=change.manifest_digest, recorded=change.manifest, policy=str(owner.policy or ""),
-            keep=owner.keep, flavor=owner.flavor, replicas=owner.replicas, dependency=owner.dependency,
+            manifest_digest=change.manifest_digest, recorded=change.declared or change.manifest,
+            policy=str(owner.policy or ""), keep=owner.keep, flavor=owner.flavor, replicas=owner.replicas,
+            dependency=owner.dependency,
             established=still_established(rows.get(change.identity), live.uid, owner.replicas),
         )  # fmt: skip
 
