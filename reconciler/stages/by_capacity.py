@@ -191,7 +191,9 @@ def _that_stay(eased: _Attempt, situation: Situation) -> tuple[Shortfall, ...]:
         return ()
     causes = "; ".join(f"{name}: {why[name]}" for name in sorted(stuck))
     where = ", ".join(sorted(stuck))
-    text = f"{sum(stuck.values())} replicas should leave {where} and find no room elsewhere ({causes})"
+    number = sum(stuck.values())
+    who = "1 replica should leave" if number == 1 else f"{number} replicas should leave"
+    text = f"{who} {where}, and nobody else has room ({causes})"
     return (Shortfall(code=CONSTRAINED_STAY, text=text),)
 
 
