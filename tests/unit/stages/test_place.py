@@ -81,6 +81,15 @@ def test_partial_is_advised_only_where_it_would_help(given: dict[str, Any], is_a
     assert ("spec.placement.partial" in problem.message) is is_advised
 
 
+def test_where_a_cap_is_in_the_way_the_advice_says_so() -> None:
+    policy = {"division": "dynamic-weight", "affinity": ["m1"]}
+    case = {"clusters": ["m1", "m2"], "free": {"m1": 9, "m2": 9}, "policy": policy, "replicas": 3, "caps": {"m1": 1}}
+    (problem,) = place(request_of(case)).problems
+    assert problem.code == "not-enough-capacity"
+    assert "m1 takes no more while a cap is in force (m1: pods wait)" in problem.message
+    assert "an edit of the placement or the pod template ends it" in problem.message
+
+
 def _expected(given: Any) -> dict[str, int | None]:
     return dict(given) if isinstance(given, dict) else dict.fromkeys(given or ())
 
