@@ -15,6 +15,7 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.observation import ClusterObservation, workload_in
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
+from reconciler.stages.decide import Decision
 from reconciler.stages.instants import age_s
 from reconciler.stages.moves import Effective, Replicas, Serving, effective, gains
 
@@ -54,6 +55,23 @@ def effective_after_failure(
         why = f"waits for {', '.join(unwritten or sorted(target))} to take over"
     kept = {cluster: old[cluster] for cluster in failed if cluster in old}
     return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, why)})
+
+
+def run_kept_by_policy(
+    decision: Decision, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+) -> Effective | None:
+    """The placement in force while Never keeps a failed Job or bare Pod, None when it does not.
+
+    It must not run twice, so that nothing takes over before a person has taken it away.
+    """
+    policy = decision.policies.get(identity)
+    terms = policy.application_failover if policy is not None else None
+    failed = failures_of(decision.ticked, identity, old) if decision.ticked else {}
+    if not failed or terms is None or terms.purge_mode is not PurgeMode.NEVER:
+        return None
+    staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
+    kept = {cluster: old[cluster] for cluster in failed}
+    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), KEPT_BY_POLICY))
 
 
 def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:

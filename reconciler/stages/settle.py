@@ -29,7 +29,7 @@ from reconciler.stages.leaving import lose
 from reconciler.stages.losses import Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership
-from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes
+from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes, run_kept_by_policy
 from reconciler.stages.scene import Scene
 from reconciler.stages.serving import Copies
 from reconciler.stages.standings import Seen, Standings
@@ -158,7 +158,7 @@ def _state(
     if identity[:2] in _RUNS_ONCE:
         runs = {cluster: _run(scene, identity, cluster) for cluster in old}
         by_tick = any((identity, cluster) in scene.decision.ticked for cluster in old)
-        return pinned(target, old, runs, by_tick), {}
+        return run_kept_by_policy(scene.decision, identity, target, old) or pinned(target, old, runs, by_tick), {}
     copies = Copies(
         identity=identity,
         members=scene.members,

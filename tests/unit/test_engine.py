@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions, plan_round
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
@@ -233,6 +234,28 @@ def test_started_job_is_not_run_a_second_time_elsewhere() -> None:
     bed.edit("m1", RUN, status={"active": 1})
     plan = bed.plan(fleet_of(job(), policy("Job", "m2"))).plan
     assert actions(plan.changes, "Job") == [("delete", "m1", "the run has started and is not moved")]
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes"),
+    [
+        ("Graciously", [("create", "m2", "waits until the run in m1 is gone"), ("delete", "m1", None)]),
+        ("Never", [("delete", "m1", "purgeMode Never keeps the failed copy until `reconciler evict` takes it away")]),
+    ],
+)
+def test_a_job_that_was_interrupted_runs_elsewhere_unless_never_keeps_it(
+    mode: str, changes: list[tuple[str, str, str | None]]
+) -> None:
+    failover = {"application": {"purgeMode": mode}}
+    rule = policy("Job", "m1", "m2", failover=failover, propagateDeps=True)
+    rule["spec"]["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    bed, fleet = TestBed("m1", "m2"), fleet_of(job(), rule, clusters=("m1", "m2"))
+    bed.run(fleet)
+    condition = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    bed.edit("m1", RUN, status={"failed": 1, "conditions": [condition]})
+    excluded = Constraint(identity=RUN, cluster="m1", replicas_max=0, excludes=True, reason="", tick=Tick.FAILOVER)
+    bed.observations = replace(bed.observations, constraints=(excluded,))
+    assert sorted(actions(bed.plan(fleet).plan.changes, "Job")) == changes
 
 
 @pytest.mark.parametrize("is_partial", [False, True], ids=["everything", "this Job alone"])
