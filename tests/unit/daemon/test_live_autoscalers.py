@@ -257,3 +257,47 @@ async def test_the_label_leaves_the_parallelism_of_a_job_to_others(tmp_path: Pat
         body["metadata"]["annotations"] = {"note": "edited"}
         await apply(scene, fleet_of(body, policy("Job", "m1"), clusters=("m1", "m2")))
         assert replicas(scene, "Job", "parallelism") == 4
+
+
+async def test_without_what_the_journal_remembered_the_number_is_left_all_the_same(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        await apply(scene, store())
+        add_autoscaler(scene)
+        scale(scene, 5)
+        scene.journal.reset()
+        await apply(scene, store(image="nginx:2"))
+        assert replicas(scene) == 5
+
+
+GADGETS = "/apis/example.com/v1/namespaces/demo/gadgets"
+
+
+async def test_a_custom_kind_is_left_what_its_scale_subresource_names(tmp_path: Path) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"scale": paths}}
+    names = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                  "metadata": {"name": "gadgets.example.com"},
+                  "spec": {"group": "example.com", "scope": "Namespaced", "names": names,
+                           "versions": [version]}}  # fmt: skip
+
+    def gadget(colour: str) -> Fleet:
+        body = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "app", "namespace": "demo"},
+                "spec": {"size": 2, "colour": colour}}  # fmt: skip
+        goes = policy("Gadget", "m1")
+        goes["spec"]["resourceSelectors"][0]["apiVersion"] = "example.com/v1"
+        return fleet_of(body, goes, clusters=("m1", "m2"))
+
+    async with opened(tmp_path) as scene:
+        send(scene, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        scene.box["m1"].settle()
+        await apply(scene, gadget("red"))
+        reference = {"apiVersion": "example.com/v1", "kind": "Gadget", "name": "app"}
+        send(scene, "POST", SCALERS, {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                                      "metadata": {"name": "any"},
+                                      "spec": {"scaleTargetRef": reference, "maxReplicas": 9}})  # fmt: skip
+        send(scene, "PATCH", f"{GADGETS}/app/scale", {"spec": {"replicas": 5}}, "kube-controller-manager")
+        assert [change for change in await due(scene, gadget("red"), "Gadget") if change.engine == "T"] == []
+        await apply(scene, gadget("blue"))
+        assert send(scene, "GET", f"{GADGETS}/app", None)["spec"] == {"size": 5, "colour": "blue"}
