@@ -26,9 +26,12 @@ from reconciler.daemon.writer import unmade
 from reconciler.engine import Decision, Round, World
 from reconciler.model.member import Read
 from reconciler.model.plan import Cause, Change
+from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.report.fleet_tables import FleetTables
 from reconciler.stages.differences import changed_keys
+from reconciler.stages.instants import age_s
+from reconciler.stages.stalled import MOVE_STALLED, PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 
 log = logging.getLogger("reconciler")
 
@@ -54,6 +57,7 @@ class Settler:
         self._absent = absent
         self._tables = FleetTables()
         self._recorded: Decision | None = None
+        self._stalled: frozenset[Problem] = frozenset()
 
     def settle(self, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda) -> None:
         """Take in a round. `agenda`: of the next one."""
@@ -61,6 +65,10 @@ class Settler:
         parts.beat("recording")
         remember(parts.journal, planned, looked, results, placed=self._placed(planned.decision, world.only))
         self._recorded = planned.decision
+        known_timers = parts.journal.timers()
+        timers = waiting_times(planned.plan.changes, known_timers, looked.now, world.only)
+        if timers != known_timers:
+            parts.journal.record_timers(timers)
         before, situation.known = situation.known, remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
         known = situation.known.observations
@@ -78,13 +86,18 @@ class Settler:
             agenda.mark(*left, *scaled_by(left, before.ledger))
         every = (*results, *unmade(planned, results))
         self._unfinished.settle(self._concerned(planned, world), planned.plan.changes, every)
+        for change in filter(is_waiting, planned.plan.changes):
+            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], looked.now)
+            if left_s > 0:
+                self._unfinished.look_at(change.identity, now_s + left_s + 1)
         for result in every:
             self._after(result, now_s)
         self._show(planned, looked, results)
 
     def _show(self, planned: Round, looked: Looked, results: tuple[Result, ...]) -> None:
         parts, situation = self._parts, self._situation
-        situation.picture = merged(situation.picture, planned, results, looked.world.only)
+        picture = merged(situation.picture, planned, results, looked.world.only)
+        situation.picture = self._with_stalled(picture, looked.now)
         situation.failures = failures_after(situation.failures, situation.picture, results)
         record_picture(
             parts.journal,
@@ -96,6 +109,18 @@ class Settler:
             tables=self._tables,
         )
         show(parts.vitals, situation.picture, looked, situation.failures)
+
+    def _with_stalled(self, picture: Round, now: str) -> Round:
+        """The picture with what waits for too long, which is logged once."""
+        others = (found for found in picture.plan.problems if found.code != MOVE_STALLED)
+        found = tuple(stalled(picture.plan.changes, self._situation.known.timers, now))
+        for problem in found:
+            if problem not in self._stalled:
+                extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
+                log.warning("a move makes no progress", extra=extra)
+        self._stalled = frozenset(found)
+        problems = tuple(sorted({*others, *found}))
+        return replace(picture, plan=replace(picture.plan, problems=problems))
 
     def _placed(self, decision: Decision, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
         """What may be placed otherwise than the last round recorded; None: anything."""

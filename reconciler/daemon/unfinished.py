@@ -21,6 +21,7 @@ class Unfinished:
         self._waiting: set[Identity] = set()
         self._confirming: set[Identity] = set()
         self._retries: dict[Identity, tuple[float, float]] = {}
+        self._looks: dict[Identity, float] = {}
 
     @property
     def confirming(self) -> frozenset[Identity]:
@@ -38,11 +39,13 @@ class Unfinished:
 
     def next_retry_s(self) -> float:
         """When something is tried again."""
-        return min((due_s for due_s, _ in self._retries.values()), default=float("inf"))
+        retries = (due_s for due_s, _ in self._retries.values())
+        return min((*retries, *self._looks.values()), default=float("inf"))
 
     def due(self, now_s: float) -> list[Identity]:
         """What is to be tried again now."""
-        return [identity for identity, (due_s, _) in self._retries.items() if now_s >= due_s]
+        retries = {identity for identity, (due_s, _) in self._retries.items() if now_s >= due_s}
+        return sorted(retries | {identity for identity, due_s in self._looks.items() if now_s >= due_s})
 
     def settle(self, concerned: Iterable[Identity], changes: Iterable[Change], results: Sequence[Result]) -> None:
         """Forget what the round looked at; remember what it held. `results`: of what was due, made or not."""
@@ -50,6 +53,7 @@ class Unfinished:
         for identity in concerned:
             self._waiting.discard(identity)
             self._confirming.discard(identity)
+            self._looks.pop(identity, None)
             if identity not in failed:
                 self._retries.pop(identity, None)
         for change in changes:
@@ -61,6 +65,10 @@ class Unfinished:
         _, pause_s = self._retries.get(identity, (0.0, _RETRY_MIN_S / 2))
         pause_s = min(_RETRY_MAX_S, pause_s * 2)
         self._retries[identity] = (now_s + pause_s, pause_s)
+
+    def look_at(self, identity: Identity, due_s: float) -> None:
+        """Look again at that time, though nothing tells of it: a move may have waited for too long then."""
+        self._looks[identity] = min(due_s, self._looks.get(identity, due_s))
 
     def put_off(self, identity: Identity, now_s: float, pause_s: float) -> None:
         """Look again after the pause."""

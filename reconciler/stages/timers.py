@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
 from reconciler.model.refs import Identity
+from reconciler.stages.stalled import is_timer
 
 LOOKED = "looked for replicas without a node"
 """When a service that had just started did so first."""
@@ -52,4 +53,4 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
 def _lasts(key: str, after: Mapping[str, str]) -> bool:
     """Whether a timer that no workload renews still means something: what was told, as long as it is so."""
     event, _, about = key.partition(" ")
-    return key == LOOKED or (event.startswith("Failover") and f"unhealthy {about}" in after)
+    return key == LOOKED or is_timer(key) or (event.startswith("Failover") and f"unhealthy {about}" in after)

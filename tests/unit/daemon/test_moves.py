@@ -96,3 +96,27 @@ async def test_immediately_the_copy_that_serves_in_part_stays_where_nothing_can_
         scene.clock.jump(60)
         await looked(scene, 5)
         assert "m1" in scene.replicas()
+
+
+async def test_a_move_that_makes_no_progress_is_reported_after_ten_minutes(tmp_path: Path) -> None:
+    async with ticking(tmp_path, ROOM, never_ready="m2") as scene:
+        scene.web(**on("m1"))
+        await scene.until(lambda: scene.ready() == {"m1": 2})
+        scene.web(**on("m2"))
+        await scene.until(lambda: "m2" in scene.replicas())
+
+        def reported() -> list[str]:
+            return [found.message for found in scene.vitals.problems if found.code == "move-stalled"]
+
+        await looked(scene)
+        assert reported() == []
+        await scene.stop()
+        scene.restart()
+        await looked(scene)
+        await scene.quiet()
+        scene.clock.jump(700)
+        await scene.until(lambda: bool(reported()))
+        assert "waits for m2 healthy" in reported()[0]
+        assert scene.ready()["m1"] == 2
+        scene.web(**on("m1"))
+        await scene.until(lambda: "m2" not in scene.replicas() and not reported())
