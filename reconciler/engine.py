@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.job import is_single_run
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.member import Member, Read
 from reconciler.model.observation import LiveObject, Observations, Present
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
@@ -71,6 +71,8 @@ class World(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     only: frozenset[Identity] | None = None
     """Settle these identities alone: what a commit or an event concerns. None: everything."""
+    losses: Losses = field(default_factory=Losses)
+    """What the guards count beside what is due."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
 
@@ -117,7 +119,8 @@ def _round(
     if settings.previous_names:
         found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
-    changes, held = guard(changes, settings.guards, settled.managed, now)
+    guarded = guard(changes, settings.guards, settled.managed, now, world.losses)
+    changes = guarded.changes
     plan = Plan(
         base="",
         head=world.fleet.revision,
@@ -126,7 +129,8 @@ def _round(
         placements=placements,
         problems=tuple(sorted({*decision.problems, *settled.problems})),
         is_complete=settled.is_complete and world.fleet.is_complete,
-        held_digest=held,
+        held_digest=guarded.digest,
+        confirmed=guarded.confirmed,
     )
     return Round(decision=decision, manifests=settled.manifests, plan=plan, established=settled.established)
 
@@ -143,6 +147,7 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
     was = render_all(sides[0], caches[0], only)
     written = written_by(before, after, was.manifests, observations.clusters, schemas_of(before), only)
+    # No journal says here what was lost lately: the guards count this plan alone.
     world = World(
         fleet=head, members=written.members, observations=passage.observations, ledger=written.ledger, only=only
     )

@@ -17,13 +17,13 @@ from types import TracebackType
 from reconciler.adapters import journal_applied, journal_trail
 from reconciler.adapters.journal_file import JournalFile, Row, Table
 from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
+from reconciler.adapters.journal_losses import LossBook
 from reconciler.adapters.journal_mirror import Ledger, Mirror, Placements, Releases
 from reconciler.adapters.journal_orders import OrderBook, Orders
 from reconciler.adapters.journal_rows import (
     BINDING,
     CLUSTER,
     CONSTRAINT,
-    GOOD_BLOB,
     META,
     TABLES,
     TIMER,
@@ -32,10 +32,11 @@ from reconciler.adapters.journal_rows import (
     constraint_columns,
     constraint_value,
 )
+from reconciler.adapters.journal_store import StoreBook
 from reconciler.adapters.journal_trail import EventFilter
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
-from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, RoundRecord
+from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, Loss, RoundRecord
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
@@ -43,7 +44,7 @@ EVENTS_MAX = 100_000
 """How many events, closed intents and rounds are kept, each; older ones go."""
 
 
-class Journal(Orders):
+class Journal(Orders, LossBook, StoreBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
@@ -124,6 +125,7 @@ class Journal(Orders):
                 yield
         except BaseException:
             self._mirror.forget()
+            self._losses = None
             raise
 
     # What the journal is
@@ -247,32 +249,6 @@ class Journal(Orders):
         """All timers by name."""
         return dict(self._file.rows(TIMER, "ORDER BY name"))
 
-    def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
-        """Replace the last good blob of every path of the store; equal ones are not written again."""
-        known = self._mirror.good_blobs(self.good_blobs)
-        gone = [(path,) for path in sorted(known.keys() - blobs.keys())]
-        changed = [(path, blob) for path, blob in blobs.items() if known.get(path) != blob]
-        with self.transaction():
-            self._file.execute_many("DELETE FROM good_blob WHERE path = ?", gone)
-            self._file.put(GOOD_BLOB, changed)
-            self._mirror.blobs_recorded(blobs)
-
-    def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        """Name the revision of the store that is in force, and replace the last good blobs."""
-        with self.transaction():
-            if revision != self.revision_in_force:
-                self._file.put(META, [("revision_in_force", revision)])
-            self.record_good_blobs(good_blobs)
-
-    @property
-    def revision_in_force(self) -> str:
-        """The revision that came into force last; empty before the first one."""
-        return self._meta("revision_in_force") or ""
-
-    def good_blobs(self) -> dict[str, str]:
-        """Path to the id of the last blob that was parsed without an error."""
-        return dict(self._file.rows(GOOD_BLOB, "ORDER BY path"))
-
     def _replace_all(self, table: Table, rows: list[Row]) -> None:
         known = {row[0]: row for row in self._file.rows(table)}
         wanted = {row[0]: row for row in rows}
@@ -293,9 +269,13 @@ class Journal(Orders):
 
     # Intents
 
-    def begin(self, intents: Iterable[Intent]) -> tuple[int, ...]:
-        """The ids of the intents, on the disk: only now may their requests be sent. One commit for the group."""
+    def begin(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
+        """The ids of the intents, on the disk: only now may their requests be sent. One commit for the group.
+
+        `losses`: what the guards count of it; that a request may fail changes nothing about it.
+        """
         with self.transaction(durable=True):
+            self.record_losses(losses)
             return journal_trail.begin(self._file, intents)
 
     def finish(

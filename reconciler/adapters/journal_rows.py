@@ -53,11 +53,13 @@ INTENT = Table(
 )
 EVENT = Table("event", 1, ("id", "round", "time", "kind", "subject", "data"))
 ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
+LOSS = Table("loss", 5, ("cluster", *_IDENTITY, "time"))
+GUARD_HOLD = Table("guard_hold", 1, ("cluster", "since"))
 STATE = Table("state", 1, ("name", "document"))
 
 TABLES = (
     *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
-    *(ROUND, STATE),
+    *(ROUND, STATE, LOSS, GUARD_HOLD),
 )
 """Every table with checksums."""
 

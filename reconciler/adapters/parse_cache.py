@@ -18,7 +18,7 @@ from reconciler.adapters.parse_cache_rows import Unpacker, packed_file
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.parse import PARSER_VERSION, ParsedFile, memo_key
 
-_FORMAT: Final = 6
+_FORMAT: Final = 7
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, body BLOB NOT NULL)"
 )

@@ -8,16 +8,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.daemon.perform import Done, perform
 from reconciler.errors import MemberClusterError
 from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
 from reconciler.model.plan import Action, Change, Plan
+from reconciler.model.refs import Identity
 from reconciler.report.mask import Masker
+from reconciler.stages.guard import is_held_by_number, losses_of
 from reconciler.stages.marks import read_owner
 from reconciler.stages.moves import still_established
 from reconciler.stages.recorded import recorded_digest
@@ -42,6 +45,9 @@ class Acting(Struct, frozen=True, kw_only=True):
     fleet: str
     revision: str
     tell: Callable[[Result], None] = lambda result: None
+    clock: Clock = field(default_factory=SystemClock)
+    confirmed: frozenset[tuple[str, Identity]] = frozenset()
+    """Copies that go with a person's consent: the guards do not count them."""
 
 
 def not_held(plan: Plan, failed: Mapping[str, MemberClusterError]) -> tuple[Result, ...]:
@@ -68,6 +74,12 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
         for cluster, indexes in of_wave.items():
             per_cluster.setdefault(cluster, []).append(indexes)
     results: dict[int, Result] = {}
+    if plan.confirmed and any(
+        (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
+    ):
+        # What a person has looked at counts no more, neither what goes now nor what went before it.
+        acting.journal.forget_losses()
+    acting = replace(acting, confirmed=plan.confirmed)
 
     async def run(cluster: str, waves: list[list[int]]) -> None:
         for indexes in waves:
@@ -80,7 +92,9 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
 
 async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
     """All changes of one wave in one cluster. One group commit before the requests and one after them."""
-    intents = acting.journal.begin(_intent(change, acting.revision) for change in changes)
+    counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
+    losses = losses_of(counted, acting.clock.now())
+    intents = acting.journal.begin((_intent(change, acting.revision) for change in changes), losses)
     masker = Masker()
     for change in changes:
         masker.change(change)

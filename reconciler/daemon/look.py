@@ -22,7 +22,7 @@ from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, EvictionRecord, SuspensionRecord
+from reconciler.model.ledger import AppliedRow, EvictionRecord, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.schema import Schema, schema_of_openapi
@@ -46,6 +46,7 @@ class Known(Struct, frozen=True, kw_only=True):
     record_key: bytes = b""
     has_history: bool = True
     suspensions: tuple[SuspensionRecord, ...] = ()
+    losses: Losses = field(default_factory=Losses)
     timers: Mapping[str, str] = field(default_factory=dict)
     """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
 
@@ -70,6 +71,7 @@ def remembered(journal: Journal) -> Known:
             record_key=journal.hash_key,
             has_history=journal.complete_rounds() > 0,
             suspensions=journal.suspensions(),
+            losses=journal.losses(),
             timers=journal.timers(),
         )
 
@@ -156,6 +158,7 @@ async def read_world(
         has_history=known.has_history,
         fresh=glance.fresh,
         only=glance.only,
+        losses=known.losses,
         schemas=schemas,
     )
 

@@ -13,7 +13,7 @@ from reconciler.daemon.look import Looked
 from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, Event
+from reconciler.model.ledger import AppliedRow, Event, Losses
 from reconciler.model.member import Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Manifest, Plan
@@ -23,6 +23,7 @@ from reconciler.report.json_parts import placement_part, reasons_part
 from reconciler.report.mask import scrub_text
 from reconciler.report.plan_json import summary
 from reconciler.report.state_document import Picture, state_document, with_source_error
+from reconciler.stages.guard import losses_after
 from reconciler.stages.marks import read_owner
 from reconciler.stages.moves import Run, run_of, still_established
 from reconciler.stages.ownership import is_marked
@@ -52,8 +53,15 @@ def remember(
         number = 0
         if _is_complete(planned, looked) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
+        journal.settle_losses(_losses(journal, planned, looked))
         journal.record_events((*_decisions(number, looked.now, plan), *_events(number, looked, results)))
     return number
+
+
+def _losses(journal: Journal, planned: Round, looked: Looked) -> Losses:
+    """What the guards are to know in the next round. Each round looks at all that they hold."""
+    read = (name for name, member in looked.world.members.items() if isinstance(member, Read))
+    return losses_after(journal.losses(), planned.plan.changes, looked.world.fleet.settings.guards, looked.now, read)
 
 
 def _is_complete(planned: Round, looked: Looked) -> bool:

@@ -132,7 +132,7 @@ async def apply_once(
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, looked)
-            results = await _act(planned, members, journal, fleet, tell)
+            results = await _act(planned, members, journal, tell, access.clock)
             remember(journal, planned, looked, results)
             picture = merged(None, planned, results, None)
             record_picture(journal, picture, looked, failures_after({}, picture, results), source=access.store)
@@ -140,18 +140,19 @@ async def apply_once(
 
 
 async def _act(
-    planned: Round, members: Members, journal: Journal, fleet: Fleet, tell: Callable[[Result], None]
+    planned: Round, members: Members, journal: Journal, tell: Callable[[Result], None], clock: Clock
 ) -> tuple[Result, ...]:
     clusters = sorted({planned.plan.changes[index].cluster for wave in planned.plan.waves for index in wave})
     if not clusters:
         return ()
+    fleet = planned.decision.fleet
     name = fleet.settings.name
     failed = await hold([members[cluster] for cluster in clusters], name, journal)
     refused = not_held(planned.plan, failed)
     for result in refused:
         tell(result)
     waves = kept_waves(planned.plan.waves, lambda index: planned.plan.changes[index].cluster not in failed)
-    acting = Acting(members=members, journal=journal, fleet=name, revision=fleet.revision, tell=tell)
+    acting = Acting(members=members, journal=journal, fleet=name, revision=fleet.revision, tell=tell, clock=clock)
     return (*refused, *await act(replace(planned.plan, waves=waves), acting))
 
 

@@ -75,6 +75,7 @@ class Writer:
             fleet=fleet.settings.name,
             revision=fleet.revision,
             tell=self._told,
+            clock=parts.clock,
         )
         return (*refused, *await act(replace(plan, waves=waves), acting))
 

@@ -91,6 +91,8 @@ class Guards(Struct, frozen=True, kw_only=True):
 
     max_deletes: int = 10
     max_delete_percent: int = 10
+    window_s: int = 600
+    """What was lost within this time counts together with what is due."""
     confirm: str = ""
     confirm_until: str = ""
     """RFC 3339; empty: no expiry was written."""

@@ -87,6 +87,21 @@ class EvictionRecord(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Loss(Struct, frozen=True, kw_only=True, gc=False):
+    """A copy that an edit of the store has taken out of a cluster, deleted or released. `time`: RFC 3339 UTC."""
+
+    cluster: str
+    identity: Identity
+    time: str
+
+
+class Losses(Struct, frozen=True, kw_only=True):
+    """What the guards count. `held_since`: cluster to the RFC 3339 time since which they hold something there."""
+
+    made: tuple[Loss, ...] = ()
+    held_since: Mapping[str, str] = field(default_factory=dict)
+
+
 class Event(Struct, frozen=True, kw_only=True):
     """An entry of the audit trail. `time` is RFC 3339 UTC, `round` the number of the round, 0 outside of one."""
 

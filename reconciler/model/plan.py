@@ -196,3 +196,5 @@ class Plan(Struct, frozen=True, kw_only=True):
     is_complete: bool = True
     held_digest: str = ""
     """Hash of the sorted held changes: what `spec.guards.confirm` must carry to let them through."""
+    confirmed: frozenset[tuple[str, Identity]] = frozenset()
+    """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""

@@ -76,6 +76,7 @@ SPEC_SHAPE = shape(
         shape=shape(
             Field("maxDeletes", FieldType.INTEGER, "At most so many.", default="10"),
             Field("maxDeletePercent", FieldType.INTEGER, "At most this share, but always up to 3.", default="10"),
+            Field("window", FieldType.TEXT, "What went within this time counts with what is due.", default="10m"),
             Field(
                 "confirm", FieldType.TEXT, "The digest of the held changes that are let through, as `diff` prints it."
             ),
@@ -186,6 +187,7 @@ def _guards(fields: Fields | None) -> Guards:
     return Guards(
         max_deletes=Guards().max_deletes if deletes is None else deletes,
         max_delete_percent=Guards().max_delete_percent if percent is None else percent,
+        window_s=_seconds(fields, "window", Guards().window_s, least=0),
         confirm=fields.text("confirm"),
         confirm_until=until,
     )

@@ -19,7 +19,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.journal_file import JournalFile, Row, migrations, statements
 from reconciler.errors import JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
-from reconciler.model.ledger import AppliedRow, Event, Intent, Outcome, SuspensionRecord
+from reconciler.model.ledger import AppliedRow, Event, Intent, Loss, Losses, Outcome, SuspensionRecord
 from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import Source
@@ -469,10 +469,11 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
     path = tmp_path / "journal.db"
     Journal.open(path).close()
     connection = sqlite3.connect(path)
-    for table in ("state", "tick_constraint", "eviction", "established"):
+    connection.row_factory = lambda _, row: row[0]
+    for table in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         connection.execute(f"DROP TABLE {table}")
-    (first,) = [sql for sql in statements(migrations()[0]) if "CREATE TABLE placement_constraint" in sql]
-    connection.execute(first)
+    for statement in statements(migrations()[0]):
+        connection.execute(statement)
     connection.execute("PRAGMA user_version = 1")
     connection.commit()
     connection.close()
@@ -482,6 +483,28 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
         assert old.export()["state"] == []
         assert old.constraints() == ()
         assert old.evictions() == ()
+        assert old.losses() == Losses()
     with Journal.open(path) as current:
         current.record_state({"version": 1})
         assert current.state() == {"version": 1}
+
+
+def test_losses_are_recorded_with_their_intents_and_kept_as_long_as_they_count(tmp_path: Path) -> None:
+    def loss(name: str, time: str) -> Loss:
+        return Loss(cluster="m1", identity=Identity("", "ConfigMap", "demo", name), time=time)
+
+    intent = Intent(cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=loss("a", "").identity, action=Action.DELETE)
+    with Journal.open(tmp_path / "journal.db") as journal:
+        journal.begin([intent], [loss("a", "1"), loss("b", "1")])
+        journal.begin([intent], [loss("a", "2")])
+        with pytest.raises(ZeroDivisionError), journal.transaction():
+            journal.record_losses([loss("c", "2")])
+            raise ZeroDivisionError
+        journal.settle_losses(Losses(made=(loss("a", "2"),), held_since={"m1": "2"}))
+    with Journal.open(tmp_path / "journal.db") as journal:
+        assert journal.losses() == Losses(made=(loss("a", "2"),), held_since={"m1": "2"})
+        assert journal.verify() == ()
+        journal.forget_losses()
+        assert journal.losses() == Losses(held_since={"m1": "2"})
+        journal.settle_losses(Losses())
+        assert journal.losses() == Losses()

@@ -25,7 +25,7 @@ from reconciler.daemon.parts import Parts
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
 from reconciler.errors import FleetHeld
-from reconciler.model.ledger import SuspensionRecord
+from reconciler.model.ledger import Losses, SuspensionRecord
 from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from tests.soak.chaos import MemorySource, QuickClock
 from tests.unit.worlds import config_map, deployment, policy
@@ -178,6 +178,38 @@ async def test_a_write_that_failed_is_tried_again_and_told_once(
     told = [record.message for record in caplog.records if getattr(record, "cluster", "") == "m1"]
     assert told.count("change failed") == 1
     assert told[-1] == "change made"
+
+
+async def test_files_that_go_one_after_another_are_held_as_one_commit_that_takes_them_all(tmp_path: Path) -> None:
+    names = [f"a{number}" for number in range(12)]
+
+    def left(scene: Running) -> set[str]:
+        return {name for name in names if scene.value("m1", name) is not None}
+
+    def held(scene: Running) -> list[dict[str, Any]]:
+        document: Any = scene.journal.state() or {}
+        return document.get("held") or []
+
+    async with running(tmp_path) as scene:
+        for name in names:
+            scene.app("1", "m1", name=name)
+        await scene.until(lambda: len(left(scene)) == 12)
+        for number, name in enumerate(names):
+            if number == 6:
+                await scene.stop()
+                scene.source.forget()
+                scene.start(scene.parts)
+            scene.put(**{name: None})
+            await scene.until(lambda name=name: name not in left(scene) or name in str(held(scene)))  # type: ignore[misc]
+        assert left(scene) == set(names[3:])
+        assert "12 deletions and releases in one cluster within 10m, 3 of them made already" in held(scene)[0]["why"]
+        scene.settings["guards"] = {"confirm": (scene.journal.state() or {})["heldDigest"]}
+        scene.put()
+        await scene.until(lambda: not left(scene))
+        await scene.until(lambda: scene.journal.losses() == Losses())
+        # What was confirmed counts no more: the next small edit is not held.
+        scene.put(app=None)
+        await scene.until(lambda: scene.value("m1") is None)
 
 
 async def test_a_reload_lasts_until_a_round_has_looked_at_everything(tmp_path: Path) -> None:
