@@ -19,6 +19,7 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     │   ├── ListExpired           410: the continue token or resourceVersion is too old
     │   ├── Throttled             429 and 503 with Retry-After, after our own retries
     │   ├── BadAnswer             a body that is not what the API promises: truncated, HTML, wrong kind
+    │   ├── HeldByCopy            a copy of this journal holds the fleet there
     │   └── ClusterReplaced       the name answers with another kube-system uid than before
     ├── JournalError              the journal cannot be opened, read or written
     │   ├── JournalLocked         another process holds it
@@ -103,6 +104,10 @@ class Throttled(MemberClusterError):
 
 class BadAnswer(MemberClusterError):
     """The body is not what the API promises. Never to be read as an empty list."""
+
+
+class HeldByCopy(MemberClusterError):
+    """A process with a copy of this journal was started later and holds the fleet in the cluster."""
 
 
 class ClusterReplaced(MemberClusterError):

@@ -151,6 +151,11 @@ CLUSTERS: Mapping[str, Code] = {
     "cluster-not-read": Code(
         "Cluster not read", "It cannot be reached or read; nothing is changed there.", "See `reconciler doctor`."
     ),
+    "fleet-held-elsewhere": Code(
+        "Fleet held elsewhere",
+        "A process with a copy of this journal was started later; this one writes nothing there.",
+        "Stop one of the two. The one that is to go on may need `reconciler journal rebuild --takeover`.",
+    ),
     "kind-not-served": Code(
         "Kind not served", "The cluster does not know the kind.", "Add its CustomResourceDefinition to the store."
     ),

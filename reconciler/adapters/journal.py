@@ -16,6 +16,7 @@ from types import TracebackType
 
 from reconciler.adapters import journal_applied, journal_trail
 from reconciler.adapters.journal_file import JournalFile, Row, Table
+from reconciler.adapters.journal_holds import HoldBook
 from reconciler.adapters.journal_lock import JournalLock, refuse_network_file_system
 from reconciler.adapters.journal_losses import LossBook
 from reconciler.adapters.journal_mirror import Ledger, Mirror, Placements, Releases
@@ -44,7 +45,7 @@ EVENTS_MAX = 100_000
 """How many events, closed intents and rounds are kept, each; older ones go."""
 
 
-class Journal(Orders, LossBook, StoreBook):
+class Journal(Orders, LossBook, StoreBook, HoldBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:

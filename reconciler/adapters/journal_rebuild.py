@@ -9,10 +9,15 @@ from typing import NamedTuple
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.journal_file import JournalFile, Row, Table
 from reconciler.adapters.journal_lock import JournalLock
-from reconciler.adapters.journal_rows import CLUSTER, META, SUSPENSION, TABLES
+from reconciler.adapters.journal_rows import CLUSTER, HOLD, META, SUSPENSION, TABLES
 from reconciler.errors import JournalCorrupt, JournalError
 
-_SALVAGED = {META: "its uuid and fleet", CLUSTER: "the uids of the clusters", SUSPENSION: "suspensions"}
+_SALVAGED = {
+    META: "its uuid and fleet",
+    CLUSTER: "the uids of the clusters",
+    SUSPENSION: "suspensions",
+    HOLD: "what it wrote into the clusters' marks",
+}
 
 
 class Rebuilt(NamedTuple):

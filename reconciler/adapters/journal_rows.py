@@ -55,11 +55,12 @@ EVENT = Table("event", 1, ("id", "round", "time", "kind", "subject", "data"))
 ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
 LOSS = Table("loss", 5, ("cluster", *_IDENTITY, "time"))
 GUARD_HOLD = Table("guard_hold", 1, ("cluster", "since"))
+HOLD = Table("hold", 2, ("cluster", "token", "epoch", "confirmed"))
 STATE = Table("state", 1, ("name", "document"))
 
 TABLES = (
     *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
-    *(ROUND, STATE, LOSS, GUARD_HOLD),
+    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD),
 )
 """Every table with checksums."""
 

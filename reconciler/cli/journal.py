@@ -76,7 +76,7 @@ def rebuild(
     for cluster, why in sorted(rebuilt.failed.items()):
         remark(f"{cluster}: not read: {why}")
     for cluster, holder in sorted(rebuilt.held_by.items()):
-        remark(f"{cluster}: held by journal {holder}; 'reconciler journal rebuild --takeover' takes the fleet over")
+        remark(f"{cluster}: held by {holder}; 'reconciler journal rebuild --takeover' takes the fleet over")
     remark(f"{rebuilt.placements} placements; timers and exclusions begin anew")
     if rebuilt.failed:
         remark("next: run it again when every cluster answers, or what is no longer wanted there is not deleted")

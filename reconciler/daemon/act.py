@@ -6,7 +6,7 @@ One bad object or cluster never holds up the others. Source: design, "Apply", "J
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -37,6 +37,10 @@ class Result(Struct, frozen=True, kw_only=True):
     resource_version: str = ""
 
 
+async def _never_lost(_: MemberCluster) -> None:
+    return None
+
+
 class Acting(Struct, frozen=True, kw_only=True):
     """Who acts, on what, and who is told."""
 
@@ -46,6 +50,8 @@ class Acting(Struct, frozen=True, kw_only=True):
     revision: str
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
+    lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
+    """Whether the fleet is no longer held in a cluster, and why: asked before what cannot be taken back."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
 
@@ -53,11 +59,18 @@ class Acting(Struct, frozen=True, kw_only=True):
 def not_held(plan: Plan, failed: Mapping[str, MemberClusterError]) -> tuple[Result, ...]:
     """The changes that are due in clusters where the fleet could not be held, as failures. `failed`: by cluster."""
     due = (plan.changes[index] for wave in plan.waves for index in wave)
-    return tuple(
-        Result(change=change, error=f"the fleet cannot be held there: {failed[change.cluster].message}")
-        for change in due
-        if change.cluster in failed
-    )
+    return tuple(_not_held(change, failed[change.cluster]) for change in due if change.cluster in failed)
+
+
+def _not_held(change: Change, error: MemberClusterError) -> Result:
+    return Result(change=change, error=f"the fleet cannot be held there: {error.message}")
+
+
+def _not_begun(changes: Iterable[Change], error: MemberClusterError, acting: Acting) -> list[Result]:
+    results = [_not_held(change, error) for change in changes]
+    for result in results:
+        acting.tell(result)
+    return results
 
 
 async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
@@ -82,9 +95,13 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     acting = replace(acting, confirmed=plan.confirmed)
 
     async def run(cluster: str, waves: list[list[int]]) -> None:
-        for indexes in waves:
+        member, lost = acting.members[cluster], None
+        for number, indexes in enumerate(waves):
             changes = [plan.changes[index] for index in indexes]
-            results.update(zip(indexes, await _wave(acting.members[cluster], changes, acting), strict=True))
+            if number and lost is None and any(change.action in _LEAVES for change in changes):
+                lost = await acting.lost(member)
+            ended = await _wave(member, changes, acting) if lost is None else _not_begun(changes, lost, acting)
+            results.update(zip(indexes, ended, strict=True))
 
     await asyncio.gather(*(run(cluster, waves) for cluster, waves in sorted(per_cluster.items())))
     return tuple(results[index] for index in sorted(results))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 
 from msgspec.structs import replace
 
 from reconciler.adapters.journal_mirror import Ledger
+from reconciler.adapters.kube_client import MemberCluster
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.capacity_need import is_room_needed
 from reconciler.daemon.copies import Copies, copies_since
-from reconciler.daemon.hold import refuse_other_journal
+from reconciler.daemon.logs import Transitions
 from reconciler.daemon.look import observe_members, reach, remembered
 from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.parts import Parts
@@ -19,12 +21,16 @@ from reconciler.daemon.recover import recover
 from reconciler.daemon.situation import Situation
 from reconciler.daemon.ticks import Ticks
 from reconciler.engine import Decision, decide
+from reconciler.errors import HeldByCopy
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.decide_memo import DecideMemo
+from reconciler.stages.instants import in_force
 from reconciler.stages.signatures import changed_identities
+
+log = logging.getLogger("reconciler")
 
 _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything."""
@@ -41,6 +47,7 @@ class Lookout:
         self._decided: Decision | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
         self._copies: Copies = {}
+        self._copies_seen = Transitions(log)
         self._ledger: Ledger = {}
         self._ticks = Ticks(parts, situation)
         self._next_resync_s = 0.0
@@ -95,7 +102,7 @@ class Lookout:
         situation.reachable, uids = await reach(fleet, parts.members, known)
         if not fleet.settings.observe_only:
             answering = [member for _, member in sorted(situation.reachable.items()) if not isinstance(member, str)]
-            await refuse_other_journal(answering, fleet.settings.name, parts.journal)
+            situation.held_elsewhere = await self._hold(answering, fleet, now)
         for name, uid in sorted(uids.items()):
             if name not in known:
                 parts.journal.record_cluster(name, uid)
@@ -104,6 +111,23 @@ class Lookout:
             situation.known = remembered(parts.journal)
         self._next_resync_s = parts.clock.monotonic_s() + fleet.settings.resync_s
         await self._observe(fleet, now)
+
+    async def _hold(self, members: list[MemberCluster], fleet: Fleet, now: str) -> dict[str, str]:
+        """Per cluster why it is not written to: a copy of this journal holds the fleet. The others are held.
+
+        The first to be started must learn of the second even when nothing is to be written. Where writing is suspended,
+        the mark is written with the first change after that.
+        """
+        name, holder = fleet.settings.name, self._parts.holder
+        copies = await holder.copies(members, name)
+        scopes = {found.scope for found in in_force(self._situation.known.suspensions, now)}
+        free = [member for member in members if not {"fleet", f"cluster {member.name}"} & scopes]
+        failed = await holder.hold([member for member in free if member.name not in copies], name)
+        copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
+        for cluster, why in copies.items():
+            self._copies_seen.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
+                                    event="FleetHeld", cluster=cluster, error=why)  # fmt: skip
+        return copies
 
     async def _observe(self, fleet: Fleet, now: str) -> None:
         """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""

@@ -17,6 +17,7 @@ from reconciler.daemon.dry_runs import dry_run
 from reconciler.daemon.established import Established
 from reconciler.daemon.event_judge import EventJudge
 from reconciler.daemon.fights import Fights
+from reconciler.daemon.held_elsewhere import with_holders
 from reconciler.daemon.look import Glance, Looked, read_world, remembered
 from reconciler.daemon.lookout import Lookout
 from reconciler.daemon.parts import Parts
@@ -197,7 +198,7 @@ class ControlLoop:
         parts.beat("planning", copies)
         planned = await asyncio.to_thread(plan_round, world, now, decision)
         planned = await dry_run(planned, parts.members, world, progress=partial(parts.beat, "asking for dry runs"))
-        planned = self._writer.restrained(planned, now)
+        planned = with_holders(self._writer.restrained(planned, now), situation.held_elsewhere)
         results = await self._writer.write(planned.plan, fleet)
         looked = Looked(world=world, decision=decision, now=now, uids={})
         self._settler.settle(planned, looked, results, self._agenda)

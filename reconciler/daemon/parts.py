@@ -11,6 +11,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import MemberConfig
 from reconciler.adapters.source import Source
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
 from reconciler.errors import ConfigurationError
@@ -29,6 +30,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     source: Source
     store: StoreInForce
     journal: Journal
+    holder: Holder
     members: Members
     configs_of: ConfigsOf
     agent: UserAgent

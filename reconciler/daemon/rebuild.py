@@ -16,7 +16,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.journal_rebuild import rebuild
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_discovery import Discovery
-from reconciler.daemon.hold import held_by, hold
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.look import Reachable, reach
 from reconciler.daemon.session import Access, check_fleet, open_members
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
@@ -36,8 +36,8 @@ _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 class Rebuilt(Struct, frozen=True, kw_only=True):
     """What was found. `objects`: how many of ours per cluster; `failed`: what could not be read, by cluster.
 
-    `held_by`: per cluster another journal that holds the fleet. `set_aside`: where the broken file went; `lost`: what
-    could not be saved of it.
+    `held_by`: per cluster who else holds the fleet: another journal, or a copy of this one. `set_aside`: where the
+    broken file went; `lost`: what could not be saved of it.
     """
 
     objects: Mapping[str, int] = field(default_factory=dict)
@@ -63,13 +63,15 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
     journal, set_aside, lost = rebuild(access.journal)
     with journal:
         check_fleet(journal, fleet)
+        holder = Holder(journal, access.clock)
         async with open_members(fleet, access) as members:
             reachable, uids = await reach(fleet, members, journal.cluster_uids())
             failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
             if take_over:
-                refused = await hold(_answering(reachable), fleet.settings.name, journal, take_over=True)
+                refused = await holder.hold(_answering(reachable), fleet.settings.name, take_over=True)
                 failed |= {name: error.message for name, error in refused.items()}
-            held_by_others = await held_by(_answering(reachable), fleet.settings.name, journal.uuid)
+            marks = await holder.held_by(_answering(reachable), fleet.settings.name)
+            held_by_others = {name: str(mark) for name, mark in marks.items()}
             rows = await _rows_of_all(_answering(reachable), fleet, failed)
         placements = placements_of(row for found in rows.values() for row in found)
         with journal.transaction(durable=True):

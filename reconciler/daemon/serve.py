@@ -14,6 +14,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.source import Source, open_source
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.loop import ControlLoop
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.service import Signals
@@ -96,6 +97,7 @@ def _parts(
         source=source,
         store=StoreInForce(journal.good_blobs(), source.read_blob),
         journal=journal,
+        holder=Holder(journal, access.clock),
         members=members,
         configs_of=configs_of,
         agent=agent,

@@ -16,7 +16,7 @@ from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.act import Acting, Result, act, not_held
 from reconciler.daemon.dry_runs import dry_run
 from reconciler.daemon.failures import failures_after
-from reconciler.daemon.hold import hold, refuse_other_journal
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.look import Glance, Known, Looked, look, remembered
 from reconciler.daemon.merged import merged
 from reconciler.daemon.remember import record_picture, remember
@@ -122,9 +122,9 @@ async def apply_once(
     with Journal.open(access.journal) as journal:
         check_fleet(journal, fleet)
         async with open_members(fleet, access) as members:
-            known = remembered(journal)
+            known, holder = remembered(journal), Holder(journal, access.clock)
             if not fleet.settings.observe_only:
-                await refuse_other_journal(members.values(), fleet.settings.name, journal)
+                await holder.refuse_others(members.values(), fleet.settings.name)
             looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
             planned = await dry_run(planned, members, looked.world)
@@ -132,28 +132,33 @@ async def apply_once(
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, looked)
-            results = await _act(planned, members, journal, tell, access.clock)
+            acting = Acting(
+                members=members,
+                journal=journal,
+                fleet=fleet.settings.name,
+                revision=fleet.revision,
+                tell=tell,
+                clock=access.clock,
+                lost=lambda member: holder.lost(member, fleet.settings.name),
+            )
+            results = await _act(planned, acting, holder)
             remember(journal, planned, looked, results)
             picture = merged(None, planned, results, None)
             record_picture(journal, picture, looked, failures_after({}, picture, results), source=access.store)
     return Applied(round=planned, results=results)
 
 
-async def _act(
-    planned: Round, members: Members, journal: Journal, tell: Callable[[Result], None], clock: Clock
-) -> tuple[Result, ...]:
-    clusters = sorted({planned.plan.changes[index].cluster for wave in planned.plan.waves for index in wave})
+async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
+    plan = planned.plan
+    clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
     if not clusters:
         return ()
-    fleet = planned.decision.fleet
-    name = fleet.settings.name
-    failed = await hold([members[cluster] for cluster in clusters], name, journal)
-    refused = not_held(planned.plan, failed)
+    failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
+    refused = not_held(plan, failed)
     for result in refused:
-        tell(result)
-    waves = kept_waves(planned.plan.waves, lambda index: planned.plan.changes[index].cluster not in failed)
-    acting = Acting(members=members, journal=journal, fleet=name, revision=fleet.revision, tell=tell, clock=clock)
-    return (*refused, *await act(replace(planned.plan, waves=waves), acting))
+        acting.tell(result)
+    waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
+    return (*refused, *await act(replace(plan, waves=waves), acting))
 
 
 def check_fleet(journal: Journal, fleet: Fleet) -> None:

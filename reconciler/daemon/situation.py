@@ -27,6 +27,8 @@ class Situation(Struct):
     observations: Observations = field(default_factory=Observations)
     known: Known = field(default_factory=Known)
     reachable: Reachable = field(default_factory=dict)
+    held_elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Clusters where a copy of the journal holds the fleet, and what to do about it."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     picture: Round | None = None
     failures: Failures = field(default_factory=dict)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from reconciler.daemon.act import Acting, Result, act, not_held
 from reconciler.daemon.fights import Fights
-from reconciler.daemon.hold import hold
 from reconciler.daemon.logs import Transitions
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.suspensions import restrained
@@ -21,18 +20,14 @@ from reconciler.stages.order import kept_waves
 
 log = logging.getLogger("reconciler")
 
-_HOLD_S = 10.0
-"""So long it is taken for granted that the fleet is still held."""
-
 
 class Writer:
     """The one that writes to members."""
 
     def __init__(self, parts: Parts, fights: Fights) -> None:
-        """No cluster is held yet."""
+        """Nothing is written yet."""
         self._parts = parts
         self._fights = fights
-        self._held_s: dict[str, float] = {}
         self._failing = Transitions(log)
 
     def restrained(self, planned: Round, now: str) -> Round:
@@ -61,10 +56,9 @@ class Writer:
         parts = self._parts
         parts.beat(f"making {sum(map(len, plan.waves))} changes")
         clusters = {plan.changes[index].cluster for wave in plan.waves for index in wave}
-        now_s = parts.clock.monotonic_s()
-        due = sorted(name for name in clusters if now_s - self._held_s.get(name, -_HOLD_S) >= _HOLD_S)
-        failed = await hold([parts.members[cluster] for cluster in due], fleet.settings.name, parts.journal)
-        self._held_s |= {name: now_s for name in due if name not in failed}
+        name = fleet.settings.name
+        # Each round asks anew: whoever held the fleet a moment ago may have a successor.
+        failed = await parts.holder.hold([parts.members[cluster] for cluster in sorted(clusters)], name)
         refused = not_held(plan, failed)
         for result in refused:
             self._told(result)
@@ -72,10 +66,11 @@ class Writer:
         acting = Acting(
             members=parts.members,
             journal=parts.journal,
-            fleet=fleet.settings.name,
+            fleet=name,
             revision=fleet.revision,
             tell=self._told,
             clock=parts.clock,
+            lost=lambda member: parts.holder.lost(member, name),
         )
         return (*refused, *await act(replace(plan, waves=waves), acting))
 

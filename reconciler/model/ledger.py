@@ -102,6 +102,14 @@ class Losses(Struct, frozen=True, kw_only=True):
     held_since: Mapping[str, str] = field(default_factory=dict)
 
 
+class HoldRecord(Struct, frozen=True, kw_only=True):
+    """A mark of who holds the fleet in a cluster, as this journal wrote it or, not confirmed, was about to."""
+
+    epoch: int
+    token: str
+    is_confirmed: bool = True
+
+
 class Event(Struct, frozen=True, kw_only=True):
     """An entry of the audit trail. `time` is RFC 3339 UTC, `round` the number of the round, 0 outside of one."""
 

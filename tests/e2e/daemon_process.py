@@ -144,6 +144,14 @@ class Daemon:
             lambda: words in self.text()[self._said_before :], f"{words}; it said {self.text()[-2000:]}", timeout_s
         )
 
+    def holds(self, cluster: str, epoch: int) -> bool:
+        """Whether its journal says that it holds the fleet in a cluster in that epoch."""
+        try:
+            with Journal.open(self.journal, read_only=True) as journal:
+                return any(found.epoch == epoch and found.is_confirmed for found in journal.holds(cluster))
+        except JournalError:  # it has not been made yet
+            return False
+
     def has_open_intents(self) -> bool:
         """Whether a request is under way, or was when it died."""
         try:

@@ -6,6 +6,7 @@ On embedded clusters. Source: design §4 ("Fleet store", "Ownership marks", "Jou
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -182,6 +183,53 @@ def test_a_daemon_with_another_journal_refuses_even_where_nothing_is_to_be_writt
                 assert journal.complete_rounds() == 0
         assert box.writes() == before
         assert first.is_running
+
+
+def test_of_two_daemons_with_copies_of_a_journal_exactly_one_goes_on_writing(box: Box) -> None:
+    def writes() -> dict[str, int]:
+        """How often the test's ConfigMap was written in each cluster, whoever did it."""
+        return box.fleet.call(
+            lambda found: {
+                name: sum((entry.plural, entry.name) == ("configmaps", "app") for entry in found[name].audit)
+                for name in ("m1", "m2")
+            }
+        )
+
+    def one_writes(value: str) -> None:
+        before = writes()
+        box.put(value)
+        box.store.commit()
+        for name in ("m1", "m2"):
+            box.shows(value, name)
+        time.sleep(1)  # Time for the other one to write as well, if it did.
+        assert {name: count - before[name] for name, count in writes().items()} == {"m1": 1, "m2": 1}
+
+    box.store.commit()
+    with box.daemon().start() as first:
+        box.shows("1")
+        box.shows("1", "m2")
+        assert first.stop() == 0
+        shutil.copytree(box.folder / "state", box.folder / "clone")
+        first.start().follows()
+        wait_until(lambda: all(first.holds(name, 2) for name in ("m1", "m2")), "the first to hold the fleet")
+        with box.daemon(journal="clone/journal.db").start() as clone:
+            clone.says("a copy of this journal holds the fleet")
+            one_writes("2")
+            first.kill()
+            first.start().follows()
+            wait_until(lambda: all(first.holds(name, 3) for name in ("m1", "m2")), "the first to hold the fleet")
+            one_writes("3")
+            assert clone.is_running, "it can be asked what is wrong"
+            with Journal.open(clone.journal, read_only=True) as journal:
+                assert "fleet-held-elsewhere" in str(journal.state())
+            clone.kill()
+        first.kill()
+        shutil.rmtree(box.folder / "clone")
+        shutil.copytree(box.folder / "state", box.folder / "clone")
+        with box.daemon(journal="clone/journal.db").start() as clone:
+            wait_until(lambda: all(clone.holds(name, 4) for name in ("m1", "m2")), "the clone to hold the fleet")
+            first.start().says("a copy of this journal holds the fleet")
+            one_writes("4")
 
 
 def test_a_fleet_that_is_only_observed_may_be_held_by_another_journal(box: Box) -> None:

@@ -23,6 +23,7 @@ from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.look import remembered
 from reconciler.daemon.loop import ControlLoop
 from reconciler.daemon.parts import Parts
@@ -400,6 +401,7 @@ class Trial:
                     source=self.source,
                     store=StoreInForce(journal.good_blobs(), self.source.read_blob),
                     journal=journal,
+                    holder=Holder(journal, clock),
                     members=members,
                     configs_of=lambda fleet: load_members(
                         self.box.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())]

@@ -20,6 +20,7 @@ from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.fights import HEALS_MAX
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.loop import ControlLoop
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.store_in_force import StoreInForce
@@ -51,6 +52,7 @@ class Running:
             source=self.source,
             store=StoreInForce({}, self.source.read_blob),
             journal=self.journal,
+            holder=Holder(self.journal, clock),
             members=members,
             configs_of=lambda fleet: load_members(self.box.kubeconfig, list(fleet.clusters.values())),
             agent=agent,
@@ -268,7 +270,7 @@ async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_
         before = scene.writes()
         with Journal.open(tmp_path / "other.db") as other:
             scene.source.forget()
-            scene.start(replace(scene.parts, journal=other))
+            scene.start(replace(scene.parts, journal=other, holder=Holder(other, scene.parts.clock)))
             assert scene.task is not None
             with pytest.raises(FleetHeld, match=scene.journal.uuid):
                 await asyncio.wait_for(scene.task, 20)
@@ -279,7 +281,6 @@ async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_
 
 async def test_a_cluster_that_could_not_be_held_is_written_to_later(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
-        await asyncio.sleep(0.6)  # The holder is asked for again after a while.
         faults = scene.box.servers["m1"].faults
         faults.order(Fault(kind=FaultKind.FORBIDDEN), when=lambda r: "fleet-system" in r.path, times=2)
         scene.app("2", "m1", "m2")
@@ -384,7 +385,6 @@ async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) 
                           body={"data": {"journal": "somebody-else"}}, content_type="application/merge-patch+json",
                           accept="application/json", user_agent="kubectl/v1")  # fmt: skip
         assert scene.box["m1"].request(request).status == 200
-        await asyncio.sleep(0.6)
         scene.app("2", "m1", "m2")
         assert scene.task is not None
         with pytest.raises(FleetHeld, match="somebody-else"):

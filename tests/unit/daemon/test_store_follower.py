@@ -19,6 +19,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
 from reconciler.adapters.source import open_source
+from reconciler.daemon.hold import Holder
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.store_follower import StoreFollower
 from reconciler.daemon.store_in_force import StoreInForce
@@ -84,6 +85,7 @@ class Followed:
                 source=source,
                 store=StoreInForce(journal.good_blobs(), source.read_blob),
                 journal=journal,
+                holder=Holder(journal, SystemClock()),
                 members=cast("Members", None),
                 configs_of=lambda fleet: {},
                 agent=UserAgent("test"),
