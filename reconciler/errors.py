@@ -6,7 +6,7 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     ReconcilerError
     ├── StoreError                the fleet store cannot be read as a whole
     │   ├── RevisionNotFound      no such branch, tag or commit
-    │   └── StoreUnsettled        the directory kept changing while it was read
+    │   └── StoreUnsettled        the directory kept changing while it was read, or a rebase or the like is under way
     ├── MemberClusterError        one member cluster; others go on
     │   ├── ClusterUnreachable    no answer, or not in time
     │   ├── CredentialsRejected   401, or the kubeconfig cannot give credentials
@@ -47,7 +47,7 @@ class RevisionNotFound(StoreError):
 
 
 class StoreUnsettled(StoreError):
-    """The directory kept changing while it was read; nothing of it was used."""
+    """The store is being worked on (a directory that kept changing, a rebase under way); nothing of it was used."""
 
 
 class MemberClusterError(ReconcilerError):

@@ -108,4 +108,4 @@ async def open_source(  # noqa: PLR0913
         return DirectorySource(location.path, clock, state_folder)
     from reconciler.adapters.source_repository import RepositorySource  # noqa: PLC0415
 
-    return RepositorySource(location, rev or "HEAD", clock)
+    return RepositorySource(location, rev, clock)

@@ -41,8 +41,8 @@ class DirectorySource(LocalSource):
 
     @property
     def name(self) -> str:
-        """The folder's absolute path."""
-        return str(self._root.resolve())
+        """The folder's absolute path; a link on the way stays one."""
+        return str(self._root.absolute())
 
     @property
     def description(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pygit2
 
@@ -14,62 +14,93 @@ from reconciler.adapters.source_local import LocalSource
 from reconciler.adapters.source_watch import Watch, wait_for
 from reconciler.adapters.store_git import GitStore
 from reconciler.adapters.store_git_incremental import SnapshotReader
-from reconciler.adapters.store_location import StoreLocation
+from reconciler.adapters.store_git_state import refuse_unsettled
+from reconciler.adapters.store_location import StoreKind, StoreLocation, locate_store
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 
 _LOOK_S: Final = 1.0
 
 
+class _Seen(NamedTuple):
+    """A commit, and where it was found: the path may lead to another work tree by now."""
+
+    commit: str
+    repository: Path
+    subdir: str
+
+
 class RepositorySource(LocalSource):
-    """Follows a revision of a work tree or bare repository.
+    """Follows a revision of a work tree or bare repository, or whatever branch is checked out.
 
     Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
     another matter (`source_url`).
     """
 
-    def __init__(self, location: StoreLocation, rev: str, clock: Clock) -> None:
-        """Begin to watch its references."""
+    def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
+        """Begin to watch its references. Without a revision, what is checked out, or HEAD of a bare repository."""
         super().__init__(clock)
         assert location.repository is not None
         self._location = location
         self._repository = location.repository
         self._rev = rev
+        self._subdir = location.subdir
         self._reader = SnapshotReader(location.subdir)
-        self._watches = [
-            Watch([folder], self.hint, clock, recursive=recursive)
-            for folder, recursive in _reference_folders(self._repository)
+        self._watched = self._repository
+        self._watches = self._watch()
+
+    def _watch(self) -> list[Watch]:
+        return [
+            Watch([folder], self.hint, self.clock, recursive=recursive)
+            for folder, recursive in _reference_folders(self._watched)
         ]
 
     @property
     def name(self) -> str:
-        """The absolute path of the work tree's folder, or of the bare repository."""
-        return str(self._location.path.resolve())
+        """The absolute path of the work tree's folder, or of the bare repository; a link on the way stays one."""
+        return str(self._location.path.absolute())
 
     @property
     def description(self) -> str:
         """The repository and what of it is followed."""
-        return f"{self._location.kind} {self._location} at {self._rev}"
+        return f"{self._location.kind} {self._location} at {self._rev or 'HEAD'}"
 
     @property
     def note(self) -> str:
         """Nothing: without file events the look each second is enough."""
         return ""
 
-    def look(self) -> str:
-        """The commit id: 0.3 ms. The repository is opened anew, so that one that was replaced is seen."""
-        return GitStore(self._repository).resolve(self._rev)
+    def look(self) -> _Seen:
+        """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
+        location = locate_store(str(self._location.path))
+        if location.repository is None:
+            raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
+        store = GitStore(location.repository)
+        if self._rev is not None or location.kind is not StoreKind.WORK_TREE:
+            return _Seen(store.resolve(self._rev or "HEAD"), location.repository, location.subdir)
+        refuse_unsettled(location, store)
+        commit = store.resolve("HEAD")
+        # What began or ended meanwhile may have moved HEAD to a commit on its way.
+        refuse_unsettled(location, store)
+        return _Seen(commit, location.repository, location.subdir)
 
-    def load(self, seen: str) -> Snapshot:
+    def load(self, seen: _Seen) -> Snapshot:
         """The files of the commit."""
-        return self._reader.read(GitStore(self._repository), seen)
+        self._repository = seen.repository
+        if seen.subdir != self._subdir:
+            self._subdir, self._reader = seen.subdir, SnapshotReader(seen.subdir)
+        return self._reader.read(GitStore(seen.repository), seen.commit)
 
-    def settle_s(self, seen: str) -> float | None:
+    def settle_s(self, seen: _Seen) -> float | None:
         """A commit id is never too young."""
         return None
 
     async def pause(self) -> None:
         """Until a reference was written, or a second."""
+        if self._watched != self._repository:
+            await self.close()
+            self._watched = self._repository
+            self._watches = self._watch()
         await wait_for(self.hint, _LOOK_S, self.clock)
 
     def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
@@ -78,7 +109,7 @@ class RepositorySource(LocalSource):
     def recall(self, revision: str) -> Snapshot | None:
         """The files of a commit, as long as the repository has it."""
         try:
-            return self.load(revision)
+            return self._reader.read(GitStore(self._repository), revision)
         except StoreError:
             return None
 

@@ -67,6 +67,16 @@ class GitStore:
             commit = self._ancestor(rev, commit, sign, int(digits or 1))
         return str(commit.id)
 
+    @property
+    def folder(self) -> Path:
+        """Git's own folder; of a linked work tree its own one, below that of the main repository."""
+        return Path(self._repository.path)
+
+    @property
+    def detached_at(self) -> str:
+        """The commit at which HEAD is detached; empty when a branch is checked out, or nothing yet."""
+        return str(self._repository.head.target) if self._repository.head_is_detached else ""
+
     def snapshot(self, commit: str, subdir: str = "", known: Collection[str] = ()) -> Snapshot:
         """The files of a commit, below `subdir` when given. `commit` is an id as `resolve` gives it.
 

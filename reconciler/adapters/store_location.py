@@ -45,6 +45,8 @@ def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
     path = Path(text)
     if not path.is_dir():
         reason = "is not a directory" if path.exists() else "does not exist"
+        if path.is_symlink() and not path.exists():
+            reason = f"is a link to {path.readlink()}, which does not exist"
         raise StoreError(f"{text}: {reason}; name the folder of the store or a bare repository")
     if as_directory:
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
@@ -64,14 +66,22 @@ def _is_bare_repository(path: Path) -> bool:
 
 
 def open_store(
-    location: StoreLocation, *, rev: str | None = None, as_files: bool = False, known: Collection[str] = ()
+    location: StoreLocation,
+    *,
+    rev: str | None = None,
+    as_files: bool = False,
+    is_settled: bool = False,
+    known: Collection[str] = (),
 ) -> Snapshot:
     """The snapshot of a store. Without a revision a work tree is read as its files lie (`as_files`), else at HEAD.
 
     `known`: what the caller has parsed already, by `memo_key`; of a commit, such a file comes without its data.
 
+    `is_settled`: without a revision, refuse a work tree in the middle of a rebase, merge or the like.
+
     Raises:
         ConfigurationError: a revision of a directory without Git.
+        StoreUnsettled: HEAD of such a work tree.
         RevisionNotFound: the repository has no such commit, or the commit no such folder.
         StoreError: the store cannot be read.
     """
@@ -85,4 +95,8 @@ def open_store(
     from reconciler.adapters.store_git import GitStore  # noqa: PLC0415
 
     store = GitStore(location.repository)
+    if is_settled and rev is None and location.kind is StoreKind.WORK_TREE:
+        from reconciler.adapters.store_git_state import refuse_operation  # noqa: PLC0415
+
+        refuse_operation(location, store)
     return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known)

@@ -42,14 +42,15 @@ def command(
 ) -> None:
     """Make the clusters equal to STORE: shows the plan, asks, and makes exactly that plan.
 
-    In a Git work tree the commit at HEAD is applied; --dir applies the files as they lie.
+    In a Git work tree the commit at HEAD is applied, unless a rebase, merge or the like is under way there; --rev HEAD
+    applies it even then. --dir applies the files as they lie.
     """
     from reconciler.daemon.session import apply_once
     from reconciler.report.plan_json import plan_document
     from reconciler.report.plan_text import plan_text
 
     with bulk_load():
-        fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
+        fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True)
     check_clusters(clusters, fleet)
     if output == "text":
         is_heard(lambda: remark(f"applying {fleet.revision}"))

@@ -37,16 +37,20 @@ def read_fleet(
     *,
     as_files: bool = True,
     as_directory: bool = False,
+    is_settled: bool = False,
     parsed: dict[str, ParsedFile] | None = None,
 ) -> Fleet:
     """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
+    `is_settled`: refuse HEAD of a work tree in the middle of a rebase, merge or the like.
     `parsed`: the files of other revisions of the store, to which those of this one are added.
 
     Raises:
         StoreError: the store cannot be read as a whole.
     """
+    from reconciler.adapters.git_fetch_url import is_git_url
+    from reconciler.adapters.store_location import locate_store, open_store
     from reconciler.interpreters.registry import install, with_plugins
     from reconciler.stages.parse import memo_key, parse
 
@@ -55,7 +59,10 @@ def read_fleet(
         cache, found = _parse_cache(store), {} if parsed is None else parsed
 
         def read(known: Collection[str]) -> Snapshot:
-            return _snapshot(store, rev, known, as_files=as_files, as_directory=as_directory)
+            if is_git_url(store):
+                return _fetched(store, rev, known, as_directory=as_directory)
+            location = locate_store(store, as_directory=as_directory)
+            return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known)
 
         snapshot = read(()) if cache is None else _with_cache(read, cache, found)
         keys = list(map(memo_key, snapshot.files))
@@ -82,13 +89,7 @@ def _with_cache(
     return read(found.keys()) if is_spoilt else snapshot
 
 
-def _snapshot(store: str, rev: str | None, known: Collection[str], *, as_files: bool, as_directory: bool) -> Snapshot:
-    from reconciler.adapters.git_fetch_url import is_git_url
-
-    if not is_git_url(store):
-        from reconciler.adapters.store_location import locate_store, open_store
-
-        return open_store(locate_store(store, as_directory=as_directory), rev=rev, as_files=as_files, known=known)
+def _fetched(store: str, rev: str | None, known: Collection[str], *, as_directory: bool) -> Snapshot:
     if as_directory:
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
     from reconciler.adapters.git_fetch_url import parse_git_url

@@ -205,7 +205,7 @@ def test_nothing_is_deleted_after_a_lost_journal_before_one_complete_round(
     assert [(entry["action"], entry["resource"]["name"]) for entry in held] == [("delete", "other")]
     assert "complete round" in held[0]["why"]
     line.apply()
-    assert writes(fleet, before) == {"m1": ["delete configmaps other"]}
+    assert writes(fleet, before) == {"m1": [f"patch configmaps fleet-{fleet.fleet}", "delete configmaps other"]}
 
 
 def test_the_journal_that_lost_the_fleet_is_refused(fleet: FleetOnClusters, line: CommandLine, tmp_path: Path) -> None:

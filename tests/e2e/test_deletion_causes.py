@@ -165,6 +165,7 @@ def test_dependency_goes_after_its_owner(fleet: FleetOnClusters) -> None:
     fleet.write("app")
     fleet.apply()
     assert writes_to(fleet.clusters["m1"], since) == [
+        f"patch configmaps fleet-{fleet.fleet}",  # Each apply that writes raises the epoch.
         "delete deployments app",
         "delete configmaps settings",
         # Nothing lives in the namespace any more: it is released, never deleted.
