@@ -35,6 +35,11 @@ FILES: Mapping[str, Code] = {
     "sops-encrypted": Code(
         "Encrypted document", "Ciphertext of sops must not land in a cluster.", "Decrypt it before it enters the store."
     ),
+    "file-emptied": Code(
+        "File emptied",
+        "A file of a directory had documents and says nothing now, as one that is being written.",
+        "Write it again, or remove it if its documents are to go.",
+    ),
     "last-good-in-force": Code(
         "Last good content in force", "The file is broken, so what it said before still holds.", "Mend the file."
     ),

@@ -96,6 +96,11 @@ class Credentials:
             self._failure = self._clock.monotonic_s(), error
             raise
 
+    def distrust(self) -> None:
+        """Read and run everything again before the next request: a certificate was refused, by us or by the server."""
+        if self._headers is not None:
+            self._stale_from_s = self._clock.monotonic_s()
+
     def _is_stale(self) -> bool:
         return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_transport import Shared, SharedSlots, Transport, TransportSettings, open_session
-from reconciler.adapters.kubeconfig import MemberConfig
+from reconciler.adapters.kubeconfig import MemberConfig, file_contents
 from reconciler.errors import ConfigurationError, MemberClusterError
 
 DEFAULT_SETTINGS = TransportSettings()
@@ -31,16 +31,23 @@ class Members(Mapping[str, MemberCluster]):
         """No clusters yet."""
         self._shared = shared
         self._agent = agent
-        self._configs: dict[str, MemberConfig] = {}
+        self._configs: dict[str, tuple[MemberConfig, tuple[bytes, ...]]] = {}
         self._clusters: dict[str, MemberCluster] = {}
         self.failed: Mapping[str, ConfigurationError] = {}
 
     def update(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> None:
-        """Be these clusters from now on. One whose configuration is unchanged keeps its connections and its breaker."""
-        usable = {name: config for name, config in sorted(configs.items()) if isinstance(config, MemberConfig)}
+        """Be these clusters from now on. One whose configuration is unchanged keeps its connections and its breaker.
+
+        Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
+        """
+        usable = {
+            name: (config, file_contents(config))
+            for name, config in sorted(configs.items())
+            if isinstance(config, MemberConfig)
+        }
         self._clusters = {
-            name: self._clusters[name] if self._configs.get(name) == config else self._member(config)
-            for name, config in usable.items()
+            name: self._clusters[name] if self._configs.get(name) == found else self._member(found[0])
+            for name, found in usable.items()
         }
         self._configs = usable
         self.failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}

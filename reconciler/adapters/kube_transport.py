@@ -213,6 +213,8 @@ class Transport:
                 finally:
                     _hang_up(response)
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            if _is_about_certificates(error):
+                self._credentials.distrust()
             if isinstance(error, TimeoutError) and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
             raise self._fault(error, deadline_s, is_answered=is_answered) from error
@@ -292,6 +294,12 @@ def _retry_after_s(response: aiohttp.ClientResponse) -> float | None:
     """Seconds of the Retry-After header; API servers write nothing else into it."""
     value = response.headers.get("Retry-After", "")
     return float(value) if value.isdecimal() and len(value) < 7 else None
+
+
+def _is_about_certificates(error: BaseException) -> bool:
+    """Whether TLS failed: the authority, the server's certificate or ours may have been replaced."""
+    inner = (error, getattr(error, "os_error", None), getattr(error, "certificate_error", None), error.__cause__)
+    return any(isinstance(found, ssl.SSLError) for found in inner)
 
 
 def _reason(error: Exception) -> str:

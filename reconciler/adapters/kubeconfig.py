@@ -9,6 +9,7 @@ Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files" and "kube
 
 from __future__ import annotations
 
+import hashlib
 import os
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,21 @@ class MemberConfig:
     """Where the user entry stands: commands of plugins that contain a slash are relative to it."""
     source: str = ""
     """The file, for messages."""
+
+
+def file_contents(config: MemberConfig) -> tuple[bytes, ...]:
+    """Digests of the files that an entry names, as they are now; empty for one that cannot be read."""
+    token = Pem(file=config.token_file)
+    return tuple(_digest(pem) for pem in (config.ca, config.client_certificate, config.client_key, token))
+
+
+def _digest(pem: Pem) -> bytes:
+    if pem.file is None:
+        return b""
+    try:
+        return hashlib.sha256(pem.read()).digest()
+    except OSError:
+        return b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from operator import is_not
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.assemble import assemble
 from reconciler.stages.assemble_memo import AssembleMemo
-from reconciler.stages.last_good import good_files, with_last_good
+from reconciler.stages.last_good import emptied, good_files, says_nothing, with_last_good
 from reconciler.stages.parse import parse_file
 from reconciler.stages.parsed_file import ParsedFile
 
-_State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile]]
+_State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile], dict[str, str]]
 
 
 class StoreInForce:
@@ -33,11 +33,14 @@ class StoreInForce:
         self._good: dict[str, ParsedFile] = {}
         self._remembered = dict(good_blobs)
         self._read_blob = read_blob
-        self._before: _State = (self._stored, self._parsed, self._broken, self._good)
+        self._is_directory = False
+        self._before: _State = (self._stored, self._parsed, self._broken, self._good, self._remembered)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
         """The fleet of the snapshot. Slow for many new files: call it off the event loop."""
-        self._before = self._stored, self._parsed, set(self._broken), dict(self._good)
+        self._before = self._stored, self._parsed, set(self._broken), dict(self._good), dict(self._remembered)
+        # A commit is written as a whole: a file that it empties is meant to be empty.
+        self._is_directory = snapshot.revision.startswith("dir:")
         gc.disable()
         try:
             fresh = self._parse_new(snapshot.files)
@@ -52,7 +55,7 @@ class StoreInForce:
 
     def reject(self) -> None:
         """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
-        self._stored, self._parsed, self._broken, self._good = self._before
+        self._stored, self._parsed, self._broken, self._good, self._remembered = self._before
 
     def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
         """Parse the files that are not as they were; those that are gone are forgotten."""
@@ -65,11 +68,12 @@ class StoreInForce:
         for file in files:
             found = known.get(file.path)
             if found is None or found.blob != file.blob:
-                found = parse_file(file)
+                found = self._parse_file(file)
                 fresh.append(found)
             parsed.append(found)
         for path in known.keys() - {file.path for file in files}:
             self._good.pop(path, None)
+            self._remembered.pop(path, None)
             self._broken.discard(path)
         self._parsed, self._stored = parsed, files
         return fresh
@@ -79,10 +83,21 @@ class StoreInForce:
         parsed, fresh = self._parsed.copy(), []
         for index in differing:
             if files[index].blob != parsed[index].blob:
-                parsed[index] = parse_file(files[index])
+                parsed[index] = self._parse_file(files[index])
                 fresh.append(parsed[index])
         self._parsed, self._stored = parsed, files
         return fresh
+
+    def _parse_file(self, file: StoreFile) -> ParsedFile:
+        parsed = parse_file(file)
+        if not (self._is_directory and says_nothing(parsed)):
+            return parsed
+        earlier = self._good.get(file.path) or self._recalled(file.path)
+        if earlier is None:
+            had_documents = self._remembered.get(file.path, file.blob) != file.blob
+        else:
+            had_documents = not says_nothing(earlier)
+        return emptied(parsed) if had_documents else parsed
 
     def _is_any_broken(self, fresh: list[ParsedFile]) -> bool:
         for file in fresh:
@@ -92,11 +107,16 @@ class StoreInForce:
     def _recall(self, files: list[ParsedFile]) -> None:
         """After a start: what was good of the files that are broken now, as far as it can still be read."""
         for file in files:
-            blob = self._remembered.get(file.path)
-            if file.frozen and file.path not in self._good and blob:
-                stored = self._read_blob(file.path, blob)
-                if stored is not None:
-                    self._good[file.path] = parse_file(stored)
+            if file.frozen and file.path not in self._good:
+                found = self._recalled(file.path)
+                if found is not None:
+                    self._good[file.path] = found
+
+    def _recalled(self, path: str) -> ParsedFile | None:
+        """What the journal remembers to have been good, as far as it can still be read."""
+        blob = self._remembered.get(path)
+        stored = self._read_blob(path, blob) if blob else None
+        return parse_file(stored) if stored is not None else None
 
     @property
     def good_blobs(self) -> dict[str, str]:

@@ -41,9 +41,13 @@ class Watches:
         self._clock = clock
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._tasks: dict[tuple[str, GVK], asyncio.Task[None]] = {}
+        self._members: dict[str, MemberCluster] = {}
 
     def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
-        """Watch exactly these kinds of the cluster from now on."""
+        """Watch exactly these kinds of the cluster from now on; a cluster that is reached otherwise, anew."""
+        if self._members.get(member.name) is not member:
+            self.drop(member.name)
+            self._members[member.name] = member
         for name, gvk in [key for key in self._tasks if key[0] == member.name and key[1] not in kinds]:
             self._tasks.pop((name, gvk)).cancel()
         for gvk in sorted(kinds):
@@ -53,6 +57,7 @@ class Watches:
 
     def drop(self, cluster: str) -> None:
         """Stop watching a cluster."""
+        self._members.pop(cluster, None)
         for key in [key for key in self._tasks if key[0] == cluster]:
             self._tasks.pop(key).cancel()
 

@@ -34,6 +34,24 @@ def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:
     return replace(earlier, problems=(*broken.problems, note), frozen=(nothing,))
 
 
+def says_nothing(file: ParsedFile) -> bool:
+    """Whether a file has no document: no bytes, blanks, comments."""
+    has_documents = file.templates or file.propagation or file.overrides or file.clusters or file.settings
+    return not (has_documents or file.frozen or file.skipped or file.problems)
+
+
+def emptied(file: ParsedFile) -> ParsedFile:
+    """A file of a directory that had documents and says nothing now, as a broken one: it may be half written."""
+    source = Source(file.path)
+    problem = Problem(
+        source=source,
+        code="file-emptied",
+        message="the file had documents and is empty now, as one that is being written; remove it if they are to go",
+        severity=Severity.ERROR,
+    )
+    return replace(file, problems=(problem,), frozen=(Reach(source=source, everything=True),))
+
+
 def good_files(files: Iterable[ParsedFile]) -> dict[str, ParsedFile]:
     """Those that are good, by path: what stays in force when a later commit breaks them."""
     return {file.path: file for file in files if not file.frozen}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.adapters.kube_client import MemberCluster
 from reconciler.daemon.act import Acting, act
-from reconciler.errors import JournalError
+from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
@@ -78,3 +80,25 @@ async def test_each_result_is_told_as_it_comes(tmp_path: Path) -> None:
                         tell=lambda result: told.append(result.change.identity.kind))  # fmt: skip
         await act(planned.plan, acting)
         assert told == ["Namespace", "ConfigMap"]
+
+
+async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tmp_path: Path) -> None:
+    names = ("a", "b", "c")
+    own = [policy("ConfigMap", "m1", name=name, preserveResourcesOnDeletion=False) for name in names]
+    for found, name in zip(own, names, strict=True):
+        found["spec"]["resourceSelectors"][0]["name"] = name
+
+    async def lost(member: MemberCluster) -> MemberClusterError:
+        return HeldByCopy(member.name, "somebody else holds the fleet")
+
+    async with opened(tmp_path) as scene:
+        await scene.apply(fleet_of(*(config_map(name) for name in names), *own, clusters=("m1", "m2")))
+        _, planned = await scene.plan(fleet_of(*own, clusters=("m1", "m2")))
+        deletes = [number for number, change in enumerate(planned.plan.changes) if change.identity.kind == "ConfigMap"]
+        plan = replace(planned.plan, waves=tuple((number,) for number in deletes))
+        acting = Acting(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1", lost=lost)
+        results = await act(plan, acting)
+        assert [bool(result.error) for result in results] == [False, True, True]
+        assert "somebody else holds the fleet" in results[-1].error
+        assert [scene.live("m1", name) is None for name in names] == [True, False, False]
+        assert not scene.journal.open_intents()

@@ -225,3 +225,51 @@ async def test_a_copy_that_was_damaged_counts_as_none(tmp_path: Path) -> None:
         assert await follower.read() is None
         assert not followed.vitals.is_ready
         assert "names fleet 'shopp'" in followed.vitals.source_error
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "# Copyright\n", "---\n"])
+async def test_a_file_of_a_directory_that_is_emptied_keeps_its_last_good_content(tmp_path: Path, text: str) -> None:
+    followed = Followed(tmp_path, "directory")
+    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1"), "new.yaml": ""})
+    async with followed.follower() as follower:
+        fleet = await followed.until(follower)
+        assert fleet.is_complete, "what never said anything may be empty"
+        followed.put({"app.yaml": text})
+        fleet = await followed.until(follower)
+        assert value(fleet) == "1"
+        assert not fleet.is_complete
+        assert "file-emptied" in {problem.code for problem in fleet.problems}
+    async with followed.follower() as follower:
+        fleet = await followed.until(follower)
+        assert value(fleet) == "1", "a restart knows it, too"
+        assert not fleet.is_complete
+        followed.put({}, gone=("app.yaml",))
+        fleet = await followed.until(follower)
+        assert (dict(fleet.templates), fleet.is_complete) == ({}, True), "a file that is removed is removed"
+        followed.put({"app.yaml": text})
+        fleet = await followed.until(follower)
+        assert fleet.is_complete, "what was removed had no documents any more"
+
+
+async def test_a_restart_that_cannot_tell_what_an_emptied_file_said_freezes_everything(tmp_path: Path) -> None:
+    followed = Followed(tmp_path, "directory")
+    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
+    async with followed.follower() as follower:
+        await followed.until(follower)
+    (copy,) = (tmp_path / "state/directories").iterdir()
+    copy.unlink()
+    followed.put({"app.yaml": ""})
+    async with followed.follower() as follower:
+        fleet = await followed.until(follower)
+        assert any(reach.everything for reach in fleet.frozen)
+
+
+@pytest.mark.parametrize("kind", ["url", "work tree"])
+async def test_a_commit_that_empties_a_file_means_it(tmp_path: Path, kind: str) -> None:
+    followed = Followed(tmp_path, kind)
+    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
+    async with followed.follower() as follower:
+        await followed.until(follower)
+        followed.put({"app.yaml": ""})
+        fleet = await followed.until(follower)
+        assert (dict(fleet.templates), fleet.is_complete) == ({}, True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconciler.adapters.kube_watch import WatchEvent
+from reconciler.adapters.kubeconfig import load_members
 from reconciler.daemon.watches import Listeners, Watches
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
@@ -118,4 +119,21 @@ async def test_exactly_the_kinds_asked_for_are_watched(tmp_path: Path) -> None:
         assert told.events == [], "nothing was watched meanwhile"
         assert [names for _, names in told.lists] == [["app"], [], []]
         told.watches.drop("m1")
+        await told.watches.close()
+
+
+async def test_a_cluster_that_is_reached_otherwise_is_watched_anew(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        await scene.apply(STORE)
+        told = Told()
+        told.keep(scene, CONFIG_MAP)
+        await until(lambda: len(told.lists) == 1)
+        told.keep(scene, CONFIG_MAP)
+        configs = load_members(scene.box.kubeconfig, STORE.clusters.values())
+        scene.members.update({"m2": configs["m2"]})
+        scene.members.update(configs)
+        told.keep(scene, CONFIG_MAP)
+        await until(lambda: len(told.lists) == 2)
+        scene.by_hand("m1", "PATCH", {"data": {"value": "2"}})
+        await until(lambda: told.events == [("MODIFIED", "app")])
         await told.watches.close()
