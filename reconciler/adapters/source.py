@@ -12,8 +12,9 @@ from typing import Protocol
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.git_fetch_url import check_revision, is_git_url, parse_git_url
+from reconciler.adapters.store_copy import StoreCopy
 from reconciler.adapters.store_location import locate_store
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 
 
@@ -99,12 +100,18 @@ async def open_source(  # noqa: PLR0913
             accept_rewinds=accept_rewinds,
             environ=environ,
         )
-    location = locate_store(text, as_directory=as_directory)
+    from reconciler.adapters.source_directory import DirectorySource  # noqa: PLC0415
+
+    try:
+        location = locate_store(text, as_directory=as_directory)
+    except StoreError:
+        # A volume that is not mounted, a link that leads nowhere: what was in force before goes on.
+        if rev is not None or not StoreCopy(state_folder, Path(text)).is_there:
+            raise
+        return DirectorySource(Path(text), clock, state_folder)
     if location.repository is None:
         if rev is not None:
             raise ConfigurationError(f"{location}: --rev needs a Git repository, and this is read as a plain directory")
-        from reconciler.adapters.source_directory import DirectorySource  # noqa: PLC0415
-
         return DirectorySource(location.path, clock, state_folder)
     from reconciler.adapters.source_repository import RepositorySource  # noqa: PLC0415
 

@@ -40,6 +40,11 @@ class StoreCopy:
         self._kept: _Kept | None = None
         self._is_read = False
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the directory was in force once."""
+        return self._path.is_file()
+
     def save(self, snapshot: Snapshot, good_blobs: Mapping[str, str]) -> None:
         """Keep a snapshot, and what is good of its broken files from the copy before it.
 

@@ -29,6 +29,11 @@ def degradations(vitals: Vitals) -> list[str]:
         for name, cluster in sorted(vitals.clusters.items())
         if not cluster.is_up
     ]
+    found += [
+        f"cluster {problem.cluster}: {problem.message}"
+        for problem in vitals.problems
+        if problem.code == "fleet-held-elsewhere"
+    ]
     if vitals.is_ready and vitals.source_error:
         found.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
     return [scrub_text(line) for line in found]

@@ -69,7 +69,8 @@ def test_what_cannot_be_read_at_all_is_named_as_lost(path: Path) -> None:
     path.write_bytes(b"garbage" * 1000)
     first, aside, lost = rebuild(path)
     first.close()
-    assert lost == ("its uuid and fleet", "the uids of the clusters", "suspensions")
+    words = "what it wrote into the clusters' marks"
+    assert lost == ("its uuid and fleet", "the uids of the clusters", "suspensions", words)
     assert identity_of(path) != before
     assert aside is not None
     assert aside.read_bytes() == b"garbage" * 1000

@@ -273,3 +273,18 @@ async def test_a_commit_that_empties_a_file_means_it(tmp_path: Path, kind: str) 
         followed.put({"app.yaml": ""})
         fleet = await followed.until(follower)
         assert (dict(fleet.templates), fleet.is_complete) == ({}, True)
+
+
+async def test_a_restart_without_the_directory_goes_on_with_its_copy(tmp_path: Path) -> None:
+    followed = Followed(tmp_path, "directory")
+    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
+    async with followed.follower() as follower:
+        await followed.until(follower)
+    followed.work.rename(tmp_path / "away")
+    async with followed.follower() as follower:
+        assert value(await follower.read()) == "1"
+        assert str(followed.work) in followed.vitals.source_error
+        (tmp_path / "away").rename(followed.work)
+        followed.put({"app.yaml": app_yaml("2")})
+        assert value(await followed.until(follower)) == "2"
+        assert followed.vitals.source_error == ""

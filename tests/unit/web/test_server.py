@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.daemon.vitals import Vitals
 from reconciler.errors import ConfigurationError
+from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.web.server import serving, split_address
 from tests.unit.adapters.clocks import TestClock
 from tests.unit.web.vital_signs import busy
@@ -52,6 +53,15 @@ async def test_readyz_wants_a_store_and_a_journal_but_not_every_cluster() -> Non
     vitals.journal_error = "disk full"
     status, body, _ = await _get(vitals, "/readyz")
     assert (status, json.loads(body)["checks"]) == (503, {"source": "ok", "journal": "disk full"})
+
+
+async def test_readyz_tells_of_a_cluster_where_a_copy_of_the_journal_holds_the_fleet() -> None:
+    vitals = busy()
+    vitals.problems = (Problem(source=NOWHERE, code="fleet-held-elsewhere", message="by host b",
+                               severity=Severity.ERROR, cluster="m1"),)  # fmt: skip
+    status, body, _ = await _get(vitals, "/readyz")
+    assert status == 200
+    assert "cluster m1: by host b" in json.loads(body)["degraded"]
 
 
 async def test_readyz_says_why_the_store_is_not_there() -> None:
