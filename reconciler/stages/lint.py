@@ -13,6 +13,7 @@ from reconciler.stages.lint_claims import lint_overlaps, lint_selectors, lint_un
 from reconciler.stages.lint_clusters import lint_clusters
 from reconciler.stages.lint_overrides import lint_overrides
 from reconciler.stages.lint_placement import lint_placement
+from reconciler.stages.lint_volumes import lint_volumes
 
 
 def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset()) -> tuple[Problem, ...]:
@@ -27,5 +28,6 @@ def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset
         lint_overlaps(fleet, claims),
         lint_placement(fleet),
         lint_overrides(fleet, claims),
+        lint_volumes(fleet, claims),
     )
     return tuple(sorted(set(found)))

@@ -71,6 +71,11 @@ LINT_CODES: Mapping[str, Code] = {
         "What the workload refers to does not travel with it to the new cluster. Karmada refuses this.",
         "Set propagateDeps: true, or distribute the dependencies everywhere.",
     ),
+    "volumes-stay": Code(
+        "Volumes stay",
+        "A StatefulSet with volume claims is under a policy that moves replicas; its data would stay behind.",
+        "Nothing, if that is known; a confirmed digest, or evict, moves it.",
+    ),
     "override-of-everything": Code(
         "Override of everything", "Without selectors an override policy selects every template.", "List resources."
     ),
