@@ -6,13 +6,14 @@ Source: design §3 (the pipeline), "Fleet store" (a name that answers with anoth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal_mirror import Ledger
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.adapters.kube_members import Members
 from reconciler.adapters.observe import observe
@@ -22,7 +23,7 @@ from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, EvictionRecord, Losses, SuspensionRecord
+from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.schema import Schema, schema_of_openapi
@@ -64,7 +65,7 @@ def remembered(journal: Journal) -> Known:
     """What the journal knows, read in one consistent view."""
     with journal.transaction():
         return Known(
-            ledger=journal.ledger(),
+            ledger=with_unanswered(journal.ledger(), journal.open_intents().values()),
             released=journal.released(),
             observations=Observations(constraints=constraints_in(journal), previous=journal.previous_placements()),
             cluster_uids=journal.cluster_uids(),
@@ -74,6 +75,25 @@ def remembered(journal: Journal) -> Known:
             losses=journal.losses(),
             timers=journal.timers(),
         )
+
+
+def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
+    """The ledger with what a request may have made whose answer never came, until that can be looked at.
+
+    A run that may be under way there must not be started a second time elsewhere.
+    """
+    missing = [
+        intent
+        for intent in intents
+        if intent.action in ARRIVES and intent.identity not in ledger.get(intent.cluster, {})
+    ]
+    if not missing:
+        return ledger
+    found = {name: dict(rows) for name, rows in ledger.items()}
+    for intent in missing:
+        row = AppliedRow(cluster=intent.cluster, gvk=intent.gvk, identity=intent.identity, revision=intent.revision)
+        found.setdefault(intent.cluster, {})[intent.identity] = row
+    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
 
 
 def constraints_in(journal: Journal) -> tuple[Constraint, ...]:

@@ -16,14 +16,13 @@ from reconciler.adapters.kube_client import MemberCluster
 from reconciler.daemon.look import Reachable
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentOutcome, Outcome
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.stages.marks import Owner
 from reconciler.stages.ownership import field_manager, holds_field, ownership_of
 
-_ARRIVES = (Action.CREATE, Action.ADOPT, Action.REPLACE)
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
@@ -80,7 +79,7 @@ def _owner(look: _Found, fleet: Fleet) -> Owner | None:
 
 def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
     is_ours = _owner(look, fleet) is not None
-    if look.is_seen and look.intent.action in (_ARRIVES if is_ours else _LEAVES):
+    if look.is_seen and look.intent.action in (ARRIVES if is_ours else _LEAVES):
         return IntentOutcome(look.intent_id, Outcome.DONE, "seen to be done after a restart")
     return IntentOutcome(look.intent_id, Outcome.SUPERSEDED, "seen not to be done after a restart; decided anew")
 
@@ -98,7 +97,7 @@ def _rows(
         if row is not None and row.established is not None and intent.action not in _LEAVES:
             row = replace(row, established=None)
             yield row
-        if owner is None or look.live is None or intent.action not in _ARRIVES or (row and row.uid == look.live.uid):
+        if owner is None or look.live is None or intent.action not in ARRIVES or (row and row.uid == look.live.uid):
             continue
         yield AppliedRow(
             cluster=intent.cluster,

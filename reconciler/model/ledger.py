@@ -59,6 +59,10 @@ class Intent(Struct, frozen=True, kw_only=True):
     revision: str = ""
 
 
+ARRIVES = (Action.CREATE, Action.ADOPT, Action.REPLACE)
+"""What is there after such a request and was not, or not as ours, before."""
+
+
 class Outcome(StrEnum):
     """How an intent ended. An intent without an outcome is open: the object must be looked at first."""
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from reconciler.daemon.look import with_unanswered
 from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import Intent
 from reconciler.model.observation import ClusterObservation
-from reconciler.model.refs import Identity
+from reconciler.model.plan import Action
+from reconciler.model.refs import GVK, Identity
 from reconciler.stages.moves import NOBODY_TAKES_IT
-from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, job, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -116,3 +119,14 @@ def test_a_settled_copy_that_is_silent_does_not_hold_up_leaving_a_third_cluster(
     bed.down = {"m2", "m3"}
     (change,) = due(bed, fleet_of(config_map(), policy("ConfigMap", "m2", "m3")))
     assert change == ("delete", "m1", "waits for m2, m3 healthy")
+
+
+def test_a_job_that_may_run_where_nobody_answers_is_not_begun_elsewhere() -> None:
+    bed, identity = TestBed(), Identity("batch", "Job", "demo", "app")
+    intent = Intent(cluster="m2", gvk=GVK("batch", "v1", "Job"), identity=identity, action=Action.CREATE)
+    bed.ledger = {"m1": {}, "m3": {}, "m2": dict(with_unanswered({}, [intent])["m2"])}
+    bed.down = {"m2"}
+    moved = fleet_of(job(), policy("Job", "m1"))
+    assert [c.cluster for c in bed.plan(moved).plan.changes if c.identity == identity] == []
+    bed.ledger["m2"] = {}
+    assert [c.cluster for c in bed.plan(moved).plan.changes if c.identity == identity] == ["m1"]
