@@ -35,6 +35,11 @@ FILES: Mapping[str, Code] = {
     "sops-encrypted": Code(
         "Encrypted document", "Ciphertext of sops must not land in a cluster.", "Decrypt it before it enters the store."
     ),
+    "secret-not-kept": Code(
+        "Secret not kept",
+        "After a restart without the store, its copy is in force, which holds no Secrets nor overrides.",
+        "Mend the store; until then they stay as they are.",
+    ),
     "file-emptied": Code(
         "File emptied",
         "A file of a directory had documents and says nothing now, as one that is being written.",

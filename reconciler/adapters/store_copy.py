@@ -1,8 +1,9 @@
 """A copy of the files of a directory that are in force: a directory itself keeps nothing of what it held before.
 
-One file beside the journal, readable by its owner alone, since a store may hold Secrets. It is written anew with every
-revision that comes into force, and read after a restart only: when the directory cannot be followed then, or a file of
-it is broken. A copy that is not as it was written counts as none.
+One file beside the journal, readable by its owner alone. It is written anew with every revision that comes into force,
+and read after a restart only: when the directory cannot be followed then, or a file of it is broken. Secrets, and
+overrides, which may write into them, are not in it: they stay as they are in the clusters until the directory can be
+followed again. A copy that is not as it was written counts as none.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.stages.withheld import without_secrets
 
 _DIGEST_BYTES = 32
 
@@ -52,8 +55,9 @@ class StoreCopy:
             StoreError: the copy cannot be written.
         """
         replaced = {file.path for file in snapshot.files if good_blobs.get(file.path, file.blob) != file.blob}
+        files = tuple(without_secrets(file) for file in snapshot.files)
         good = [found for path in sorted(replaced) if (found := self.file(path, good_blobs[path])) is not None]
-        kept = _Kept(snapshot, tuple(good))
+        kept = _Kept(replace(snapshot, files=files), tuple(good))
         data = msgspec.msgpack.encode(kept)
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

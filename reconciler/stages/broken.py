@@ -12,7 +12,7 @@ from reconciler.model.fleet import Reach
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, PolicyRef
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.documents import DocumentKind, classify, kind_of
+from reconciler.stages.documents import WITHHELD, DocumentKind, classify, kind_of
 from reconciler.stages.known_types import TypeFault, type_fault
 from reconciler.stages.policy_selectors import readable_selectors
 from reconciler.stages.template_rules import DEFAULT_NAMESPACE, told_identities
@@ -22,6 +22,9 @@ from reconciler.stages.yaml_reader import BrokenDocument
 def reach_of_document(document: Document) -> Reach:
     """The reach of a document that is YAML and that its parser refused."""
     kind = classify(document)
+    if kind is DocumentKind.WITHHELD:
+        rest = {field: value for field, value in document.body.items() if field != WITHHELD}
+        return reach_of_document(replace(document, body=rest))
     if kind is DocumentKind.MISTYPED:
         return _reach_of_mistyped(document)
     if kind in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):

@@ -12,6 +12,8 @@ from reconciler.stages.fleet_settings import FLEET_API_VERSION
 from reconciler.stages.known_types import type_fault
 from reconciler.stages.policy_groups import OVERRIDE_KINDS, is_policy
 
+WITHHELD: Final = "fleet.reconciler/withheld"
+"""The field that marks a document of a copy of the store whose values were left out."""
 _KUSTOMIZE_GROUP: Final = "kustomize.config.k8s.io"
 _CLUSTER_KINDS: Final = frozenset(
     {("cluster.karmada.io", "Cluster"), ("cluster.open-cluster-management.io", "ManagedCluster")}
@@ -32,6 +34,8 @@ class DocumentKind(Enum):
     """Of a type that cannot be meant: a kind or an API version which its group, known completely, does not have."""
     ENCRYPTED = auto()
     """SOPS ciphertext, which must never land in a cluster."""
+    WITHHELD = auto()
+    """Its values were left out of the copy that a restart reads."""
 
 
 def classify(document: Document) -> DocumentKind:
@@ -40,6 +44,8 @@ def classify(document: Document) -> DocumentKind:
     Source: design, Fleet store.
     """
     body = document.body
+    if WITHHELD in body:
+        return DocumentKind.WITHHELD
     if "apiVersion" not in body and "kind" not in body:
         return DocumentKind.SKIPPED
     if isinstance(body.get("sops"), dict):

@@ -76,6 +76,12 @@ def parse_file(file: StoreFile) -> ParsedFile:
             message = "SOPS ciphertext must not land in a cluster; decrypt it, or take it out of the store"
             problems.append(document.problem("sops-encrypted", message, "sops"))
             frozen.append(reach_of_document(document))
+        elif kind is DocumentKind.WITHHELD:
+            message = (
+                "its values are not kept beside the journal; it stays as it is until the store can be followed again"
+            )
+            problems.append(document.problem("secret-not-kept", message))
+            frozen.append(reach_of_document(document))
         elif kind is DocumentKind.MISTYPED:
             problems.append(_type_problem(document))
             frozen.append(reach_of_document(document))

@@ -25,6 +25,7 @@ from reconciler.daemon.store_follower import StoreFollower
 from reconciler.daemon.store_in_force import StoreInForce
 from reconciler.daemon.vitals import Vitals
 from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
 from tests.unit.adapters.store_trees import commit_all, write_files
 from tests.unit.worlds import config_map
 
@@ -288,3 +289,24 @@ async def test_a_restart_without_the_directory_goes_on_with_its_copy(tmp_path: P
         followed.put({"app.yaml": app_yaml("2")})
         assert value(await followed.until(follower)) == "2"
         assert followed.vitals.source_error == ""
+
+
+async def test_the_copy_of_a_directory_holds_no_secret_and_a_restart_freezes_it(tmp_path: Path) -> None:
+    followed = Followed(tmp_path, "directory")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}}
+    with_value = yaml.safe_dump({**secret, "stringData": {"password": "hunter2-hunter2"}})
+    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1"), "secret.yaml": with_value})
+    async with followed.follower() as follower:
+        fleet = await follower.read()
+        assert fleet is not None and Identity("", "Secret", "demo", "s") in fleet.templates
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
+    assert b"shop" in kept and b"hunter2" not in kept
+    followed.put({"fleet.yaml": fleet_yaml("mistyped")})
+    async with followed.follower() as follower:
+        fleet = await follower.read()
+        assert fleet is not None and value(fleet) == "1"
+        assert Identity("", "Secret", "demo", "s") in {i for reach in fleet.frozen for i in reach.identities}
+        assert "secret-not-kept" in {problem.code for problem in fleet.problems}
+        followed.put({"fleet.yaml": fleet_yaml()})
+        fleet = await followed.until(follower)
+        assert Identity("", "Secret", "demo", "s") in fleet.templates and not fleet.frozen
