@@ -207,6 +207,7 @@ def _scene(world: World, decision: Decision, now: str) -> Scene:
         schema_of=schemas_of(decision, world),
         previous=world.observations.previous,
         observed=world.observations.clusters,
+        closed=world.observations.closed,
         now=now,
         has_history=world.has_history,
         only=world.only,

@@ -19,6 +19,7 @@ from reconciler.adapters.kube_members import Members
 from reconciler.adapters.observe import observe
 from reconciler.daemon.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
 from reconciler.daemon.gather import PROMPT_S, Interest, gather
+from reconciler.daemon.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.model.binding import Constraint, Tick
@@ -26,6 +27,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.stages.instants import in_force
 from reconciler.stages.schema import Schema, schema_of_openapi
 from reconciler.stages.tick import tick
 from reconciler.stages.timers import remembered_times
@@ -144,6 +146,7 @@ async def look(fleet: Fleet, members: Members, known: Known, clock: Clock, glanc
     seen_at = clock.now()
     observations = await observe_members(fleet, reachable, known, seen_at, deep=glance.deep)
     now, copies = glance.at or seen_at, copies_in(known.ledger)
+    observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
     decision = decide(fleet, observations, now, copies=copies, fresh=glance.fresh)
     if glance.at:
         observations, _ = remembered_times(observations, known.timers)

@@ -19,6 +19,7 @@ from reconciler.daemon.observation_news import is_news
 from reconciler.daemon.parts import Parts
 from reconciler.daemon.recover import recover
 from reconciler.daemon.situation import Situation
+from reconciler.daemon.suspensions import closed_by
 from reconciler.daemon.ticks import Ticks
 from reconciler.engine import Decision, decide
 from reconciler.errors import HeldByCopy
@@ -72,6 +73,7 @@ class Lookout:
         elif agenda.capacity or (agenda.store and situation.decision is None and is_room_needed(fleet, self._decided)):
             # A commit is divided by the room that there is now, not by what was there before the last round.
             await self._observe(fleet, now)
+        situation.observations = replace(situation.observations, closed=self._closed(now))
         changed: set[Identity] = set()
         if situation.decision is None or self._decided_under != _constraints(situation):
             changed |= await self._decide_aside(fleet, now)
@@ -79,6 +81,11 @@ class Lookout:
             changed |= await self._ticks.run(now, partial(self._decide_under, fleet, now, changed))
             self._ticks.plan_next(now)
         return None if agenda.everything else frozenset(changed)
+
+    def _closed(self, now: str) -> dict[str, str]:
+        """Why nothing may be written, by scope. An order may be newer than what is known of the journal."""
+        copied = {f"cluster {cluster}": why for cluster, why in self._situation.held_elsewhere.items()}
+        return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
 
     async def _decide_aside(self, fleet: Fleet, now: str) -> set[Identity]:
         """Decide in a thread of its own, so that signs of life go on."""

@@ -5,7 +5,7 @@ Scopes: `fleet`, `cluster NAME`, or a subject as it is written everywhere (`Depl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -13,8 +13,12 @@ from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Change, Plan
 from reconciler.stages.order import waves_without
+from reconciler.stages.writable import closed_by_order
 
-FLEET = "fleet"
+
+def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
+    """Why nothing is written, by scope: the words of the orders that are in force."""
+    return {found.scope: _words(found) for found in suspensions}
 
 
 def restrained(planned: Round, suspensions: Iterable[SuspensionRecord]) -> Round:
@@ -27,19 +31,16 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord]) -> Round
 
 def suspend(plan: Plan, suspensions: Iterable[SuspensionRecord]) -> Plan:
     """The plan with every change held that a suspension covers."""
-    by_scope = {found.scope: found for found in suspensions}
-    if not by_scope:
+    closed = closed_by(suspensions)
+    if not closed:
         return plan
-    changes = tuple(_held(change, by_scope) for change in plan.changes)
+    changes = tuple(_held(change, closed) for change in plan.changes)
     return replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
 
 
-def _held(change: Change, by_scope: dict[str, SuspensionRecord]) -> Change:
-    for scope in (FLEET, f"cluster {change.cluster}", str(change.identity)):
-        found = by_scope.get(scope)
-        if found is not None:
-            return replace(change, held=change.held or _words(found))
-    return change
+def _held(change: Change, closed: Mapping[str, str]) -> Change:
+    why = closed_by_order(closed, change.identity, change.cluster)
+    return replace(change, held=change.held or why) if why is not None else change
 
 
 def _words(found: SuspensionRecord) -> str:

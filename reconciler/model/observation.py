@@ -103,6 +103,8 @@ class Observations(Struct, frozen=True, kw_only=True):
     clusters: Mapping[str, ClusterObservation] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
     previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing may be written, by the scope of a person's order: `fleet`, `cluster NAME`, or a subject."""
 
 
 class LiveObject(Struct, frozen=True, kw_only=True):

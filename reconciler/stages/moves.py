@@ -140,12 +140,17 @@ def still_established(row: AppliedRow | None, uid: str, replicas: Replicas) -> i
 
 
 def pinned(
-    target: Mapping[str, Replicas], old: Mapping[str, Replicas], runs: Mapping[str, Run], by_tick: bool
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    runs: Mapping[str, Run],
+    by_tick: bool,
+    why_not_written: Callable[[str], str | None] = lambda cluster: None,
 ) -> Effective:
     """The placement in force of a Job or a bare Pod, which must not run twice.
 
     `runs`: how far the copies got. A finished run stays where it is and nothing is created elsewhere. A started one
-    stays under an edit of the store; a tick takes it away first, and the new copy waits for that.
+    stays under an edit of the store; a tick takes it away first, and the new copy waits for that. `why_not_written`:
+    why the new copy cannot be made in a cluster, None: it can. For one that cannot, no run is taken away.
     """
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
     begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
@@ -154,16 +159,18 @@ def pinned(
         return effective(target, old, lambda cluster: Serving(is_available=cluster in old))
     arriving = [cluster for cluster in target if cluster not in old]
     finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
+    word = "finished" if finished else "has started"
+    why = f"the run {word} and is not moved"
     if by_tick and not finished:
-        where = ", ".join(sorted(begun))
-        return Effective(targets=target, waits=dict.fromkeys(arriving, f"waits until the run in {where} is gone"))
+        closed = {cluster: found for cluster in sorted(arriving) if (found := why_not_written(cluster)) is not None}
+        if target and not closed:
+            where = ", ".join(sorted(begun))
+            return Effective(targets=target, waits=dict.fromkeys(arriving, f"waits until the run in {where} is gone"))
+        reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in closed.items())
+        why = reasons or NOBODY_TAKES_IT
     kept = {cluster: old[cluster] for cluster in old if cluster in begun}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
-    word = "finished" if finished else "has started"
-    return Effective(
-        targets={**staying, **kept},
-        holds=dict.fromkeys(sorted(begun), f"the run {word} and is not moved"),
-    )
+    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(begun), why))
 
 
 def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:

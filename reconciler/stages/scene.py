@@ -36,6 +36,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     observed: Mapping[str, ClusterObservation] = field(default_factory=dict)
     released: Mapping[str, Mapping[Identity, str]] = field(default_factory=dict)
     """By cluster the uids of what was released there."""
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing may be written, by the scope of a person's order."""
     now: str = ""
     has_history: bool = True
     only: frozenset[Identity] | None = None

@@ -34,6 +34,7 @@ from reconciler.stages.scene import Scene
 from reconciler.stages.serving import Copies
 from reconciler.stages.standings import Seen, Standings
 from reconciler.stages.terminating import is_terminating, terminating
+from reconciler.stages.writable import why_not_written
 
 _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
 _REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
@@ -158,7 +159,8 @@ def _state(
     if identity[:2] in _RUNS_ONCE:
         runs = {cluster: _run(scene, identity, cluster) for cluster in old}
         by_tick = any((identity, cluster) in scene.decision.ticked for cluster in old)
-        return run_kept_by_policy(scene.decision, identity, target, old) or pinned(target, old, runs, by_tick), {}
+        kept = run_kept_by_policy(scene.decision, identity, target, old)
+        return kept or pinned(target, old, runs, by_tick, lambda name: _why_closed(scene, identity, name, compared)), {}
     copies = Copies(
         identity=identity,
         members=scene.members,
@@ -185,6 +187,10 @@ def _state(
         terms = policy.application_failover
         return effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now), {}
     return effective(target, old, copies.serving), {}
+
+
+def _why_closed(scene: Scene, identity: Identity, cluster: str, compared: Mapping[str, Comparison]) -> str | None:
+    return why_not_written(scene, identity, cluster, compared.get(cluster))
 
 
 def _compared_as_held(scene: Scene, identity: Identity, old: Mapping[str, Replicas], cluster: str) -> Comparison | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions, plan_round
 from reconciler.model.binding import Constraint, Tick
+from reconciler.model.member import Read
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
@@ -256,6 +257,44 @@ def test_a_job_that_was_interrupted_runs_elsewhere_unless_never_keeps_it(
     excluded = Constraint(identity=RUN, cluster="m1", replicas_max=0, excludes=True, reason="", tick=Tick.FAILOVER)
     bed.observations = replace(bed.observations, constraints=(excluded,))
     assert sorted(actions(bed.plan(fleet).plan.changes, "Job")) == changes
+
+
+CLOSED_TARGETS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "the policy suspends it": ({"suspension": {"dispatchingOnClusters": {"clusterNames": ["m2"]}}}, {}, ""),
+    "a person suspended the cluster": ({}, {"cluster m2": "cluster m2 is suspended by anna"}, ""),
+    "a person suspended the fleet": ({}, {"fleet": "fleet is suspended by anna"}, ""),
+    "a person suspended the Job": ({}, {"Job demo/app": "Job demo/app is suspended by anna"}, ""),
+    "a foreign object": ({}, {}, "foreign"),
+    "the cluster does not answer": ({}, {}, "down"),
+    "its kind is not served": ({}, {}, "not served"),
+}
+
+
+@pytest.mark.parametrize("case", CLOSED_TARGETS)
+@pytest.mark.parametrize("tick", [Tick.FAILOVER, Tick.EVICTION, Tick.DESCHEDULING])
+def test_a_run_stays_where_nothing_can_take_it_over(case: str, tick: Tick) -> None:
+    spec, closed, obstacle = CLOSED_TARGETS[case]
+    rule = policy("Job", "m1", "m2", failover={"application": {"purgeMode": "Immediately"}}, propagateDeps=True, **spec)
+    rule["spec"]["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    bed, fleet = TestBed("m1", "m2"), fleet_of(job(), rule, clusters=("m1", "m2"))
+    bed.run(fleet)
+    bed.edit("m1", RUN, status={"active": 1})
+    excluded = Constraint(identity=RUN, cluster="m1", replicas_max=0, excludes=True, reason="", tick=tick)
+    bed.observations = replace(bed.observations, constraints=(excluded,), closed=closed)
+    if obstacle == "foreign":
+        bed.objects["m2"][RUN] = bed.live(GVK("batch", "v1", "Job"), job())
+    if obstacle == "down":
+        bed.down.add("m2")
+    world = bed.world(fleet)
+    if obstacle == "not served":
+        member = world.members["m2"]
+        assert isinstance(member, Read)
+        served = {gvk: namespaced for gvk, namespaced in member.served.items() if gvk.kind != "Job"}
+        world = replace(world, members={**world.members, "m2": replace(member, served=served)})
+    [(action, cluster, held)] = actions(plan_round(world, NOW).plan.changes, "Job")
+    assert (action, cluster) == ("delete", "m1")
+    assert held is not None
+    assert held.startswith("m2 cannot take the run over: ")
 
 
 @pytest.mark.parametrize("is_partial", [False, True], ids=["everything", "this Job alone"])

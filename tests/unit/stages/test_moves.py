@@ -177,6 +177,12 @@ def test_started_job_ends_before_a_tick_starts_it_elsewhere() -> None:
     assert state.waits == {"m2": "waits until the run in m1 is gone"}
 
 
+def test_started_job_stays_under_a_tick_while_nothing_can_take_it_over() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, True, lambda cluster: f"{cluster} is closed")
+    assert state == Effective(targets={"m1": 1}, holds={"m1": "m2 cannot take the run over: m2 is closed"})
+    assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, by_tick=True).targets == {"m1": 1}
+
+
 def test_finished_job_never_moves() -> None:
     state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.FINISHED}, by_tick=True)
     assert state.targets == {"m1": 1}

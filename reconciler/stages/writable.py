@@ -1,0 +1,39 @@
+"""Where nothing may be written, and why: a cluster that may take nothing is no target of a move.
+
+What may not be written takes nothing over, so that nothing may be taken away for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.member import NotRead
+from reconciler.model.refs import Identity
+from reconciler.stages.compare import Comparison
+from reconciler.stages.scene import Scene
+
+FLEET = "fleet"
+
+
+def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> str | None:
+    """Why a person's order lets nothing be written for a template in a cluster; None: none stands against it.
+
+    `closed`: the words of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
+    """
+    if not closed:
+        return None
+    return next((closed[scope] for scope in (FLEET, f"cluster {cluster}", str(identity)) if scope in closed), None)
+
+
+def why_not_written(scene: Scene, identity: Identity, cluster: str, comparison: Comparison | None) -> str | None:
+    """Why a copy that is to come to a cluster cannot be made there now, as far as is known; None: it can.
+
+    `comparison`: of the manifest with what is there; None: it could not be compared.
+    """
+    if comparison is None:
+        member = scene.members.get(cluster)
+        return member.why if isinstance(member, NotRead) else "it was not compared with what is there"
+    if comparison.problem is not None:
+        return f"{identity} {comparison.problem.message}"
+    held = comparison.change.held if comparison.change is not None else None
+    return held or scene.decision.hold(identity, cluster) or closed_by_order(scene.closed, identity, cluster)
