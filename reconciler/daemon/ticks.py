@@ -38,6 +38,7 @@ class Ticks:
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
         self._has_looked = False
+        self._has_just_looked = False
 
     @property
     def next_s(self) -> float:
@@ -74,12 +75,14 @@ class Ticks:
             # An exclusion whose time is up is no event either.
             decision = await asyncio.to_thread(decide, seen)
         self._in_force = holding
-        if self.is_due:
-            self._parts.beat("looking for replicas without a node")
+        # Asked once: what falls due from here on is for the next round.
         deschedules = self.is_due
+        if deschedules:
+            self._parts.beat("looking for replicas without a node")
         look = partial(tick, deschedules=deschedules, tried=self._tried)
         ticked = await asyncio.to_thread(look, decision, seen, now, decide)
         self._take_in(fleet, seen.constraints, ticked, now)
+        self._has_just_looked = deschedules
         if deschedules and not self._has_looked:
             # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
             self._has_looked = True
@@ -123,5 +126,6 @@ class Ticks:
                 self._remember({**self._situation.known.timers, LOOKED: now})
             rest_s = fleet.settings.descheduling_interval_s - age_s(since, now)
             self._descheduling_s = self._parts.clock.monotonic_s() + max(0.0, rest_s)
-        elif self.is_due:
+        elif self._has_just_looked:
+            self._has_just_looked = False
             self._descheduling_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s

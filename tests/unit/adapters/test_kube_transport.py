@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.breaker import BreakerSettings
-from reconciler.adapters.kube_requests import Purpose, Request, read
+from reconciler.adapters.kube_requests import READ_DEADLINE_S, Purpose, Request, read
 from reconciler.adapters.kube_transport import (
     Shared,
     SharedSlots,
@@ -188,7 +188,7 @@ async def test_clusters_that_have_gone_silent_do_not_hold_up_the_others() -> Non
         transport_to(silent, healthy, settings=settings) as (first, second),
     ):
         stuck = [asyncio.create_task(first.send(READ, "test")) for _ in range(8)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(READ_DEADLINE_S * 0.8):
             answers = await asyncio.gather(*(second.send(READ, "test") for _ in range(20)))
         assert {answer.status for answer in answers} == {200}
         for task in stuck:

@@ -219,7 +219,7 @@ async def test_a_reading_asked_for_by_hand_brings_the_next_fetch_forward(work: P
         write_files(work, {"a.yaml": "4"})
         commit_all(work)
         assert await source.read() is None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             snapshot = await _poll(source)
         assert snapshot is not None
         assert content(snapshot)["a.yaml"] == "4"
@@ -256,7 +256,7 @@ async def test_cancelling_the_wait_leaves_the_fetch_and_its_end_is_told(work: Pa
         await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await source.changed()
         assert (await _first(source))["a.yaml"] == "3"
 

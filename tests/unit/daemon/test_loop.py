@@ -18,7 +18,9 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kube_requests import READ_DEADLINE_S
 from reconciler.adapters.kubeconfig import load_members
+from reconciler.daemon import gather, hold, look
 from reconciler.daemon.fights import HEALS_MAX
 from reconciler.daemon.hold import Holder
 from reconciler.daemon.loop import ControlLoop
@@ -107,8 +109,8 @@ class Running:
     def writes(self) -> int:
         return sum("fleet-reconciler/" in entry.user_agent for name in self.box.names for entry in self.box[name].audit)
 
-    async def until(self, fact: Callable[[], bool], timeout_s: float = 20) -> None:
-        """Return once it is so; long before a resync would make it so anyway."""
+    async def until(self, fact: Callable[[], bool], timeout_s: float = 90) -> None:
+        """Return once it is so; the resync is too far away to make it so."""
         async with asyncio.timeout(timeout_s):
             while not fact():
                 assert self.task is None or not self.task.done(), self.task
@@ -130,7 +132,7 @@ async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterato
         with Journal.open(folder / "journal.db") as journal:
             async with Members.open({}, agent=agent, clock=clock) as members:
                 scene = Running(box, journal, vitals)
-                scene.settings = settings
+                scene.settings = {"drift": {"resync": "100h"}, **settings}
                 parts = scene.parts_of(members, agent, clock)
                 scene.app("1", "m1", "m2")
                 if down:
@@ -158,13 +160,17 @@ async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tm
         await scene.until(lambda: scene.value("m2") == "2")
 
 
-async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_once(tmp_path: Path) -> None:
+async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(tmp_path) as scene:
         scene.box.servers["m2"].pause()
         scene.app("2", "m1", "m2")
-        await scene.until(lambda: scene.value("m1") == "2")
+        await scene.until(lambda: scene.value("m1") == "2", timeout_s=READ_DEADLINE_S * 0.8)
+        for waits in (look, gather, hold):
+            monkeypatch.setattr(waits, "PROMPT_S", 2 * READ_DEADLINE_S)  # Whoever waits for it again, waits in vain.
         scene.app("3", "m1", "m2")
-        await scene.until(lambda: scene.value("m1") == "3", timeout_s=4)
+        await scene.until(lambda: scene.value("m1") == "3", timeout_s=READ_DEADLINE_S * 0.8)
         scene.box.servers["m2"].resume()
         await scene.until(lambda: scene.value("m2") == "3")
 
@@ -273,7 +279,7 @@ async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_
             scene.start(replace(scene.parts, journal=other, holder=Holder(other, scene.parts.clock)))
             assert scene.task is not None
             with pytest.raises(FleetHeld, match=scene.journal.uuid):
-                await asyncio.wait_for(scene.task, 20)
+                await asyncio.wait_for(scene.task, 90)
             assert other.ledger() == {}
             assert other.complete_rounds() == 0
         assert scene.writes() == before
@@ -388,7 +394,7 @@ async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) 
         scene.app("2", "m1", "m2")
         assert scene.task is not None
         with pytest.raises(FleetHeld, match="somebody-else"):
-            await asyncio.wait_for(scene.task, 20)
+            await asyncio.wait_for(scene.task, 90)
         assert scene.value("m1") == scene.value("m2") == "1"
 
 

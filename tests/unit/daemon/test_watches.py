@@ -44,7 +44,7 @@ class Told:
 
 
 async def until(fact: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not fact():
             await asyncio.sleep(0.01)
 

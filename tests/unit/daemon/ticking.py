@@ -80,7 +80,11 @@ class Ticking(Running):
 
     def is_known_ill(self) -> bool:
         """Whether it is recorded since when the workload has been unhealthy."""
-        return any(name.startswith("unhealthy ") for name in self.journal.timers())
+        return bool(self.ill_since())
+
+    def ill_since(self) -> dict[str, str]:
+        """The timers of what is unhealthy. Others, as of when the service last looked for something, go on."""
+        return {name: since for name, since in self.journal.timers().items() if name.startswith("unhealthy ")}
 
     def excluded(self) -> list[str]:
         return [found.cluster for found in self.journal.constraints()]

@@ -150,7 +150,7 @@ async def test_a_watch_sees_changes_as_they_come(tmp_path: Path) -> None:
         watches = [await session.get(url, params={"watch": "1", "resourceVersion": version}) for _ in range(3)]
         for verb, seen in ((session.post(url, json=CONFIG_MAP), "ADDED"), (session.delete(f"{url}/c"), "DELETED")):
             await status_of(verb)
-            lines = [json.loads(await asyncio.wait_for(watch.content.readline(), 5)) for watch in watches]
+            lines = [json.loads(await asyncio.wait_for(watch.content.readline(), 60)) for watch in watches]
             assert [line["type"] for line in lines] == [seen] * 3
         for watch in watches:
             watch.close()
