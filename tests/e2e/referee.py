@@ -18,15 +18,15 @@ Resource = tuple[str, str, str]
 
 
 class Write(NamedTuple):
-    """A write that a cluster accepted: when it arrived and was done, by whom, and the workload afterwards.
+    """A write that a cluster accepted: when it arrived, by whom, and the workload afterwards.
 
-    `after` None: it is gone, or going.
+    `after` None: it is gone, or going. What rests on a write arrives after it, if not after its answer: watches tell of
+    it before, by a long time on a busy machine.
     """
 
     cluster: str
     resource: Resource
     arrived: datetime
-    done: datetime
     verb: str
     agent: str
     after: Body | None
@@ -93,7 +93,8 @@ class Referee:
             before = write.after
 
     def _histories(self, resource: Resource) -> dict[str, list[Write]]:
-        return {name: list(self._history(name, resource)) for name in self._clusters}
+        """Per cluster, in the order of arrival. An audit log has the order in which answers went out."""
+        return {name: sorted(self._history(name, resource), key=lambda write: write.arrived) for name in self._clusters}
 
     def _history(self, name: str, resource: Resource) -> Iterator[Write]:
         for event in self._clusters[name].writes(self._since[name]):
@@ -109,7 +110,6 @@ class Referee:
                 cluster=name,
                 resource=resource,
                 arrived=_time(event["requestReceivedTimestamp"]),
-                done=_time(event["stageTimestamp"]),
                 verb=event["verb"],
                 agent=event.get("userAgent", ""),
                 after=None if event["verb"] == "delete" else answer,
@@ -120,7 +120,7 @@ def state_at(history: Iterable[Write], moment: datetime) -> Body | None:
     """A workload as its cluster had it at a moment; None: it was not there."""
     state: Body | None = None
     for write in history:
-        if write.done <= moment:
+        if write.arrived < moment:
             state = write.after
     return state
 

@@ -55,4 +55,5 @@ class ReplicaMoves:
         reference = event.get("objectRef", {})
         is_it = (reference.get("resource"), reference.get("namespace"), reference.get("name")) == (
             "deployments", self._namespace, name)  # fmt: skip
+        is_it = is_it and "dryRun" not in event["requestURI"]
         return is_it and event.get("responseStatus", {}).get("code", 500) < 300 and "responseObject" in event

@@ -221,7 +221,7 @@ def test_of_two_daemons_with_copies_of_a_journal_exactly_one_goes_on_writing(box
             one_writes("3")
             assert clone.is_running, "it can be asked what is wrong"
             with Journal.open(clone.journal, read_only=True) as journal:
-                assert "fleet-held-elsewhere" in str(journal.state())
+                wait_until(lambda: "fleet-held-elsewhere" in str(journal.state()), "the report to say so")
             clone.kill()
         first.kill()
         shutil.rmtree(box.folder / "clone")

@@ -58,10 +58,17 @@ class TrainingOperator:
         is_running = not missing and all(pods[name]["status"].get("phase") == "Running" for name, _ in wanted)
         conditions = [{"type": "Created", "status": "True"}, {"type": "Running", "status": str(is_running)}]
         if job.get("status", {}).get("conditions") != conditions:
-            patch = json.dumps({"status": {"conditions": conditions}})
-            self._cluster.kubectl("patch", "pytorchjob", job["metadata"]["name"], "-n", self._namespace,
-                                  "--subresource=status", "--type=merge", "-p", patch)  # fmt: skip
+            self._tell(job["metadata"]["name"], conditions)
         return is_running
+
+    def _tell(self, name: str, conditions: list[dict[str, str]]) -> None:
+        patch = json.dumps({"status": {"conditions": conditions}})
+        try:
+            self._cluster.kubectl("patch", "pytorchjob", name, "-n", self._namespace,
+                                  "--subresource=status", "--type=merge", "-p", patch)  # fmt: skip
+        except AssertionError as error:
+            if "NotFound" not in str(error):  # It may have gone since it was read.
+                raise
 
     def _pod(self, job: dict[str, Any], name: str, template: dict[str, Any]) -> dict[str, Any]:
         owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "controller": True,

@@ -21,6 +21,7 @@ import pytest
 from reconciler.adapters.journal import Journal
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.http import Request
+from tests.real_clusters import wait_until
 from tests.security.canaries import Canaries
 from tests.security.command_line import Ran, reconciler
 from tests.security.secret_fleet import (
@@ -99,7 +100,7 @@ class Scenario:
         assert answer.status in (200, 201), answer.body
 
     def daemon(self, when: str, log_format: str, seconds: float) -> None:
-        """A daemon that runs for some seconds, its log and its pages."""
+        """A daemon that runs for some seconds after it has come up, its log and its pages."""
         port = _free_port()
         arguments = ["run", str(self.store), "--dir", "--kubeconfig", str(self.kubeconfig), "--journal",
                      str(self.journal), "--log-format", log_format, "--listen", f"127.0.0.1:{port}"]  # fmt: skip
@@ -108,13 +109,14 @@ class Scenario:
             env={"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C.UTF-8"},
             cwd=self.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
+            wait_until(lambda: _page(port, "/livez") is not None, "the daemon to come up")
             time.sleep(seconds)
             for page in ("/", "/status.json", "/metrics", "/readyz", "/livez"):
                 found = _page(port, page)
                 if found is not None:
                     self.outputs[f"{when}: page {page}"] = found
             process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=60)
         self.outputs[f"{when}: log {log_format}"] = out + b"\n" + err
         if b"Traceback" in err or process.returncode:
             self.crashed.append(f"{when}: run: {err.decode()[-3000:]}")
@@ -142,7 +144,7 @@ def _page(port: int, page: str) -> bytes | None:
         return None
 
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +179,7 @@ def _live(scenario: Scenario) -> None:
     for status, log_format in ((500, "json"), (403, "text")):
         scenario.echo.status = status
         scenario.commit(f"with {status}")
-        scenario.daemon(f"daemon with {status}", log_format, 6)
+        scenario.daemon(f"daemon with {status}", log_format, 5)
     for line in _REMEMBERED:
         scenario.run("after the daemon", line)
     (scenario.store / "secrets.yaml").write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nx: [\n")

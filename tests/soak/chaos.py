@@ -39,7 +39,7 @@ from tests.soak.serving import START_S, others, serves
 CLUSTERS = ("m1", "m2", "m3")
 SPEED = 20.0
 RESYNC_S = 20
-REST_TIMEOUT_S = 25.0
+REST_TIMEOUT_S = 90.0
 FAULTS = (
     FaultKind.THROTTLED, FaultKind.INTERNAL, FaultKind.UNAVAILABLE, FaultKind.RESET, FaultKind.LOST_RESPONSE,
     FaultKind.TRUNCATED, FaultKind.PARTIAL_LIST, FaultKind.EMPTY_LIST, FaultKind.EXPIRED, FaultKind.HTML,

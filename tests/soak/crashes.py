@@ -25,7 +25,7 @@ from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.soak.serving import START_S, others
 
 CLUSTERS = ("m1", "m2", "m3")
-REST_TIMEOUT_S = 30.0
+REST_TIMEOUT_S = 90.0
 FLEET_NAME = "crash"
 
 _NO_GUARDS = {"maxDeletes": 100, "maxDeletePercent": 100}
