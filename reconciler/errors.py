@@ -53,6 +53,12 @@ class StoreUnsettled(StoreError):
 class MemberClusterError(ReconcilerError):
     """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
 
+    changed_nothing = False
+    """Whether it is certain that the request was not carried out: it was refused, or never sent.
+
+    A write whose answer did not come, or not whole, may have been carried out.
+    """
+
     def __init__(self, cluster: str, message: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
         """Keep the cluster as the subject of the message."""
         super().__init__(f"{cluster}: {message}")
@@ -69,37 +75,55 @@ class ClusterUnreachable(MemberClusterError):
 class CredentialsRejected(MemberClusterError):
     """The API server does not know us, or the kubeconfig cannot give credentials."""
 
+    changed_nothing = True
+
 
 class Forbidden(MemberClusterError):
     """We are known and may not do this."""
+
+    changed_nothing = True
 
 
 class ObjectNotFound(MemberClusterError):
     """The object is not there: a proven absence."""
 
+    changed_nothing = True
+
 
 class KindNotServed(MemberClusterError):
     """The API server has no such resource type."""
+
+    changed_nothing = True
 
 
 class AlreadyExists(MemberClusterError):
     """A create met an object of that name."""
 
+    changed_nothing = True
+
 
 class WriteConflict(MemberClusterError):
     """A precondition (uid, resourceVersion, field manager) did not hold; nothing was written."""
+
+    changed_nothing = True
 
 
 class InvalidObject(MemberClusterError):
     """The API server refused the object: validation, admission, an immutable field."""
 
+    changed_nothing = True
+
 
 class ListExpired(MemberClusterError):
     """A continue token or a watched resourceVersion is too old; list again."""
 
+    changed_nothing = True
+
 
 class Throttled(MemberClusterError):
     """The API server asked us to slow down for longer than we were willing to wait."""
+
+    changed_nothing = True
 
 
 class BadAnswer(MemberClusterError):
@@ -109,9 +133,13 @@ class BadAnswer(MemberClusterError):
 class HeldByCopy(MemberClusterError):
     """A process with a copy of this journal was started later and holds the fleet in the cluster."""
 
+    changed_nothing = True
+
 
 class ClusterReplaced(MemberClusterError):
     """Another cluster answers under a known name; it is treated as Unknown, not as a fresh one."""
+
+    changed_nothing = True
 
 
 class JournalError(ReconcilerError):

@@ -32,6 +32,7 @@ from reconciler.errors import BadAnswer, ClusterUnreachable, CredentialsRejected
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 
 
@@ -133,19 +134,24 @@ class Transport:
         self._proxy = config.proxy_url or proxy_of_environment(config.server)
 
     async def send(self, request: Request, user_agent: str) -> Answer:
-        """The answer, after at most `attempts_max` attempts within the bounds."""
+        """The answer, after at most `attempts_max` attempts within the bounds.
+
+        An error that `changed_nothing` says so of all attempts.
+        """
         async with self._slots:
-            attempt, has_renewed = 1, False
+            attempt, has_renewed, is_certain = 1, False, True
             while True:
                 seen = self._credentials.generation
                 try:
                     return await self._send_once(request, user_agent)
-                except CredentialsRejected as error:
-                    if has_renewed or error.status != HTTPStatus.UNAUTHORIZED:
-                        raise
-                    has_renewed = True
-                    await self._credentials.renew(max(seen, 1))
                 except MemberClusterError as error:
+                    is_certain = error.changed_nothing = error.changed_nothing and is_certain
+                    if isinstance(error, CredentialsRejected):
+                        if has_renewed or error.status != HTTPStatus.UNAUTHORIZED:
+                            raise
+                        has_renewed = True
+                        await self._renew(max(seen, 1), is_certain=is_certain)
+                        continue
                     pause_s = self._pause_s(request, error, attempt)
                     if pause_s is None:
                         raise
@@ -162,6 +168,13 @@ class Transport:
             request, user_agent, self._settings.connect_deadline_s + request.deadline_s
         ) as response:
             yield response.content
+
+    async def _renew(self, seen: int, *, is_certain: bool) -> None:
+        try:
+            await self._credentials.renew(seen)
+        except MemberClusterError as error:
+            error.changed_nothing = is_certain
+            raise
 
     def _pause_s(self, request: Request, error: MemberClusterError, attempt: int) -> float | None:
         """How long to wait before the next attempt; None gives up.
@@ -195,7 +208,9 @@ class Transport:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
         wait_s = self.breaker.wait_s()
         if wait_s:
-            raise ClusterUnreachable(self.name, f"{self._last_failure}; it is left alone for {wait_s:.0f} s")
+            raise _never_sent(
+                ClusterUnreachable(self.name, f"{self._last_failure}; it is left alone for {wait_s:.0f} s")
+            )
         is_answered, is_watch = False, "watch" in request.query
         try:
             headers = await self._headers(request, user_agent)
@@ -217,7 +232,8 @@ class Transport:
                 self._credentials.distrust()
             if isinstance(error, TimeoutError) and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
-            raise self._fault(error, deadline_s, is_answered=is_answered) from error
+            fault = self._fault(error, deadline_s, is_answered=is_answered)
+            raise (_never_sent(fault) if isinstance(error, _NOT_CONNECTED) else fault) from error
         except MemberClusterError as error:
             if not is_answered:
                 self._failed(error.message)
@@ -272,6 +288,11 @@ class Transport:
                 raise BadAnswer(self.name, f"the answer is larger than {self._settings.body_max_bytes} bytes")
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _never_sent(error: MemberClusterError) -> MemberClusterError:
+    error.changed_nothing = True
+    return error
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:

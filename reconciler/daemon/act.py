@@ -1,5 +1,6 @@
 """Carry out a plan: cluster by cluster side by side, wave after wave, each request journaled before it is sent.
 
+Only an answer closes an intent. Where it was lost, the intent stays open until `recover` has looked at the object.
 One bad object or cluster never holds up the others. Source: design, "Apply", "Journal", promises 4 and 7.
 """
 
@@ -29,10 +30,14 @@ _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """How one change ended. `error` is empty when it was made."""
+    """How one change ended. `error` is empty when it was made.
+
+    `is_open`: it failed, and may have been made all the same; its object has to be looked at.
+    """
 
     change: Change
     error: str = ""
+    is_open: bool = False
     uid: str = ""
     resource_version: str = ""
 
@@ -121,7 +126,8 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
             done = await perform(member, change, acting.fleet)
         except MemberClusterError as error:
             # What an API server says may quote what was sent to it.
-            result = Result(change=change, error=masker.text(error.message))
+            text = masker.text(error.message)
+            result = Result(change=change, error=text, is_open=not error.changed_nothing)
             acting.tell(result)
             return result, None
         result = Result(change=change, uid=done.uid, resource_version=done.resource_version)
@@ -134,6 +140,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
         [
             IntentOutcome(intent, Outcome.FAILED if result.error else Outcome.DONE, result.error)
             for intent, (result, _) in zip(intents, ended, strict=True)
+            if not result.is_open
         ],
         applied=[
             *(row for change, made in done if (row := applied_row(change, made, acting)) is not None),

@@ -52,6 +52,8 @@ class Known(Struct, frozen=True, kw_only=True):
     losses: Losses = field(default_factory=Losses)
     timers: Mapping[str, str] = field(default_factory=dict)
     """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
+    unanswered: tuple[Intent, ...] = ()
+    """Requests whose answers never came: their objects have to be looked at."""
 
 
 class Looked(Struct, frozen=True, kw_only=True):
@@ -66,8 +68,9 @@ class Looked(Struct, frozen=True, kw_only=True):
 def remembered(journal: Journal) -> Known:
     """What the journal knows, read in one consistent view."""
     with journal.transaction():
+        unanswered = tuple(journal.open_intents().values())
         return Known(
-            ledger=with_unanswered(journal.ledger(), journal.open_intents().values()),
+            ledger=with_unanswered(journal.ledger(), unanswered),
             released=journal.released(),
             observations=Observations(constraints=constraints_in(journal), previous=journal.previous_placements()),
             cluster_uids=journal.cluster_uids(),
@@ -76,6 +79,7 @@ def remembered(journal: Journal) -> Known:
             suspensions=journal.suspensions(),
             losses=journal.losses(),
             timers=journal.timers(),
+            unanswered=unanswered,
         )
 
 
@@ -96,6 +100,11 @@ def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
         row = AppliedRow(cluster=intent.cluster, gvk=intent.gvk, identity=intent.identity, revision=intent.revision)
         found.setdefault(intent.cluster, {})[intent.identity] = row
     return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+
+def is_assumed(row: AppliedRow) -> bool:
+    """Whether a row stands for what was never seen: it has no uid."""
+    return not row.uid
 
 
 def constraints_in(journal: Journal) -> tuple[Constraint, ...]:

@@ -12,7 +12,8 @@ from reconciler.adapters.journal_mirror import Ledger
 from reconciler.adapters.kube_client import MemberCluster
 from reconciler.daemon.agenda import Agenda
 from reconciler.daemon.capacity_need import is_room_needed
-from reconciler.daemon.copies import Copies, copies_since
+from reconciler.daemon.copies import Copies, copies_since, left_since
+from reconciler.daemon.live_autoscalers import scaled_by
 from reconciler.daemon.logs import Transitions
 from reconciler.daemon.look import observe_members, reach, remembered
 from reconciler.daemon.observation_news import is_news
@@ -33,6 +34,8 @@ from reconciler.stages.signatures import changed_identities
 
 log = logging.getLogger("reconciler")
 
+_UNANSWERED_S = 2.0
+"""How often it is tried to look at an object that was written without an answer."""
 _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything."""
 
@@ -53,10 +56,11 @@ class Lookout:
         self._ticks = Ticks(parts, situation)
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
+        self._recovered_s = 0.0
 
     def next_s(self) -> float:
         """When it is due next."""
-        return min(self._next_resync_s, self._next_capacity_s, self._ticks.next_s)
+        return min(self._next_resync_s, self._next_capacity_s, self._next_recovery_s, self._ticks.next_s)
 
     def mark(self, agenda: Agenda, now_s: float) -> None:
         """Put on the agenda what is due."""
@@ -64,17 +68,20 @@ class Lookout:
             agenda.mark_everything()
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
+        if now_s >= self._next_recovery_s:
+            agenda.mark(*(intent.identity for intent in self._situation.known.unanswered))
 
     async def look(self, fleet: Fleet, agenda: Agenda, now: str) -> frozenset[Identity] | None:
         """What is decided otherwise than before; None: everything has to be settled."""
-        situation = self._situation
+        situation, changed = self._situation, set[Identity]()
         if agenda.everything:
             await self._reach_all(fleet, now)
-        elif agenda.capacity or (agenda.store and situation.decision is None and is_room_needed(fleet, self._decided)):
+        else:
+            changed |= await self._recover(fleet)
+        if not agenda.everything and self._is_to_observe(fleet, agenda):
             # A commit is divided by the room that there is now, not by what was there before the last round.
             await self._observe(fleet, now)
         situation.observations = replace(situation.observations, closed=self._closed(now))
-        changed: set[Identity] = set()
         if situation.decision is None or self._decided_under != _constraints(situation):
             changed |= await self._decide_aside(fleet, now)
         if agenda.everything or agenda.capacity:
@@ -86,6 +93,32 @@ class Lookout:
         """Why nothing may be written, by scope. An order may be newer than what is known of the journal."""
         copied = {f"cluster {cluster}": why for cluster, why in self._situation.held_elsewhere.items()}
         return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
+
+    def _is_to_observe(self, fleet: Fleet, agenda: Agenda) -> bool:
+        is_void = agenda.store and self._situation.decision is None
+        return agenda.capacity or (is_void and is_room_needed(fleet, self._decided))
+
+    @property
+    def _next_recovery_s(self) -> float:
+        """When what was written without an answer is looked at; a cluster that is silent is asked when it is back."""
+        reachable, unanswered = self._situation.reachable, self._situation.known.unanswered
+        is_due = any(isinstance(reachable.get(intent.cluster), MemberCluster) for intent in unanswered)
+        return self._recovered_s + _UNANSWERED_S if is_due else float("inf")
+
+    async def _recover(self, fleet: Fleet) -> set[Identity]:
+        """Look at what was written without an answer; what is to be settled anew."""
+        parts, situation = self._parts, self._situation
+        if not situation.known.unanswered:
+            return set()
+        before = situation.known.ledger
+        found = await recover(parts.journal, situation.reachable, fleet)
+        if found:
+            situation.known = remembered(parts.journal)
+        self._recovered_s = parts.clock.monotonic_s()
+        left = left_since(before, situation.known.ledger)
+        if left:
+            situation.decision = None
+        return {*found, *left, *scaled_by(left, before)}
 
     async def _decide_aside(self, fleet: Fleet, now: str) -> set[Identity]:
         """Decide in a thread of its own, so that signs of life go on."""
@@ -114,8 +147,7 @@ class Lookout:
             if name not in known:
                 parts.journal.record_cluster(name, uid)
         situation.known = replace(situation.known, cluster_uids={**uids, **known})
-        if await recover(parts.journal, situation.reachable, fleet):
-            situation.known = remembered(parts.journal)
+        await self._recover(fleet)
         self._next_resync_s = parts.clock.monotonic_s() + fleet.settings.resync_s
         await self._observe(fleet, now)
 

@@ -1,6 +1,7 @@
-"""What was under way when the process died: each open intent's object is looked at, and the intent closed.
+"""Requests whose answers never came, since a connection broke or the process died: what became of their objects.
 
-Source: design, "Journal": on start an open intent means "look at that object first"; promise 4.
+Each open intent's object is looked at, and the intent closed. Source: design, "Journal": an open intent means "look at
+that object first"; promise 4.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal import Journal
 from reconciler.adapters.kube_client import MemberCluster
-from reconciler.daemon.look import Reachable
+from reconciler.daemon.gather import PROMPT_S
+from reconciler.daemon.look import Known, Reachable, is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentOutcome, Outcome
@@ -35,8 +37,8 @@ class _Found(Struct, frozen=True, kw_only=True):
     is_seen: bool = True
 
 
-async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> bool:
-    """Close the intents that a crash left open, as far as their clusters answer; whether there were any to close.
+async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> frozenset[Identity]:
+    """Close the intents that were left open, as far as their clusters answer; what they were about.
 
     What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
     its uid, or nobody could ever delete it. The next round compares and decides anew.
@@ -49,23 +51,50 @@ async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> bool:
     looks = await asyncio.gather(*(_look(intent_id, *pair) for intent_id, pair in due.items()))
     found = [look for look in looks if look is not None]
     if not found:
-        return False
+        return frozenset()
     journal.finish(
         [_outcome(look, fleet) for look in found],
         applied=list(_rows(found, journal.ledger(), fleet)),
         removed=_removed(found, fleet),
     )
-    return True
+    return frozenset(look.intent.identity for look in found)
+
+
+async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
+    """What is known, with what became of unanswered requests as far as it can be seen; nothing is recorded."""
+    due = [
+        _look(number, member, intent)
+        for number, intent in enumerate(known.unanswered)
+        if isinstance(member := reachable.get(intent.cluster), MemberCluster)
+    ]
+    found = [look for look in await asyncio.gather(*due) if look is not None]
+    ledger = {name: dict(rows) for name, rows in known.ledger.items()}
+    for look in found:
+        rows = ledger.get(look.intent.cluster, {})
+        if look.intent.identity in rows and is_assumed(rows[look.intent.identity]):
+            del rows[look.intent.identity]
+    for cluster, identity in _removed(found, fleet):
+        ledger.get(cluster, {}).pop(identity, None)
+    for row in list(_rows(found, ledger, fleet)):
+        ledger.setdefault(row.cluster, {})[row.identity] = row
+    seen = {look.intent_id for look in found}
+    unanswered = (intent for number, intent in enumerate(known.unanswered) if number not in seen)
+    return replace(
+        known,
+        ledger={name: dict(sorted(ledger[name].items())) for name in sorted(ledger) if ledger[name]},
+        unanswered=tuple(unanswered),
+    )
 
 
 async def _look(intent_id: int, member: MemberCluster, intent: Intent) -> _Found | None:
     try:
-        live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
+        async with asyncio.timeout(PROMPT_S):
+            live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
     except ObjectNotFound:
         live = None
     except KindNotServed:
         return _Found(intent_id=intent_id, intent=intent, live=None, is_seen=False)
-    except MemberClusterError:
+    except (MemberClusterError, TimeoutError):
         return None  # Later, when the cluster answers.
     return _Found(intent_id=intent_id, intent=intent, live=live)
 
@@ -80,8 +109,10 @@ def _owner(look: _Found, fleet: Fleet) -> Owner | None:
 def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
     is_ours = _owner(look, fleet) is not None
     if look.is_seen and look.intent.action in (ARRIVES if is_ours else _LEAVES):
-        return IntentOutcome(look.intent_id, Outcome.DONE, "seen to be done after a restart")
-    return IntentOutcome(look.intent_id, Outcome.SUPERSEDED, "seen not to be done after a restart; decided anew")
+        return IntentOutcome(look.intent_id, Outcome.DONE, "its answer was lost; seen to be done")
+    return IntentOutcome(
+        look.intent_id, Outcome.SUPERSEDED, "its answer was lost; seen not to be done, and decided anew"
+    )
 
 
 def _rows(

@@ -17,8 +17,9 @@ from reconciler.daemon.act import Acting, Result, act, not_held
 from reconciler.daemon.dry_runs import dry_run
 from reconciler.daemon.failures import failures_after
 from reconciler.daemon.hold import Holder
-from reconciler.daemon.look import Glance, Known, Looked, look, remembered
+from reconciler.daemon.look import Glance, Known, Looked, look, reach, remembered
 from reconciler.daemon.merged import merged
+from reconciler.daemon.recover import answered, recover
 from reconciler.daemon.remember import record_picture, remember
 from reconciler.daemon.suspensions import restrained
 from reconciler.engine import Round, World, plan_round
@@ -55,8 +56,8 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones. `at`: as of this
     time, with what descheduling and failover would decide then.
     """
-    known = _known(access.journal)
     async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
         looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters, at=at or ""))
         planned = plan_round(looked.world, looked.now, looked.decision)
         planned = await dry_run(planned, members, looked.world, every=server_side)
@@ -65,15 +66,15 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
 
 async def decide_once(fleet: Fleet, access: Access) -> Looked:
     """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
-    known = _known(access.journal)
     async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
         return await look(fleet, members, known, access.clock)
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """What is known of every member now: capacity, workloads, and what the journal remembers."""
-    known = _known(access.journal)
     async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
         world = (await look(fleet, members, known, access.clock, Glance(deep=True))).world
     return replace(world.observations, clusters=dict(_with_what_served(world)))
 
@@ -88,11 +89,24 @@ def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
         yield name, replace(seen, workloads=workloads)
 
 
-def _known(path: Path | None) -> Known:
+async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:
     if path is None or not path.exists():
         return Known()
     with Journal.open(path, read_only=True) as journal, journal.transaction():
-        return remembered(journal)
+        known = remembered(journal)
+    if not known.unanswered:
+        return known
+    reachable, _ = await reach(fleet, members, known.cluster_uids)
+    return await answered(known, reachable, fleet)
+
+
+async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Known:
+    """What the journal knows once the requests that an earlier command left unanswered were looked into."""
+    known = remembered(journal)
+    if not known.unanswered:
+        return known
+    reachable, _ = await reach(fleet, members, known.cluster_uids)
+    return remembered(journal) if await recover(journal, reachable, fleet) else known
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -122,9 +136,10 @@ async def apply_once(
     with Journal.open(access.journal) as journal:
         check_fleet(journal, fleet)
         async with open_members(fleet, access) as members:
-            known, holder = remembered(journal), Holder(journal, access.clock)
+            holder = Holder(journal, access.clock)
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
+            known = await _recovered(journal, fleet, members)
             looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
             planned = await dry_run(planned, members, looked.world)

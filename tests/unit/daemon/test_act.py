@@ -44,7 +44,7 @@ async def test_a_namespace_is_there_before_what_lives_in_it(tmp_path: Path) -> N
 async def test_a_cluster_that_fails_holds_up_no_other(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1", "m2"))
-        scene.box.servers["m2"].faults.order(Fault(kind=FaultKind.INTERNAL), when=is_write, times=50)
+        scene.box.servers["m2"].faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=50)
         results = await scene.act(planned)
         failed = {result.change.cluster for result in results if result.error}
         assert failed == {"m2"}
