@@ -30,7 +30,7 @@ from reconciler.model.observation import Health, LiveObject, Node, Outcome, Quot
 from reconciler.model.quantity import Resources, exact, resources
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.marks import read_owner
+from reconciler.stages.marks import FLEET_LABEL, read_owner
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HASH = "controller-revision-hash"
@@ -263,6 +263,7 @@ def workload(
         unhealthy_since=_unhealthy_since(live.body, previous, now, stuck_since) if health is Health.UNHEALTHY else "",
         ended_by_itself=outcome is Outcome.FAILED and _ended_by_itself(live.body, interpreter, signs),
         assigned=owner.replicas if (owner := read_owner(live.body)) is not None else None,
+        of_fleet=str(dig(live.body, "metadata", "labels", FLEET_LABEL) or ""),
         held=held,
     )
 

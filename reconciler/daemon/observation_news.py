@@ -24,7 +24,12 @@ def _steady(seen: ClusterObservation) -> dict[Identity, Workload]:
     """Workloads without what changes while pods come and go; ticks read the rest."""
     return {
         identity: Workload(
-            gvk=found.gvk, identity=identity, replicas=found.replicas, assigned=found.assigned, missing=found.missing
+            gvk=found.gvk,
+            identity=identity,
+            replicas=found.replicas,
+            assigned=found.assigned,
+            missing=found.missing,
+            of_fleet=found.of_fleet,
         )
         for identity, found in seen.workloads.items()
     }

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Change, Plan
+from reconciler.stages.closings import closed_by_order
 from reconciler.stages.order import waves_without
-from reconciler.stages.writable import closed_by_order
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:

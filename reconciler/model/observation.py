@@ -67,6 +67,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     """It failed for good by its own fault (an exit code, a limit of its own): in another cluster it would as well."""
     assigned: int | None = None
     """The replicas that were assigned to what was seen, as its mark says; None: it has none."""
+    of_fleet: str | None = None
+    """The fleet whose label it has, empty: none; None: not known."""
     missing: int = 0
     """Pods that it wants and that were not there yet, or no longer."""
     established: int | None = None

@@ -244,7 +244,12 @@ def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) ->
 
     An unknown value falls back to the policy. Source: Karmada: `work.karmada.io/conflict-resolution`.
     """
-    written = dig(manifest.body, "metadata", "annotations", CONFLICT_RESOLUTION)
+    return resolution_of(manifest.body, policy)
+
+
+def resolution_of(body: JsonObject, policy: PropagationPolicy | None) -> ConflictResolution:
+    """As `conflict_resolution`, of what a template says."""
+    written = dig(body, "metadata", "annotations", CONFLICT_RESOLUTION)
     if isinstance(written, str):
         for resolution in ConflictResolution:
             if written.lower() == resolution.value.lower():

@@ -16,6 +16,7 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.cap_basis import without_outdated_caps
 from reconciler.stages.claim import Claims, claim
+from reconciler.stages.closings import closings, suspended_by
 from reconciler.stages.companions import companions
 from reconciler.stages.decide_memo import DecideMemo, Edits, Inputs
 from reconciler.stages.defined_kinds import with_defined_kinds
@@ -57,13 +58,6 @@ class Decision(Struct, frozen=True, kw_only=True):
         """Why nothing may be written for a template in a cluster though it belongs there; None: it may."""
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
-
-
-def suspended_by(policy: PropagationPolicy, cluster: str) -> str | None:
-    """Why nothing may be written in a cluster for what a policy governs; None: it does not suspend that."""
-    if policy.suspension.dispatching or cluster in policy.suspension.clusters:
-        return f"dispatching is suspended by {policy.ref}"
-    return None
 
 
 def decide(
@@ -152,6 +146,7 @@ def _place(
         fresh=inputs.fresh,
         priority_classes=priorities,
         copies=inputs.copies,
+        closed=closings(fleet, policies, observations, memo.constrained),
     )
     bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
     if bound_definitions:

@@ -19,6 +19,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.autoscaled import AutoscaledMemo
 from reconciler.stages.claim import ClaimMemo
+from reconciler.stages.closings import obstacles
 from reconciler.stages.companions import CompanionMemo
 from reconciler.stages.differences import changed_keys
 from reconciler.stages.graph_memo import LinkMemo
@@ -71,6 +72,7 @@ class DecideMemo:
         self._next: Inputs | None = None
         self._is_anew = True
         self._in_force: Mapping[Identity, tuple[Constraint, ...]] = {}
+        self._obstacles: Mapping[Identity, object] = {}
         self._essentials: Mapping[str, object] = {}
         self._index: TemplateIndex | None = None
         self._bound: Mapping[Identity, Binding] = {}
@@ -87,6 +89,11 @@ class DecideMemo:
         self.held: Mapping[Identity, frozenset[str]] = {}
         self.definitions: Mapping[tuple[str, str], Identity] = {}
 
+    @property
+    def constrained(self) -> Collection[Identity]:
+        """The templates on which a constraint is in force."""
+        return self._in_force.keys()
+
     def begin(self, inputs: Inputs) -> Edits:
         """What differs from the last decision; everything, when anything does that concerns all templates."""
         before = self._inputs
@@ -95,17 +102,21 @@ class DecideMemo:
             self._forget()
             self._is_anew = True
             self._in_force, self._next = in_force, inputs
+            self._obstacles = obstacles(inputs.observations, in_force)
             return Edits(templates=inputs.fleet.templates.keys(), judged=inputs.fleet.templates.keys())
         # Nothing is built upon a call that failed half-way.
         self._inputs, self._next, self._is_anew = None, inputs, False
         old, new = before.fleet.templates, inputs.fleet.templates
         templates = changed_keys(old, new)
         policies = _changed_policies(before.fleet.propagation, inputs.fleet.propagation)
+        known_obstacles, self._obstacles = self._obstacles, obstacles(inputs.observations, in_force)
+        is_closed_alike = before.observations.closed == inputs.observations.closed
         edits = Edits(
             templates=templates,
             judged=templates | self._selected_by(policies, templates, old, new),
             known=changed_keys(before.observations.previous, inputs.observations.previous)
-            | changed_keys(self._in_force, in_force),
+            | changed_keys(self._in_force, in_force)
+            | (changed_keys(known_obstacles, self._obstacles) if is_closed_alike else in_force.keys()),
             copied=changed_keys(before.copies, inputs.copies),
             has_definitions=any(identity.kind == "CustomResourceDefinition" for identity in templates),
         )

@@ -22,6 +22,7 @@ from reconciler.model.observation import ClusterObservation, Health, Observation
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of
+from reconciler.stages.closings import closed_by_order
 from reconciler.stages.decide import Decision
 from reconciler.stages.deschedule import PROVISION_S, is_descheduled, is_last_tier
 from reconciler.stages.instants import age_s, in_force, instant, is_in_force
@@ -33,6 +34,7 @@ EXCLUSION_S_MAX: Final = 6 * 3600
 PER_TICK: Final = 8
 """So many applications fail over in one tick at most: a fault that many share must not set everything in motion."""
 
+NOTHING_CLOSED: Final[Mapping[str, str]] = MappingProxyType({})
 NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
 
 
@@ -94,10 +96,13 @@ def due_exclusions(
     return tuple(due[:PER_TICK])
 
 
-def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> bool:
+def is_taken_over(
+    before: Decision, after: Decision, exclusion: Constraint, closed: Mapping[str, str] = NOTHING_CLOSED
+) -> bool:
     """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone.
 
-    A cluster where dispatching is suspended takes nothing.
+    A cluster where nothing may be written takes nothing: dispatching is suspended there, or a person's order (`closed`,
+    by its scope) stands against it.
     """
     old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
     if old is None or new is None:
@@ -105,7 +110,9 @@ def is_taken_over(before: Decision, after: Decision, exclusion: Constraint) -> b
     had, has = dict(old.targets), dict(new.targets)
     loses = exclusion.cluster not in has or (has[exclusion.cluster] or 0) < (had.get(exclusion.cluster) or 0)
     gains = any(
-        after.hold(exclusion.identity, name) is None and (name not in had or (count or 0) > (had[name] or 0))
+        after.hold(exclusion.identity, name) is None
+        and closed_by_order(closed, exclusion.identity, name) is None
+        and (name not in had or (count or 0) > (had[name] or 0))
         for name, count in has.items()
     )
     return loses and gains

@@ -18,7 +18,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity
 from reconciler.stages.claimants import Claimants
-from reconciler.stages.decide import suspended_by
+from reconciler.stages.closings import suspended_by
 from reconciler.stages.deletion import Fate, Loss, fate_of, keep_in_force
 from reconciler.stages.marks import Owner
 from reconciler.stages.reach import frozen_by

@@ -21,6 +21,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.affinity_groups import Group, groups_of
 from reconciler.stages.by_capacity import CONSTRAINED_STAY, place_by_capacity
 from reconciler.stages.capacity import FleetRoom
+from reconciler.stages.closings import with_closings
 from reconciler.stages.copies import place_copies
 from reconciler.stages.exclusive_groups import in_order_of_trial
 from reconciler.stages.gang import components_of, place_whole
@@ -163,7 +164,7 @@ class _Round:
         needs_capacity = (
             item.policy.placement.scheduling.division.needs_capacity or item.policy.placement.scheduling.gang
         )
-        return Situation(
+        situation = Situation(
             item=item,
             had=_had(previous, self._clusters),
             caps={c.cluster: max(0, c.replicas_max) for c in constraints if not _excludes(c, needs_capacity)},
@@ -174,6 +175,7 @@ class _Round:
             partial=self._request.settings.partial,
             written=self._request.copies.get(item.identity, ()),
         )
+        return with_closings(situation, self._request.closed.get(item.identity, {}))
 
     def _decide(self, situation: Situation) -> Decision:
         item = situation.item

@@ -52,6 +52,8 @@ class PlacementRequest(Struct, frozen=True, kw_only=True):
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     copies: Mapping[Identity, Collection[str]] = field(default_factory=dict)
     """Where copies of ours have been written."""
+    closed: Mapping[Identity, Mapping[str, str]] = field(default_factory=dict)
+    """Of templates on which a constraint is in force, the clusters where nothing may be written, with why."""
 
 
 class PlacementResult(Struct, frozen=True, kw_only=True):

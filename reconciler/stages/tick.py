@@ -65,7 +65,7 @@ def tick(
     settled = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
     seen = replace(observations, previous={**observations.previous, **kept.restored})
     after = decide(replace(seen, constraints=(*settled, *wanted))) if (*settled, *wanted) != before else decision
-    refused = tuple(found for found in wanted if not is_taken_over(decision, after, found))
+    refused = tuple(found for found in wanted if not is_taken_over(decision, after, found, observations.closed))
     if refused:
         wanted = tuple(found for found in wanted if found not in refused)
         after = decide(replace(seen, constraints=(*settled, *wanted)))

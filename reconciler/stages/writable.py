@@ -5,24 +5,11 @@ What may not be written takes nothing over, so that nothing may be taken away fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from reconciler.model.member import NotRead
 from reconciler.model.refs import Identity
+from reconciler.stages.closings import closed_by_order
 from reconciler.stages.compare import Comparison
 from reconciler.stages.scene import Scene
-
-FLEET = "fleet"
-
-
-def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> str | None:
-    """Why a person's order lets nothing be written for a template in a cluster; None: none stands against it.
-
-    `closed`: the words of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
-    """
-    if not closed:
-        return None
-    return next((closed[scope] for scope in (FLEET, f"cluster {cluster}", str(identity)) if scope in closed), None)
 
 
 def why_not_written(scene: Scene, identity: Identity, cluster: str, comparison: Comparison | None) -> str | None:

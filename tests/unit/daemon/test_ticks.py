@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from reconciler.adapters.journal import Journal
 from reconciler.daemon.session import Access, plan_once
 from reconciler.model.binding import Constraint, TargetCluster, Tick
+from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Action
 from reconciler.stages.parse import parse
+from tests.tick_cases import template
 from tests.unit.daemon.ticking import ROUNDS, WEB, Ticking, Watcher, ticking
 
 BOTH = {"m1": 8, "m2": 4}
@@ -369,3 +372,30 @@ async def test_an_evicted_copy_that_can_go_nowhere_stays(tmp_path: Path) -> None
         assert (scene.replicas(), scene.writes()) == ({"m1": 2}, before)
         scene.box["m2"].set_capacity("n1", cpu="8")
         await scene.until(lambda: scene.ready() == {"m2": 2})
+
+
+THREE = {"m1": 8, "m2": 6, "m3": 4}
+
+
+async def test_failover_leaves_out_a_cluster_that_a_person_suspended(tmp_path: Path) -> None:
+    async with ticking(tmp_path, THREE) as scene:
+        scene.web(**one_copy(purgeMode="Immediately"))
+        await scene.until(lambda: scene.ready() == {"m1": 2})
+        with Journal.open_beside(scene.path) as book:
+            book.suspend(SuspensionRecord(scope="cluster m2", who="anna"))
+        scene.nudge()
+        scene.set_well("m1", is_well=False)
+        await scene.until(lambda: scene.ready() == {"m3": 2})
+
+
+async def test_failover_leaves_out_a_cluster_where_an_object_stands_in_the_way(tmp_path: Path) -> None:
+    async with ticking(tmp_path, THREE) as scene:
+        foreign = template("web", {"replicas": 1})
+        spec = {**foreign["spec"], "paused": True, "strategy": {"type": "Recreate"}, "progressDeadlineSeconds": 600}
+        metadata = {**foreign["metadata"], "generation": 1}
+        scene.box["m2"].state.put({**foreign, "metadata": metadata, "spec": spec, "status": {}})
+        scene.web(**one_copy(purgeMode="Immediately"))
+        await scene.until(lambda: scene.ready().get("m1") == 2)
+        scene.set_well("m1", is_well=False)
+        await scene.until(lambda: scene.ready().get("m3") == 2 and "m1" not in scene.replicas())
+        assert scene.replicas() == {"m2": 1, "m3": 2}
