@@ -15,6 +15,7 @@ from reconciler.model.plan import Action
 from reconciler.stages.parse import parse
 from tests.tick_cases import template
 from tests.unit.daemon.ticking import ROUNDS, WEB, Ticking, Watcher, ticking
+from tests.unit.sim.worlds import send
 
 BOTH = {"m1": 8, "m2": 4}
 """m1 has more room, so that one copy goes there first."""
@@ -390,10 +391,12 @@ async def test_failover_leaves_out_a_cluster_that_a_person_suspended(tmp_path: P
 
 async def test_failover_leaves_out_a_cluster_where_an_object_stands_in_the_way(tmp_path: Path) -> None:
     async with ticking(tmp_path, THREE) as scene:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
+        made = send(scene.box["m2"], "POST", "/api/v1/namespaces", namespace)
+        assert made.status == 201, made.body
         foreign = template("web", {"replicas": 1})
-        spec = {**foreign["spec"], "paused": True, "strategy": {"type": "Recreate"}, "progressDeadlineSeconds": 600}
-        metadata = {**foreign["metadata"], "generation": 1}
-        scene.box["m2"].state.put({**foreign, "metadata": metadata, "spec": spec, "status": {}})
+        made = send(scene.box["m2"], "POST", "/apis/apps/v1/namespaces/demo/deployments", foreign)
+        assert made.status == 201, made.body
         scene.web(**one_copy(purgeMode="Immediately"))
         await scene.until(lambda: scene.ready().get("m1") == 2)
         scene.set_well("m1", is_well=False)

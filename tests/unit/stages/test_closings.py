@@ -28,7 +28,12 @@ SICK: dict[str, Any] = {
 WRITTEN = {WEB: {"m1"}}
 BY_ORDER = [{"cluster m2": "cluster m2 is suspended by anna"}]
 EVERYWHERE = [{"fleet": "fleet is suspended by anna"}, {"Deployment demo/web": "Deployment demo/web is suspended"}]
-DIVISIONS = [{"division": "duplicated", "only": 1}, {"division": "aggregated"}, {"division": "gang"}, {}]
+DIVISIONS: list[dict[str, Any]] = [
+    {"division": "duplicated", "only": 1},
+    {"division": "aggregated"},
+    {"division": "gang"},
+    {},
+]
 
 
 def case(**terms: Any) -> dict[str, Any]:
