@@ -109,8 +109,10 @@ def test_the_service_leaves_replicas_to_whatever_scales_them(scene: Scene) -> No
         scene.put(RETAINED, "busybox:4", app=RETAINED)
         for name in (IN_STORE, IN_CLUSTER, RETAINED):
             scene.has(name, 2)
-        assert {name: scene.moves.by_us(name) for name in (IN_STORE, IN_CLUSTER, RETAINED, LATER)} == {
-            IN_STORE: [(7, 2)], IN_CLUSTER: [(5, 2)], RETAINED: [(4, 2)], LATER: []}  # fmt: skip
+        assert {name: scene.moves.by_us(name) for name in (IN_CLUSTER, RETAINED, LATER)} == {
+            IN_CLUSTER: [(5, 2)], RETAINED: [(4, 2)], LATER: []}  # fmt: skip
+        # A controller that has not heard yet that its autoscaler is gone may keep its minimum once more.
+        assert scene.moves.by_us(IN_STORE) in ([(7, 2)], [(7, 2), (3, 2)])
 
 
 def test_apply_leaves_replicas_to_whatever_scales_them(scene: Scene) -> None:

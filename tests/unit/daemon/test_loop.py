@@ -117,11 +117,13 @@ class Running:
                 await asyncio.sleep(0.01)
 
     async def quiet(self) -> None:
-        """Return once nothing has been written for a while."""
-        before = -1
-        while (now := self.writes()) != before:
+        """Return once nothing has been written or begun for a while, in which everybody had many turns."""
+        before, still = -1, 0
+        while still < 30:
+            now = self.writes()
+            still = still + 1 if now == before and not self.journal.open_intents() else 0
             before = now
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

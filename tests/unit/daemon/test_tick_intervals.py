@@ -35,7 +35,7 @@ async def test_replicas_without_a_node_move_at_the_next_look_and_not_before(tmp_
         await lose_room(scene)
         for _ in range(3):
             scene.clock.jump(60)
-            await scene.rounds()
+            await scene.rounds(2)
         assert (scene.journal.constraints(), sorted(scene.replicas())) == ((), ["m1", "m2"])
         scene.clock.jump(INTERVAL_S)
         await scene.until(lambda: scene.ready() == {"m2": 4})
