@@ -88,18 +88,16 @@ def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
 
     A run that may be under way there must not be started a second time elsewhere.
     """
-    missing = [
-        intent
-        for intent in intents
-        if intent.action in ARRIVES and intent.identity not in ledger.get(intent.cluster, {})
-    ]
+    missing: dict[str, dict[Identity, AppliedRow]] = {}
+    for intent in intents:
+        if intent.action in ARRIVES and intent.identity not in ledger.get(intent.cluster, {}):
+            row = AppliedRow(cluster=intent.cluster, gvk=intent.gvk, identity=intent.identity, revision=intent.revision)
+            missing.setdefault(intent.cluster, {})[intent.identity] = row
     if not missing:
         return ledger
-    found = {name: dict(rows) for name, rows in ledger.items()}
-    for intent in missing:
-        row = AppliedRow(cluster=intent.cluster, gvk=intent.gvk, identity=intent.identity, revision=intent.revision)
-        found.setdefault(intent.cluster, {})[intent.identity] = row
-    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+    # Clusters of which nothing is missing keep the mapping that they are compared by.
+    found = {name: dict(sorted({**ledger.get(name, {}), **rows}.items())) for name, rows in missing.items()}
+    return dict(sorted({**ledger, **found}.items()))
 
 
 def is_assumed(row: AppliedRow) -> bool:

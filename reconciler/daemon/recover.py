@@ -93,10 +93,23 @@ async def _look(intent_id: int, member: MemberCluster, intent: Intent) -> _Found
     except ObjectNotFound:
         live = None
     except KindNotServed:
-        return _Found(intent_id=intent_id, intent=intent, live=None, is_seen=False)
+        return (
+            None
+            if await _is_served(member, intent)
+            else _Found(intent_id=intent_id, intent=intent, live=None, is_seen=False)
+        )
     except (MemberClusterError, TimeoutError):
         return None  # Later, when the cluster answers.
     return _Found(intent_id=intent_id, intent=intent, live=live)
+
+
+async def _is_served(member: MemberCluster, intent: Intent) -> bool:
+    """Whether the kind may be served all the same: some proxy answered that there is no such page."""
+    try:
+        async with asyncio.timeout(PROMPT_S):
+            return intent.gvk in (await member.discover(refresh=True)).kinds
+    except (MemberClusterError, TimeoutError):
+        return True
 
 
 def _owner(look: _Found, fleet: Fleet) -> Owner | None:

@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.journal import Journal
+from reconciler.adapters.kube_members import Members, UserAgent
+from reconciler.adapters.kubeconfig import MemberConfig
 from reconciler.daemon.recover import recover
 from reconciler.model.ledger import Intent
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
+from tests.unit.adapters.clocks import TestClock
+from tests.unit.adapters.scripted_server import Asked, ScriptedServer, reply
+from tests.unit.adapters.test_kube_client import CORE, discovery
 from tests.unit.daemon.members import Open, opened
 from tests.unit.worlds import config_map, fleet_of, policy
 
@@ -90,3 +95,21 @@ async def test_an_intent_of_a_cluster_that_does_not_answer_stays_open(tmp_path: 
         await scene.box.servers["m1"].stop()
         assert not await recover(scene.journal, scene.members, STORE)
         assert len(scene.journal.open_intents()) == 1
+
+
+async def test_a_kind_that_is_gone_closes_its_intents_and_a_page_that_is_not_found_does_not(tmp_path: Path) -> None:
+    def no_page(asked: Asked) -> bytes:
+        return {"/api": CORE, "/apis": discovery()}.get(asked.target) or reply(404, b"404 page not found")
+
+    pod = Identity("", "Pod", "demo", "app")
+    widget = Identity("", "Widget", "demo", "app")
+    async with ScriptedServer(by_target=no_page) as server:
+        configs = {"m1": MemberConfig(name="m1", server=server.url)}
+        async with Members.open(configs, agent=UserAgent("f"), clock=TestClock()) as members:
+            with Journal.open(tmp_path / "journal.db") as journal:
+                journal.begin(
+                    Intent(cluster="m1", gvk=GVK("", "v1", found.kind), identity=found, action=Action.CREATE)
+                    for found in (pod, widget)
+                )
+                assert await recover(journal, members, STORE) == {widget}
+                assert [left.identity for left in journal.open_intents().values()] == [pod]
