@@ -18,7 +18,7 @@ def _laughs(steps: int, indent: str = "") -> str:
 
 def _override(overriders: str, selects: str = "{apiVersion: v1, kind: ConfigMap, name: bad}") -> str:
     return (
-        f"{HEAD}data: {{a: x}}\nitems: []\n---\napiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\n"
+        f"{HEAD}data: {{a: x}}\n---\napiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\n"
         f"metadata: {{name: o, namespace: demo}}\nspec:\n  resourceSelectors: [{selects}]\n"
         f"  overrideRules:\n  - overriders: {overriders}\n"
     )
