@@ -24,6 +24,10 @@ APISERVER_TIMEOUT_S = 240
 """Starting three clusters on a busy machine counts as part of the first test that uses them."""
 
 
+STARTED = pytest.StashKey[RealClusters]()
+"""The clusters of this run, once they were asked for."""
+
+
 class ThreeClusters(NamedTuple):
     """Clusters m1, m2 and m3, and one kubeconfig with a context for each."""
 
@@ -73,10 +77,21 @@ def kubernetes_binaries() -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_clusters(kubernetes_binaries: Path) -> Iterator[RealClusters]:
+def real_clusters(kubernetes_binaries: Path, pytestconfig: pytest.Config) -> Iterator[RealClusters]:
     """Starts clusters on demand and deletes all of them when the session ends."""
     with RealClusters(kubernetes_binaries) as clusters:
+        pytestconfig.stash[STARTED] = clusters
         yield clusters
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_namespace_left(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[None]:
+    """A file of tests on real clusters leaves no namespaces: their pods would take the nodes of the tests to come."""
+    yield
+    clusters = pytestconfig.stash.get(STARTED, None)
+    here = [item for item in request.session.items if item.path == request.path]
+    if clusters is not None and any(item.get_closest_marker("apiserver") for item in here):
+        clusters.delete_namespaces()
 
 
 @pytest.fixture(scope="session")

@@ -138,7 +138,8 @@ class RealCluster:
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """Add a node of that capacity and wait until it is Ready."""
+        """Add a node of that capacity and wait until it is Ready. Pods of tests that are over do not take it."""
+        self._wait_for_leaving_pods()
         capacity = {"cpu": cpu, "memory": memory, "pods": pods}
         node = {
             "apiVersion": "v1",
@@ -158,6 +159,12 @@ class RealCluster:
         """Take a node away with the pods on it, if it is there."""
         self.kubectl("delete", "node", name, "--wait=false", "--ignore-not-found")
 
+    def delete_namespaces(self) -> None:
+        """Have every namespace deleted that a test made; does not wait for it."""
+        names = [name for name in self._namespaces() if name != "default" and not name.startswith("kube-")]
+        if names:
+            self.kubectl("delete", "namespace", "--wait=false", "--ignore-not-found", *names)
+
     def stop(self) -> None:
         """Stop every process of the cluster; its data stay."""
         self._run.kwokctl("stop", "cluster", "--name", self._kwok_name)
@@ -165,6 +172,19 @@ class RealCluster:
     def start(self) -> None:
         """Bring a stopped cluster back at the same address."""
         self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
+
+    def _namespaces(self, *args: str) -> list[str]:
+        return [item["metadata"]["name"] for item in self.get("namespaces", *args)["items"]]
+
+    def _wait_for_leaving_pods(self) -> None:
+        """Wait until no pod without a node is left in namespaces that are being deleted."""
+
+        def are_gone() -> bool:
+            leaving = set(self._namespaces("--field-selector", "status.phase=Terminating"))
+            waiting = self.get("pods", "--all-namespaces", "--field-selector", "spec.nodeName=")["items"]
+            return all(pod["metadata"]["namespace"] not in leaving for pod in waiting)
+
+        wait_until(are_gone, f"the pods of deleted namespaces of {self.name} to go")
 
     def _settle_audit_log(self) -> None:
         """Wait until the log holds a request of our own that was sent after everything before this call."""
@@ -247,6 +267,13 @@ class RealClusters:
             merged[section] = [entry for part in parts for entry in part[section]]
         path.write_text(json.dumps(merged))
         return path
+
+    def delete_namespaces(self) -> None:
+        """Have every namespace deleted that a test made, in the clusters that run."""
+        for cluster in self._clusters.values():
+            # What a failed test left stopped cannot be asked.
+            with contextlib.suppress(AssertionError):
+                cluster.delete_namespaces()
 
     def close(self) -> None:
         """Delete every cluster and the folder, also after a failure in the middle."""
