@@ -1,10 +1,10 @@
 """The brake on deletions that edits of the store cause.
 
 Source: design, Fleet `spec.guards`: per cluster and over the fleet, deletions and releases are held above
-min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move that leaves
-volumes behind, until `confirm` carries the digest of the held changes. What was deleted or released within `window`
-counts together with what is due: a script that removes one file after another must not get further than one commit that
-removes them all.
+min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move of copies or
+of replicas that leaves volumes behind, until `confirm` carries the digest of the held changes. What was deleted or
+released within `window` counts together with what is due: a script that removes one file after another must not get
+further than one commit that removes them all.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from reconciler.model.ledger import Loss, Losses
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
 from reconciler.stages.instants import instant
+from reconciler.stages.volume_claims import replicas_moved
 
 ALWAYS_CONFIRMED = frozenset(
     {
@@ -72,8 +73,8 @@ def guard(
     reasons = _reasons(changes, guards, managed, _Lately(changes, guards, losses, now))
     if not reasons:
         return Guarded(changes=changes)
-    # A copy that takes over is made before the old one goes: what was let through stays let through.
-    digest = held_digest(changes[index] for index in reasons if changes[index].action is not Action.CREATE)
+    # What takes over is there before the old copy goes: what was let through stays let through.
+    digest = held_digest(changes[index] for index in reasons if changes[index].guarded or changes[index].confirm)
     if digest == guards.confirm and not _is_over(guards.confirm_until, now):
         return Guarded(changes=changes, confirmed=frozenset(_copy(changes[index]) for index in reasons))
     held = tuple(
@@ -160,15 +161,19 @@ def _reasons(
 
 
 def _confirmed_moves(changes: tuple[Change, ...]) -> dict[int, str]:
-    """Deletions that say themselves why a person must let them pass, and the copies that come in their place."""
+    """What says itself why a person must let it pass, and what comes in its place: new copies, more replicas."""
     why = {change.identity: change.confirm for change in changes if change.confirm}
     if not why:
         return {}
     return {
         index: change.confirm or why[change.identity]
         for index, change in enumerate(changes)
-        if change.confirm or (change.action is Action.CREATE and change.identity in why)
+        if change.confirm or (change.identity in why and _takes_over(change))
     }
+
+
+def _takes_over(change: Change) -> bool:
+    return change.action is Action.CREATE or (change.action is Action.UPDATE and replicas_moved(change) > 0)
 
 
 def _too_many(count: _Count, guards: Guards, where: str) -> str:

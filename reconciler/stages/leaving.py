@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.binding import Reason, Tick
+from reconciler.model.binding import Reason
 from reconciler.model.member import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
@@ -67,8 +67,7 @@ def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None,
 
 def _why_confirmed(scene: Scene, lost: LostCopy) -> str:
     identity = lost.live.identity
-    order = scene.decision.ticked.get((identity, lost.cluster))
-    if order is not None and order.tick is Tick.EVICTION:
+    if scene.is_evicted(identity, lost.cluster):
         return ""  # Somebody asked for just that.
     moves = lost.loss in (Loss.PLACEMENT_LEFT, Loss.MOVED_BY_TICK)
     return why_confirmed(identity, lost.live.body, lost.cluster, moves=moves)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
-from reconciler.model.binding import PreviousPlacement
+from reconciler.model.binding import PreviousPlacement, Tick
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member
 from reconciler.model.observation import ClusterObservation
@@ -44,3 +44,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     """Settle these alone; None: everything."""
     are_shared: bool = False
     """Members that got the same hold one and the same object: they stand for real ones."""
+
+    def is_evicted(self, identity: Identity, cluster: str) -> bool:
+        """Whether a person took the copy in a cluster away."""
+        order = self.decision.ticked.get((identity, cluster))
+        return order is not None and order.tick is Tick.EVICTION

@@ -7,7 +7,7 @@ deletion causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct, field
@@ -27,13 +27,14 @@ from reconciler.stages.decide import Decision
 from reconciler.stages.job_shares import lack_of_completions
 from reconciler.stages.leaving import lose
 from reconciler.stages.losses import Wanted, lost_copies
-from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
+from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
 from reconciler.stages.ownership import Ownership
 from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes, run_kept_by_policy
 from reconciler.stages.scene import Scene
 from reconciler.stages.serving import Copies
 from reconciler.stages.standings import Seen, Standings
 from reconciler.stages.terminating import is_terminating, terminating
+from reconciler.stages.volume_claims import replicas_moved, why_share_confirmed
 from reconciler.stages.writable import why_not_written
 
 _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
@@ -138,8 +139,9 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     if not changes and not problems:
         return _Part(manifests=tuple(manifests.values()), holds=state.holds, established=established)
     moved = _arrivals(scene, identity, target, old)
+    changes = [_as_placement(change) if change.cluster in moved else change for change in changes]
     return _Part(
-        changes=tuple(_as_placement(change) if change.cluster in moved else change for change in changes),
+        changes=tuple(_confirmed_shares(scene, changes, target, old)),
         problems=tuple(problems),
         manifests=tuple(manifests.values()),
         holds=state.holds,
@@ -301,6 +303,19 @@ def _as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
 def _as_placement(change: Change) -> Change:
     is_arrival = change.action is Action.CREATE and change.cause is Cause.DECLARED
     return replace(change, cause=Cause.PLACEMENT) if is_arrival else change
+
+
+def _confirmed_shares(
+    scene: Scene, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+) -> Iterator[Change]:
+    """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
+    moves = any(gains(target, old, cluster) for cluster in target)
+    for change in changes:
+        is_evicted = scene.is_evicted(change.identity, change.cluster)
+        if moves and change.before is not None and replicas_moved(change) < 0 and not is_evicted:
+            yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
+        else:
+            yield change
 
 
 def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:

@@ -1,6 +1,6 @@
-"""What becomes of the volumes of a StatefulSet whose copy goes: they belong to the cluster that it leaves.
+"""What becomes of the volumes of a StatefulSet whose copy goes or gives replicas away: they belong to its cluster.
 
-Source: Kubernetes: claims that volumeClaimTemplates make outlive the StatefulSet, unless its
+Source: Kubernetes: claims that volumeClaimTemplates make outlive the StatefulSet and its replicas, unless its
 persistentVolumeClaimRetentionPolicy says otherwise, and no claim leads out of its cluster.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.interpreters.reading import mappings, text
+from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 
@@ -37,3 +38,25 @@ def why_confirmed(identity: Identity, live: JsonObject, cluster: str, *, moves: 
     return (
         f"its volume claims ({names}) stay in {cluster}, and copies elsewhere have none of their data" if moves else ""
     )
+
+
+def why_share_confirmed(identity: Identity, live: JsonObject, cluster: str) -> str:
+    """Why a person must confirm that replicas go while others take over elsewhere; empty: nobody need."""
+    names = ", ".join(claims_of(identity, live))
+    if not names:
+        return ""
+    if dig(live, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete":
+        return f"the volume claims ({names}) of the replicas that go are deleted with them in {cluster}"
+    return (
+        f"the volume claims ({names}) of the replicas that go stay in {cluster}, and replicas elsewhere have none of "
+        "their data"
+    )
+
+
+def replicas_moved(change: Change) -> int:
+    """How many replicas the placement brings by an update, below 0 for those that it takes away."""
+    for one in change.fields:
+        is_placed = one.path == "spec.replicas" and one.cause is Cause.PLACEMENT
+        if is_placed and isinstance(one.before, int) and isinstance(one.after, int):
+            return one.after - one.before
+    return 0

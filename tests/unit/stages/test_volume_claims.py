@@ -124,3 +124,65 @@ def test_only_claims_of_a_set_count() -> None:
     assert claims_of(DB, stateful()) == ("data",)
     assert claims_of(Identity("apps", "Deployment", "demo", "app"), stateful()) == ()
     assert why_confirmed(DB, stateful(claims=False), "m1", moves=True) == ""
+
+
+SHARE_STAYS = (
+    "guard: the volume claims (data) of the replicas that go stay in m1, and replicas elsewhere have none of their data"
+)
+
+
+def weighted(**weights: int) -> dict[str, Any]:
+    entries = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in weights.items()]
+    scheduling = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
+    return for_sets(
+        placement={
+            "clusterAffinity": {"clusterNames": list(weights)},
+            "replicaScheduling": {**scheduling, "weightPreference": {"staticWeightList": entries}},
+        }
+    )
+
+
+def test_share_that_shrinks_for_another_is_held_on_both_sides_until_its_digest_is_confirmed() -> None:
+    base = fleet_of(stateful(replicas=6), weighted(m1=1, m2=1))
+    head = fleet_of(stateful(replicas=6), weighted(m1=1, m2=2))
+    bed = placed(base)
+    held = bed.plan(head).plan
+    assert of_set(held) == [("update", "m1", SHARE_STAYS), ("update", "m2", SHARE_STAYS)]
+    offline = compare_revisions(base, head, bed.observations, NOW)
+    assert of_set(offline) == of_set(held)
+    assert offline.held_digest == held.held_digest
+    confirmed = fleet_of(stateful(replicas=6), weighted(m1=1, m2=2), confirming(held.held_digest))
+    assert of_set(bed.run(confirmed).plan) == [("update", "m1", "waits for m2 healthy"), ("update", "m2", None)]
+    healthy(bed, "m2")
+    assert of_set(bed.run(confirmed).plan) == [("update", "m1", None)]
+    assert of_set(bed.plan(confirmed).plan) == []
+
+
+def test_other_edits_of_a_share_that_is_held_go_out_where_it_shrinks() -> None:
+    bed = placed(fleet_of(stateful(replicas=6), weighted(m1=1, m2=1)))
+    head = fleet_of(stateful(replicas=6, minReadySeconds=7), weighted(m1=1, m2=2))
+    held = of_set(bed.run(head).plan)
+    assert sorted(held, key=str) == [
+        ("update", "m1", SHARE_STAYS), ("update", "m1", None), ("update", "m2", SHARE_STAYS)]  # fmt: skip
+
+
+def test_cluster_that_takes_replicas_over_is_held_with_those_that_go() -> None:
+    bed = placed(fleet_of(stateful(replicas=6), weighted(m1=1, m2=1)))
+    plan = bed.plan(fleet_of(stateful(replicas=6), weighted(m1=1, m2=3, m3=2))).plan
+    assert of_set(plan) == [("update", "m1", SHARE_STAYS), ("create", "m3", SHARE_STAYS)]
+
+
+def test_replicas_that_merely_come_or_go_are_no_move() -> None:
+    bed = placed(fleet_of(stateful(replicas=6), weighted(m1=1, m2=1)))
+    fewer = bed.run(fleet_of(stateful(replicas=4), weighted(m1=1, m2=1))).plan
+    assert of_set(fewer) == [("update", "m1", None), ("update", "m2", None)]
+    more = bed.run(fleet_of(stateful(replicas=8), weighted(m1=1, m2=1))).plan
+    assert of_set(more) == [("update", "m1", None), ("update", "m2", None)]
+
+
+def test_replicas_that_somebody_scaled_are_healed_unconfirmed() -> None:
+    fleet = fleet_of(stateful(replicas=6), weighted(m1=1, m2=1))
+    bed = placed(fleet)
+    bed.edit("m1", DB, spec={**bed.objects["m1"][DB].body["spec"], "replicas": 5})
+    bed.edit("m2", DB, spec={**bed.objects["m2"][DB].body["spec"], "replicas": 1})
+    assert of_set(bed.plan(fleet).plan) == [("update", "m1", None), ("update", "m2", None)]
