@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -59,6 +60,9 @@ for cluster in "$KWOK_WORKDIR"/clusters/*; do
 done
 rm -rf "$KWOK_WORKDIR"
 """
+
+OWN_NAMESPACE = re.compile("[0-9a-f]{8}$")
+"""How the names of namespaces end that one test alone uses."""
 
 CREATE_ATTEMPTS = 3
 """kwokctl picks free ports before it binds them, so another process may take one in between."""
@@ -160,8 +164,8 @@ class RealCluster:
         self.kubectl("delete", "node", name, "--wait=false", "--ignore-not-found")
 
     def delete_namespaces(self) -> None:
-        """Have every namespace deleted that a test made; does not wait for it."""
-        names = [name for name in self._namespaces() if name != "default" and not name.startswith("kube-")]
+        """Have the namespaces deleted that a test made for itself alone; does not wait for it."""
+        names = [name for name in self._namespaces() if OWN_NAMESPACE.search(name)]
         if names:
             self.kubectl("delete", "namespace", "--wait=false", "--ignore-not-found", *names)
 
@@ -269,7 +273,7 @@ class RealClusters:
         return path
 
     def delete_namespaces(self) -> None:
-        """Have every namespace deleted that a test made, in the clusters that run."""
+        """Have the namespaces deleted that a test made for itself alone, in the clusters that run."""
         for cluster in self._clusters.values():
             # What a failed test left stopped cannot be asked.
             with contextlib.suppress(AssertionError):
