@@ -85,8 +85,8 @@ def real_clusters(kubernetes_binaries: Path, pytestconfig: pytest.Config) -> Ite
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_namespace_left(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[None]:
-    """A file of tests on real clusters leaves no namespaces: their pods would take the nodes of the tests to come."""
+def no_pod_left_waiting(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[None]:
+    """A file of tests on real clusters leaves no pods that wait: they would take the nodes of the tests to come."""
     yield
     clusters = pytestconfig.stash.get(STARTED, None)
     here = [item for item in request.session.items if item.path == request.path]

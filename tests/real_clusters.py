@@ -164,10 +164,10 @@ class RealCluster:
         self.kubectl("delete", "node", name, "--wait=false", "--ignore-not-found")
 
     def delete_namespaces(self) -> None:
-        """Have the namespaces deleted that a test made for itself alone; does not wait for it."""
-        names = [name for name in self._namespaces() if OWN_NAMESPACE.search(name)]
-        if names:
-            self.kubectl("delete", "namespace", "--wait=false", "--ignore-not-found", *names)
+        """Have the namespaces deleted in which pods wait that one test alone made; does not wait for it."""
+        names = {pod["metadata"]["namespace"] for pod in self._waiting_pods()}
+        if own := sorted(filter(OWN_NAMESPACE.search, names)):
+            self.kubectl("delete", "namespace", "--wait=false", "--ignore-not-found", *own)
 
     def stop(self) -> None:
         """Stop every process of the cluster; its data stay."""
@@ -177,16 +177,18 @@ class RealCluster:
         """Bring a stopped cluster back at the same address."""
         self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
 
-    def _namespaces(self, *args: str) -> list[str]:
-        return [item["metadata"]["name"] for item in self.get("namespaces", *args)["items"]]
+    def _waiting_pods(self) -> list[Any]:
+        """The pods that have no node."""
+        found: list[Any] = self.get("pods", "--all-namespaces", "--field-selector", "spec.nodeName=")["items"]
+        return found
 
     def _wait_for_leaving_pods(self) -> None:
         """Wait until no pod without a node is left in namespaces that are being deleted."""
 
         def are_gone() -> bool:
-            leaving = set(self._namespaces("--field-selector", "status.phase=Terminating"))
-            waiting = self.get("pods", "--all-namespaces", "--field-selector", "spec.nodeName=")["items"]
-            return all(pod["metadata"]["namespace"] not in leaving for pod in waiting)
+            namespaces = self.get("namespaces", "--field-selector", "status.phase=Terminating")["items"]
+            leaving = {namespace["metadata"]["name"] for namespace in namespaces}
+            return all(pod["metadata"]["namespace"] not in leaving for pod in self._waiting_pods())
 
         wait_until(are_gone, f"the pods of deleted namespaces of {self.name} to go")
 
@@ -273,7 +275,7 @@ class RealClusters:
         return path
 
     def delete_namespaces(self) -> None:
-        """Have the namespaces deleted that a test made for itself alone, in the clusters that run."""
+        """Have the namespaces deleted in which pods wait that one test alone made, in the clusters that run."""
         for cluster in self._clusters.values():
             # What a failed test left stopped cannot be asked.
             with contextlib.suppress(AssertionError):
