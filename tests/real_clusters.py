@@ -335,6 +335,8 @@ class RealClusters:
         for binary in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             arguments += [f"--{binary}-binary", str(self.binaries / binary)]
         arguments += ["--kwok-controller-binary", str(self.binaries / "kwok")]
+        # With leases kwok waits a minute for the nodes of before a restart, and leaves some pods on them for ever.
+        arguments += ["--node-lease-duration-seconds", "0"]
         arguments += ["--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16"]
         # An autoscaler looks for the first time after one period, which is 15 s unless it is told otherwise.
         arguments += ["--extra-args", "kube-controller-manager=horizontal-pod-autoscaler-sync-period=1s"]
