@@ -14,7 +14,7 @@ Pods that have started are never moved create-first; finished ones never move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 
 from msgspec import Struct, field
@@ -143,34 +143,34 @@ def pinned(
     target: Mapping[str, Replicas],
     old: Mapping[str, Replicas],
     runs: Mapping[str, Run],
-    by_tick: bool,
+    ticked: Collection[str],
     why_not_written: Callable[[str], str | None] = lambda cluster: None,
 ) -> Effective:
-    """The placement in force of a Job or a bare Pod, which must not run twice.
+    """The placement in force of a Job or a bare Pod, which must not run twice: it goes before it comes elsewhere.
 
     `runs`: how far the copies got. A finished run stays where it is and nothing is created elsewhere. A started one
-    stays under an edit of the store; a tick takes it away first, and the new copy waits for that. `why_not_written`:
-    why the new copy cannot be made in a cluster, None: it can. For one that cannot, no run is taken away.
+    stays under an edit of the store; in a cluster that is `ticked`, a tick or a person takes it away. One that has not
+    begun goes in either case, since it may begin at any moment. `why_not_written`: why the new copy cannot be made in a
+    cluster, None: it can. For one that cannot, nothing is taken away.
     """
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
-    begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
-    if not begun:
-        # What has not begun serves nothing: it is enough that the other copy is there.
+    if not leaving:
         return effective(target, old, lambda cluster: Serving(is_available=cluster in old))
-    arriving = [cluster for cluster in target if cluster not in old]
+    begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
     finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
     word = "finished" if finished else "has started"
     why = f"the run {word} and is not moved"
-    if by_tick and not finished:
+    if not finished and begun.issubset(ticked):
+        arriving = [cluster for cluster in target if cluster not in old]
         closed = {cluster: found for cluster in sorted(arriving) if (found := why_not_written(cluster)) is not None}
         if target and not closed:
-            where = ", ".join(sorted(begun))
+            where = ", ".join(sorted(leaving))
             return Effective(targets=target, waits=dict.fromkeys(arriving, f"waits until the run in {where} is gone"))
         reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in closed.items())
         why = reasons or NOBODY_TAKES_IT
-    kept = {cluster: old[cluster] for cluster in old if cluster in begun}
+    kept = {cluster: old[cluster] for cluster in leaving}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
-    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(begun), why))
+    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), why))
 
 
 def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:

@@ -160,9 +160,9 @@ def _state(
     """The placement in force, and the copies that are established anew since nothing is on its way."""
     if identity[:2] in _RUNS_ONCE:
         runs = {cluster: _run(scene, identity, cluster) for cluster in old}
-        by_tick = any((identity, cluster) in scene.decision.ticked for cluster in old)
+        ticked = [cluster for cluster in old if (identity, cluster) in scene.decision.ticked]
         kept = run_kept_by_policy(scene.decision, identity, target, old)
-        return kept or pinned(target, old, runs, by_tick, lambda name: _why_closed(scene, identity, name, compared)), {}
+        return kept or pinned(target, old, runs, ticked, lambda name: _why_closed(scene, identity, name, compared)), {}
     copies = Copies(
         identity=identity,
         members=scene.members,

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.daemon.look import with_unanswered
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent
 from reconciler.model.observation import ClusterObservation
@@ -130,3 +131,24 @@ def test_a_job_that_may_run_where_nobody_answers_is_not_begun_elsewhere() -> Non
     assert [c.cluster for c in bed.plan(moved).plan.changes if c.identity == identity] == []
     bed.ledger["m2"] = {}
     assert [c.cluster for c in bed.plan(moved).plan.changes if c.identity == identity] == ["m1"]
+
+
+def test_a_job_that_begins_in_the_middle_of_a_move_does_not_run_twice() -> None:
+    bed, identity, moved = TestBed(), Identity("batch", "Job", "demo", "app"), fleet_of(job(), policy("Job", "m2"))
+    bed.run(fleet_of(job(), policy("Job", "m1")))
+    bed.run(moved)
+    assert [name for name, objects in bed.objects.items() if identity in objects] == []
+    bed.run(moved)
+    assert [name for name, objects in bed.objects.items() if identity in objects] == ["m2"]
+
+
+def test_an_order_and_an_edit_in_one_take_away_no_job_that_only_the_edit_is_about() -> None:
+    bed, identity = TestBed(), Identity("batch", "Job", "demo", "app")
+    bed.run(fleet_of(job(), policy("Job", "m1", "m2")))
+    for cluster in ("m1", "m2"):
+        bed.edit(cluster, identity, status={"active": 1})
+    order = Constraint(identity=identity, cluster="m1", replicas_max=0, excludes=True, reason="x", tick=Tick.EVICTION)
+    bed.observations = replace(bed.observations, constraints=(order,))
+    edited = fleet_of(job(), policy("Job", "m1", "m3"))
+    due = {(str(c.action), c.cluster): c.held for c in bed.plan(edited).plan.changes if c.identity == identity}
+    assert due == dict.fromkeys([("delete", "m1"), ("delete", "m2")], "the run has started and is not moved")

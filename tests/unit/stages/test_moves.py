@@ -166,25 +166,43 @@ def test_everything_available_means_the_target_is_in_force(target: dict[str, int
 
 
 def test_started_job_stays_under_an_edit() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, by_tick=False)
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=())
     assert state.targets == {"m1": 1}
     assert state.holds == {"m1": "the run has started and is not moved"}
 
 
 def test_started_job_ends_before_a_tick_starts_it_elsewhere() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, by_tick=True)
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",))
     assert state.targets == {"m2": 1}
     assert state.waits == {"m2": "waits until the run in m1 is gone"}
 
 
 def test_started_job_stays_under_a_tick_while_nothing_can_take_it_over() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, True, lambda cluster: f"{cluster} is closed")
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ["m1"], lambda cluster: f"{cluster} is closed")
     assert state == Effective(targets={"m1": 1}, holds={"m1": "m2 cannot take the run over: m2 is closed"})
-    assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, by_tick=True).targets == {"m1": 1}
+    assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",)).targets == {"m1": 1}
+
+
+def test_an_order_about_one_started_job_takes_no_other_one_away() -> None:
+    runs = {"m1": Run.STARTED, "m2": Run.STARTED}
+    state = pinned({"m3": 1}, {"m1": 1, "m2": 1}, runs, ticked=("m1",))
+    assert state.targets == {"m1": 1, "m2": 1}
+    assert pinned({"m3": 1}, {"m1": 1, "m2": 1}, runs, ticked=("m1", "m2")).targets == {"m3": 1}
+
+
+def test_a_job_that_may_begin_at_any_moment_goes_before_it_comes_elsewhere() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, ticked=())
+    assert state == Effective(targets={"m2": 1}, waits={"m2": "waits until the run in m1 is gone"})
+
+
+def test_a_job_that_has_not_begun_stays_where_nothing_can_take_it() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, (), lambda cluster: f"{cluster} is closed")
+    assert state.targets == {"m1": 1}
+    assert pinned({}, {"m1": 1}, {"m1": Run.PENDING}, ticked=()).targets == {"m1": 1}
 
 
 def test_finished_job_never_moves() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.FINISHED}, by_tick=True)
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.FINISHED}, ticked=("m1",))
     assert state.targets == {"m1": 1}
 
 
