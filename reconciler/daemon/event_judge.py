@@ -19,7 +19,7 @@ from reconciler.daemon.unfinished import Unfinished
 from reconciler.engine import World, is_in_step
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK
+from reconciler.model.refs import GVK, Identity
 
 log = logging.getLogger("reconciler")
 
@@ -45,6 +45,18 @@ class EventJudge:
         self._beliefs = beliefs
         self._fights = fights
         self._unfinished = unfinished
+        self._passed: set[Identity] | None = None
+
+    def round_begins(self) -> None:
+        """A round reads the clusters from now on; what it finds to wait for something is not known before its end."""
+        self._passed = set()
+
+    def round_ends(self) -> None:
+        """Mark what waits since this round and had an event that showed nothing to concern us before."""
+        missed = [identity for identity in self._passed or () if self._unfinished.waits(identity)]
+        self._passed = None
+        if missed:
+            self._agenda().mark(*missed)
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at."""
@@ -59,6 +71,8 @@ class EventJudge:
         if self._fights.pause_left_s(cluster, live.identity, self._parts.clock.monotonic_s()) > 0:
             return  # It is looked at again when the pause is over.
         if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._is_as_wanted(cluster, live)):
+            if self._passed is not None:
+                self._passed.add(live.identity)
             return
         self._beliefs.doubt(cluster, live.identity)
         self._agenda().mark(live.identity)

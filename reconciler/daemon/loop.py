@@ -62,7 +62,9 @@ class ControlLoop:
         self._lookout = Lookout(parts, self._now)
         self._writer = Writer(parts, fights)
         self._settler = Settler(parts, self._now, beliefs, fights, self._unfinished, self._absent)
-        judge = EventJudge(parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished, self._established)
+        self._judge = judge = EventJudge(
+            parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished, self._established
+        )
         self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
         self._keeper = WatchKeeper(self._watches)
 
@@ -193,6 +195,7 @@ class ControlLoop:
         reading = partial(parts.beat, "reading the clusters", copies)
         reading()
         glance = Glance(only=only, schemas=situation.schemas, progress=reading)
+        self._judge.round_begins()
         world = await read_world(fleet, situation.reachable, situation.known, decision, situation.observations, glance)
         situation.schemas = world.schemas
         parts.beat("planning", copies)
@@ -202,6 +205,7 @@ class ControlLoop:
         results = await self._writer.write(planned.plan, fleet)
         looked = Looked(world=world, decision=decision, now=now, uids={})
         self._settler.settle(planned, looked, results, self._agenda)
+        self._judge.round_ends()
         self._keeper.follow(fleet, situation.known.ledger, parts.members, anew=only is None)
 
 

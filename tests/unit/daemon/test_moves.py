@@ -5,12 +5,19 @@ Source: design §7, "A move has one rule"; row "failover".
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reconciler.adapters.kube_watch import WatchEvent
+from reconciler.daemon.act import Result
+from reconciler.daemon.event_judge import EventJudge
+from reconciler.daemon.writer import Writer
+from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import SuspensionRecord
+from reconciler.model.plan import Plan
 from reconciler.sim import Request
 from tests.unit.daemon.ticking import WEB, Ticking, ticking
 
@@ -120,3 +127,33 @@ async def test_a_move_that_makes_no_progress_is_reported_after_ten_minutes(tmp_p
         assert scene.ready()["m1"] == 2
         scene.web(**on("m1"))
         await scene.until(lambda: "m2" not in scene.replicas() and not reported())
+
+
+async def test_a_copy_that_begins_to_serve_while_a_round_is_at_work_ends_the_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hear, write = EventJudge.seen, Writer.write
+    heard = asyncio.Event()
+
+    def told(judge: EventJudge, cluster: str, event: WatchEvent) -> None:
+        hear(judge, cluster, event)
+        if cluster == "m2" and event.object.body.get("status", {}).get("availableReplicas") == 2:
+            heard.set()
+
+    monkeypatch.setattr(EventJudge, "seen", told)
+    async with ticking(tmp_path, ROOM) as scene:
+        scene.web(**on("m1", "m2"))
+        await scene.until(lambda: established(scene) == {"m1": 2, "m2": 2})
+        scene.set_well("m2", is_well=False)
+        await scene.until(lambda: scene.ready() == {"m1": 2, "m2": 0})
+        heard.clear()
+
+        async def slowly(writer: Writer, plan: Plan, fleet: Fleet) -> tuple[Result, ...]:
+            if plan.changes and not heard.is_set():
+                scene.set_well("m2", is_well=True)
+                await asyncio.wait_for(heard.wait(), 60)
+            return await write(writer, plan, fleet)
+
+        monkeypatch.setattr(Writer, "write", slowly)
+        scene.web(**on("m2"))
+        await scene.until(lambda: scene.ready() == {"m2": 2})
