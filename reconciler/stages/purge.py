@@ -7,7 +7,7 @@ have found nodes, Never when a person evicts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -34,17 +34,19 @@ def effective_after_failure(
     """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
 
     `serving(cluster)`: what the copy there serves. `is_running(cluster)`: the scheduler has found nodes for its pods.
-    Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over.
+    Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over. What
+    else leaves or shrinks meanwhile serves, and waits for those that take over to be available.
     """
     if terms.purge_mode is PurgeMode.GRACIOUSLY:
-        is_over = all(is_grace_over(terms, exclusion, now) for exclusion in failed.values())
+        state = effective(target, old, serving)
+        if not all(is_grace_over(terms, exclusion, now) for exclusion in failed.values()):
+            return state
 
         def taken(cluster: str) -> Serving:
             copy = serving(cluster)
-            has_taken = copy.is_written and is_over and is_running(cluster)
-            return replace(copy, is_available=True) if has_taken else copy
+            return replace(copy, is_available=True) if copy.is_written and is_running(cluster) else copy
 
-        return effective(target, old, taken)
+        return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
     state = effective(target, others, serving)
     why = KEPT_BY_POLICY
@@ -55,6 +57,12 @@ def effective_after_failure(
         why = f"waits for {', '.join(unwritten or sorted(target))} to take over"
     kept = {cluster: old[cluster] for cluster in failed if cluster in old}
     return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, why)})
+
+
+def _without(state: Effective, copies: Collection[str]) -> Effective:
+    """The state once nothing holds these copies, which are on no target."""
+    targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in copies}
+    return Effective(targets=targets, holds={name: why for name, why in state.holds.items() if name not in copies})
 
 
 def run_kept_by_policy(

@@ -88,6 +88,14 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
     assert state() == GONE
 
 
+def test_graciously_the_end_of_the_grace_concerns_the_failed_copy_alone() -> None:
+    state = after(GRACIOUSLY, MOVED, {"m1": 1, "m2": 2, "m3": 1}, age_s=600, with_nodes="m2")
+    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": "waits for m2 healthy"})
+    shrinks = after(GRACIOUSLY, {"m2": 3, "m3": 1}, {"m1": 1, "m2": 3, "m3": 2}, age_s=600, with_nodes="m2 m3",
+                    written="m2 m3")  # fmt: skip
+    assert shrinks == Effective(targets={"m2": 3, "m3": 2}, holds={"m3": "waits for m2, m3 healthy"})
+
+
 def test_immediately_the_old_copy_goes_once_another_is_written() -> None:
     assert after(IMMEDIATELY, MOVED, {"m1": 2, "m2": 2}) == GONE
     assert after(IMMEDIATELY, {"m2": 3}, {"m1": 2, "m2": 3}) == Effective(targets={"m2": 3})
