@@ -88,3 +88,22 @@ def test_what_the_store_never_mentioned_is_not_touched(monkeypatch: Any) -> None
     scene = Scene(monkeypatch)
     scene.live("theirs", is_taken=False)
     assert scene.due() == []
+
+
+def test_tolerations_that_an_api_server_adds_to_a_pod_stay(monkeypatch: Any) -> None:
+    monkeypatch.setitem(SERVED, GVK("", "v1", "Pod"), True)
+    pod, bed = Identity("", "Pod", "demo", "app"), TestBed("m1")
+    ours = [{"key": "for", "operator": "Exists"}, {"key": "for", "operator": "Exists", "effect": "NoExecute"}]
+    added = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+    containers = [{"name": "main", "image": "nginx:1"}]
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "app", "namespace": "demo"},
+            "spec": {"containers": containers, "tolerations": ours}}  # fmt: skip
+    fleet = fleet_of(body, policy("Pod", "m1"), clusters=("m1",))
+    bed.run(fleet)
+    live = [*ours, {**added, "tolerationSeconds": 300}]
+    bed.edit("m1", pod, spec={**bed.objects["m1"][pod].body["spec"], "tolerations": live})
+    assert [change for change in bed.plan(fleet).plan.changes if change.identity == pod] == []
+    bed.edit("m1", pod, spec={**bed.objects["m1"][pod].body["spec"], "tolerations": live[1:]})
+    (change,) = [change for change in bed.plan(fleet).plan.changes if change.identity == pod]
+    assert change.manifest is not None
+    assert change.manifest["spec"]["tolerations"] == [*live[1:], ours[0]]
