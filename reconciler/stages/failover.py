@@ -163,7 +163,7 @@ def overdue(decision: Decision, observations: Observations, now: str) -> frozens
         and terms.purge_mode is PurgeMode.GRACIOUSLY
         and is_grace_over(terms, exclusion, now)
         and workload_in(observations.clusters, identity, cluster) is not None
-        and all(has_nodes(observations.clusters, identity, name) for name in decision.bindings[identity].clusters)
+        and all(has_nodes(observations.clusters, identity, *target) for target in decision.bindings[identity].targets)
     )
 
 

@@ -87,10 +87,15 @@ def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -
     return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
 
 
-def has_nodes(observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str) -> bool:
-    """Whether the scheduler has found nodes for all pods of it in a cluster."""
+def has_nodes(observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas) -> bool:
+    """Whether the scheduler has found nodes for all pods of the copy in a cluster that is to have so many replicas.
+
+    Pods that were not made yet have none, nor have those of replicas that were assigned since it was observed.
+    """
     workload = workload_in(observed, identity, cluster)
-    return workload is not None and not workload.unschedulable
+    if workload is None or workload.unschedulable or workload.missing:
+        return False
+    return None in (workload.assigned, replicas) or workload.assigned == replicas
 
 
 def failures_of(

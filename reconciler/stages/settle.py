@@ -181,7 +181,7 @@ def _state(
         return Effective(targets=target), {}
 
     def is_running(cluster: str) -> bool:
-        return has_nodes(scene.observed, identity, cluster)
+        return has_nodes(scene.observed, identity, cluster, target[cluster])
 
     policy = scene.decision.policies.get(identity)
     failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reconciler.model.binding import Constraint, Tick
+from reconciler.model.observation import ClusterObservation, Workload
 from reconciler.model.policy import ApplicationFailover, PurgeMode
-from reconciler.model.refs import Identity
+from reconciler.model.refs import GVK, Identity
 from reconciler.stages.moves import Effective, Replicas, Serving
-from reconciler.stages.purge import KEPT_BY_POLICY, effective_after_failure, failures_of
+from reconciler.stages.purge import KEPT_BY_POLICY, effective_after_failure, failures_of, has_nodes
 from tests.tick_cases import NOW, moment
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -66,6 +69,23 @@ def test_graciously_the_old_copy_waits_for_health_or_after_a_while_for_nodes(
     age_s: float, ready: str, with_nodes: str, expected: Effective
 ) -> None:
     assert after(GRACIOUSLY, MOVED, {"m1": 2}, age_s=age_s, ready=ready, with_nodes=with_nodes) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({}, True),
+        ({"assigned": 3}, True),
+        ({"assigned": 3, "unschedulable": 1}, False),
+        ({"assigned": 3, "missing": 3}, False),
+        ({"assigned": 2}, False),
+    ],
+)
+def test_pods_that_were_not_made_yet_have_no_nodes(seen: dict[str, Any], expected: bool) -> None:
+    workload = Workload(gvk=GVK("apps", "v1", "Deployment"), identity=WEB, **seen)
+    observed = {"m2": ClusterObservation(name="m2", workloads={WEB: workload})}
+    assert has_nodes(observed, WEB, "m2", 3) is expected
+    assert not has_nodes(observed, WEB, "m3", 3)
 
 
 def test_another_grace_period() -> None:
