@@ -105,16 +105,16 @@ def _speak_alike(base: Fleet, head: Fleet) -> bool:
 def _left_behind(
     before: Decision, after: Decision, touched: Collection[Identity] | None
 ) -> dict[Identity, frozenset[str]]:
-    """Where copies of bound templates are that their new placement has left."""
+    """Where all copies are of bound templates that leave some of them behind: in clusters their new placement left."""
     gone: dict[Identity, set[str]] = {}
     for identity in before.bindings if touched is None else touched:
         was, is_now = before.bindings.get(identity), after.bindings.get(identity)
         if was is not None and is_now is not None and was.targets != is_now.targets:
             gone[identity] = set(was.clusters) - set(is_now.clusters)
-    left: dict[Identity, frozenset[str]] = {}
+    copies: dict[Identity, frozenset[str]] = {}
     # What could not be rendered was not written either.
     for manifest in render_all(render_inputs(before), only=gone.keys()).manifests if gone else ():
         identity, cluster = manifest.identity, manifest.cluster
-        if cluster in gone[identity] and is_written(before, identity, cluster):
-            left[identity] = left.get(identity, frozenset()) | {cluster}
-    return left
+        if is_written(before, identity, cluster):
+            copies[identity] = copies.get(identity, frozenset()) | {cluster}
+    return {identity: clusters for identity, clusters in copies.items() if clusters & gone[identity]}
