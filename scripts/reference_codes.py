@@ -42,7 +42,7 @@ FILES: Mapping[str, Code] = {
     ),
     "file-emptied": Code(
         "File emptied",
-        "A file of a directory had documents and says nothing now, as one that is being written.",
+        "A file of a directory had documents and has none now, as one that is being written.",
         "Write it again, or remove it if its documents are to go.",
     ),
     "last-good-in-force": Code(

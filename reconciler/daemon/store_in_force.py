@@ -94,7 +94,8 @@ class StoreInForce:
             return parsed
         earlier = self._good.get(file.path) or self._recalled(file.path)
         if earlier is None:
-            had_documents = self._remembered.get(file.path, file.blob) != file.blob
+            # Values of a chart are nobody's documents, and may have been edited.
+            had_documents = not parsed.skipped and self._remembered.get(file.path, file.blob) != file.blob
         else:
             had_documents = not says_nothing(earlier)
         return emptied(parsed) if had_documents else parsed

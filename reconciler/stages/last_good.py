@@ -35,9 +35,9 @@ def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:
 
 
 def says_nothing(file: ParsedFile) -> bool:
-    """Whether a file has no document: no bytes, blanks, comments."""
+    """Whether a file has no document of a type: no bytes, blanks, comments, lines without apiVersion and kind."""
     has_documents = file.templates or file.propagation or file.overrides or file.clusters or file.settings
-    return not (has_documents or file.frozen or file.skipped or file.problems)
+    return not (has_documents or file.frozen)
 
 
 def emptied(file: ParsedFile) -> ParsedFile:
@@ -46,10 +46,10 @@ def emptied(file: ParsedFile) -> ParsedFile:
     problem = Problem(
         source=source,
         code="file-emptied",
-        message="the file had documents and is empty now, as one that is being written; remove it if they are to go",
+        message="the file had documents and has none now, as one that is being written; remove it if they are to go",
         severity=Severity.ERROR,
     )
-    return replace(file, problems=(problem,), frozen=(Reach(source=source, everything=True),))
+    return replace(file, problems=(*file.problems, problem), frozen=(Reach(source=source, everything=True),))
 
 
 def good_files(files: Iterable[ParsedFile]) -> dict[str, ParsedFile]:

@@ -228,7 +228,7 @@ async def test_a_copy_that_was_damaged_counts_as_none(tmp_path: Path) -> None:
         assert "names fleet 'shopp'" in followed.vitals.source_error
 
 
-@pytest.mark.parametrize("text", ["", "\n \n", "# Copyright\n", "---\n"])
+@pytest.mark.parametrize("text", ["", "\n \n", "# Copyright\n", "---\n", "metadata:\n  n", "metadata:\n  name: app\n"])
 async def test_a_file_of_a_directory_that_is_emptied_keeps_its_last_good_content(tmp_path: Path, text: str) -> None:
     followed = Followed(tmp_path, "directory")
     followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1"), "new.yaml": ""})
