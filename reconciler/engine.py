@@ -27,6 +27,7 @@ from reconciler.stages.guard import guard
 from reconciler.stages.inputs import render_inputs
 from reconciler.stages.job_completions import fixed_share
 from reconciler.stages.marks import read_owner
+from reconciler.stages.needed import Surroundings, after_owners
 from reconciler.stages.order import waves
 from reconciler.stages.placement_changes import placement_changes
 from reconciler.stages.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
@@ -119,8 +120,10 @@ def _round(
     if settings.previous_names:
         found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
+    surroundings = Surroundings(world.members, world.ledger, decision.bindings, world.observations.closed)
+    changes = after_owners(changes, surroundings)
     guarded = guard(changes, settings.guards, settled.managed, now, world.losses)
-    changes = guarded.changes
+    changes = after_owners(guarded.changes, surroundings) if guarded.digest else guarded.changes
     plan = Plan(
         base="",
         head=world.fleet.revision,

@@ -7,7 +7,7 @@ One bad object or cluster never holds up the others. Source: design, "Apply", "J
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -71,11 +71,23 @@ def _not_held(change: Change, error: MemberClusterError) -> Result:
     return Result(change=change, error=f"the fleet cannot be held there: {error.message}")
 
 
-def _not_begun(changes: Iterable[Change], error: MemberClusterError, acting: Acting) -> list[Result]:
+def _all_not_held(changes: Iterable[Change], error: MemberClusterError, acting: Acting) -> list[Result]:
     results = [_not_held(change, error) for change in changes]
     for result in results:
         acting.tell(result)
     return results
+
+
+def _why_stays(change: Change, failed: Collection[Identity]) -> str:
+    """Why a change is not begun after others failed; empty: it may be."""
+    owner = min(change.after & set(failed), default=None)
+    return f"it stays, since {owner} could not be deleted" if owner is not None else ""
+
+
+def _not_begun(change: Change, why: str, acting: Acting) -> Result:
+    result = Result(change=change, error=why)
+    acting.tell(result)
+    return result
 
 
 async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
@@ -101,12 +113,18 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
 
     async def run(cluster: str, waves: list[list[int]]) -> None:
         member, lost = acting.members[cluster], None
-        for number, indexes in enumerate(waves):
+        failed: set[Identity] = set()
+        for number, wave in enumerate(waves):
+            stays = {index: why for index in wave if (why := _why_stays(plan.changes[index], failed))}
+            results.update({index: _not_begun(plan.changes[index], why, acting) for index, why in stays.items()})
+            failed |= {plan.changes[index].identity for index in stays}
+            indexes = [index for index in wave if index not in stays]
             changes = [plan.changes[index] for index in indexes]
             if number and lost is None and any(change.action in _LEAVES for change in changes):
                 lost = await acting.lost(member)
-            ended = await _wave(member, changes, acting) if lost is None else _not_begun(changes, lost, acting)
+            ended = await _wave(member, changes, acting) if lost is None else _all_not_held(changes, lost, acting)
             results.update(zip(indexes, ended, strict=True))
+            failed |= {result.change.identity for result in ended if result.error}
 
     await asyncio.gather(*(run(cluster, waves) for cluster, waves in sorted(per_cluster.items())))
     return tuple(results[index] for index in sorted(results))

@@ -84,6 +84,8 @@ class Settler:
             situation.decision = None
             # Where an autoscaler is gone, what the store says of its target is in force again.
             agenda.mark(*left, *scaled_by(left, before.ledger))
+            # What followed it waits until it has left.
+            agenda.mark(*self._unfinished.waiting)
         every = (*results, *unmade(planned, results))
         self._unfinished.settle(self._concerned(planned, world), planned.plan.changes, every)
         for change in filter(is_waiting, planned.plan.changes):

@@ -29,6 +29,11 @@ class Unfinished:
         return frozenset(self._confirming)
 
     @property
+    def waiting(self) -> frozenset[Identity]:
+        """What is held for another reason: something in the clusters, or an order."""
+        return frozenset(self._waiting)
+
+    @property
     def all(self) -> frozenset[Identity]:
         """Everything that is left."""
         return frozenset({*self._waiting, *self._confirming, *self._retries})

@@ -120,6 +120,8 @@ class Change(Struct, frozen=True, kw_only=True):
     engine: str = "T"
     confirm: str = ""
     """Why a person must let it pass, whatever the limits of the guards are; empty: nobody need."""
+    after: frozenset[Identity] = frozenset()
+    """What has to leave the cluster before: where one of them cannot, this is not done either."""
     guarded: bool = False
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
 

@@ -118,6 +118,11 @@ def _companions(
     return CompanionResult(bindings=result, policies=inherited)
 
 
+def companions_of(workload: Template, fleet: Fleet, lookup: Lookup = interpreter_for) -> Iterator[Identity]:
+    """What of a fleet may travel with a workload on request, whether anybody asks for it or not."""
+    return (identity for identity, _ in _Index(fleet, lookup).of(workload, tuple(Companion), with_dependencies=True))
+
+
 def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
     if policy is None:
         return ()

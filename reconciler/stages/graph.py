@@ -61,7 +61,7 @@ def dependencies(
     if again is None:
         again = Again(memo=LinkMemo(), edited=fleet.templates.keys(), moved=bindings.keys())
     memo = again.memo
-    by_labels = _LabelledTemplates(fleet)
+    by_labels = LabelledTemplates(fleet)
     owners = again.owners(fleet)
     # Dictionaries in place of sets keep what is sorted already in its order.
     affected = dict.fromkeys(identity for identity in again.moved if identity in memo.mentions)
@@ -89,7 +89,7 @@ def _links(
     template: Template,
     brings: bool,
     refs: tuple[DependencyRef, ...],
-    by_labels: _LabelledTemplates,
+    by_labels: LabelledTemplates,
     is_complete: bool,
 ) -> Links:
     """What a bound template refers to."""
@@ -171,7 +171,7 @@ def _clusters_of(
     return found
 
 
-class _LabelledTemplates:
+class LabelledTemplates:
     """Finds what a reference names: one template, or all of a kind and namespace that carry labels."""
 
     __slots__ = ("_by_place", "_fleet")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
+from reconciler.stages.marks import read_owner
 
 _RANKS = (
     ("CustomResourceDefinition", "Namespace"),
@@ -29,6 +30,7 @@ _WORKLOAD_RANK = len(_RANKS)
 _RANK = {kind: rank for rank, kinds in enumerate(_RANKS) for kind in kinds} | {
     kind: _WORKLOAD_RANK + 1 + rank for rank, kinds in enumerate(_LAST) for kind in kinds
 }
+_LAST_RANK = _WORKLOAD_RANK + 1 + len(_LAST)
 
 
 def kind_rank(kind: str) -> int:
@@ -48,11 +50,20 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
         if change.held is not None:
             continue
         rank, below = kind_rank(change.identity.kind), depth[change.identity]
-        if change.action in (Action.DELETE, Action.RELEASE):
+        if change.action is Action.RELEASE and is_follower(change):
+            # Its owner is released with it: were that done first, a crash in between would leave one to be deleted.
+            grouped[0, _LAST_RANK, 0].append(index)
+        elif change.action in (Action.DELETE, Action.RELEASE):
             grouped[1, -rank, -below].append(index)
         else:
             grouped[0, rank, below].append(index)
     return tuple(tuple(grouped[key]) for key in sorted(grouped))
+
+
+def is_follower(change: Change) -> bool:
+    """Whether the object is there because of others."""
+    owner = read_owner(change.before) if change.before is not None else None
+    return owner is not None and owner.dependency
 
 
 def kept_waves(found: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:

@@ -75,3 +75,76 @@ def test_a_cluster_that_loses_its_label_is_left_as_by_an_edit(
     moved = by_label(api, keep=keep, m1={}, m2={"tier": "web"})
     assert [(change.cluster, change.held) for change in changes(bed, moved, action)] == [("m1", held)]
     assert [change.cluster for change in changes(bed, moved, Action.CREATE)] == ["m2"]
+
+
+def mounting(name: str, kind: str = "Deployment") -> dict[str, Any]:
+    """A workload that needs the ConfigMap `shared`; a StatefulSet whose claims are deleted with it."""
+    body = deployment(name)
+    body["kind"] = kind
+    body["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "shared"}}]
+    if kind == "StatefulSet":
+        claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+        retention = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+        body["spec"] |= {"volumeClaimTemplates": [claim], "persistentVolumeClaimRetentionPolicy": retention}
+    return body
+
+
+def carrying(name: str, *, keep: bool, of: str = "", kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
+    """A policy for one workload and what it needs."""
+    found = policy(kind, "m1", name=name, propagateDeps=True, preserveResourcesOnDeletion=keep, **spec)
+    found["spec"]["resourceSelectors"][0] |= {"apiVersion": "apps/v1", "name": of or name}
+    return found
+
+
+def leaving(bed: TestBed, fleet: Fleet) -> dict[str, tuple[Action, str | None]]:
+    found = bed.plan(fleet).plan.changes
+    return {change.identity.name: (change.action, change.held) for change in found if change.identity.namespace}
+
+
+SHARED = config_map("shared", value="1")
+
+
+@pytest.mark.parametrize("is_in_store", [True, False])
+@pytest.mark.parametrize("keeper", ["renamed", "second"])
+def test_what_a_released_workload_needs_is_released_with_it(keeper: str, is_in_store: bool) -> None:
+    """The mark of a dependency names one policy, which need not be the one that says keep in this commit."""
+    bed = TestBed("m1")
+    bed.run(fleet_of(mounting("a"), mounting("b"), SHARED, carrying("a", keep=False), carrying("b", keep=False),
+                     clusters=("m1",)))  # fmt: skip
+    name = "new" if keeper == "renamed" else "b"
+    rest = [SHARED] if is_in_store else []
+    after = fleet_of(*rest, carrying("a", keep=False), carrying(name, keep=True, of="b"), clusters=("m1",))
+    kept = (Action.RELEASE, None)
+    assert leaving(bed, after) == {"a": (Action.DELETE, None), "b": kept, "shared": kept}
+    first = bed.plan(after).plan
+    waves = [{first.changes[index].identity.name for index in wave} for wave in first.waves]
+    assert waves[0] == {"shared"}, "what dies in between must not find it without its owner"
+
+
+def test_what_a_held_workload_needs_stays_until_it_has_left() -> None:
+    bed, rule = TestBed("m1"), carrying("db", keep=False, kind="StatefulSet")
+    before = fleet_of(mounting("db", "StatefulSet"), SHARED, rule, clusters=("m1",))
+    bed.run(before)
+    after = fleet_of(rule, clusters=("m1",))
+    held = leaving(bed, after)
+    assert (held["db"][1] or "").startswith("guard: ")
+    assert held["shared"] == (Action.DELETE, "waits until StatefulSet demo/db has left")
+    guards = {"guards": {"confirm": bed.plan(after).plan.held_digest}}
+    settings = {
+        "apiVersion": "fleet.reconciler/v1alpha1",
+        "kind": "Fleet",
+        "metadata": {"name": "test"},
+        "spec": guards,
+    }
+    assert {held for _, held in leaving(bed, fleet_of(settings, rule, clusters=("m1",))).values()} == {None}
+
+
+def test_what_a_suspended_workload_needs_stays_until_it_has_left() -> None:
+    bed = TestBed("m1")
+    bed.run(fleet_of(mounting("a"), mounting("b"), SHARED, carrying("a", keep=False), carrying("b", keep=False),
+                     clusters=("m1",)))  # fmt: skip
+    suspended = carrying("b", keep=False, suspension={"dispatching": True})
+    found = leaving(bed, fleet_of(carrying("a", keep=False), suspended, clusters=("m1",)))
+    assert found["a"] == (Action.DELETE, None)
+    assert found["b"] == (Action.DELETE, "dispatching is suspended by PropagationPolicy demo/b")
+    assert found["shared"] == (Action.DELETE, "waits until Deployment demo/b has left")

@@ -30,6 +30,7 @@ SERVED = {
     GVK("", "v1", "PersistentVolumeClaim"): True,
     GVK("", "v1", "Secret"): True,
     GVK("apps", "v1", "Deployment"): True,
+    GVK("apps", "v1", "StatefulSet"): True,
     GVK("batch", "v1", "Job"): True,
     GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): False,
 }

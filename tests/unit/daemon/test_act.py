@@ -14,7 +14,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.unit.daemon.members import FLEET, opened
-from tests.unit.worlds import config_map, fleet_of, policy
+from tests.unit.worlds import config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 
@@ -102,3 +102,24 @@ async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tm
         assert "somebody else holds the fleet" in results[-1].error
         assert [scene.live("m1", name) is None for name in names] == [True, False, False]
         assert not scene.journal.open_intents()
+
+
+async def test_what_follows_an_owner_that_could_not_be_deleted_stays(tmp_path: Path) -> None:
+    owner = deployment("web", 1)
+    owner["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "app"}}]
+    rule = policy("Deployment", "m1", propagateDeps=True, preserveResourcesOnDeletion=False)
+
+    async with opened(tmp_path) as scene:
+        await scene.apply(fleet_of(owner, config_map(), rule, clusters=("m1", "m2")))
+        assert scene.live("m1") is not None
+        _, planned = await scene.plan(fleet_of(rule, clusters=("m1", "m2")))
+        scene.box.servers["m1"].faults.order(
+            Fault(kind=FaultKind.FORBIDDEN), when=lambda request: request.method == "DELETE", times=1
+        )
+        failed = {result.change.identity.name: result.error for result in await scene.act(planned) if result.error}
+        assert set(failed) == {"web", "app"}
+        assert failed["app"] == "it stays, since Deployment demo/web could not be deleted"
+        assert scene.live("m1") is not None
+        assert not scene.journal.open_intents()
+        await scene.apply(fleet_of(rule, clusters=("m1", "m2")))
+        assert scene.live("m1") is None

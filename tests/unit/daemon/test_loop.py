@@ -443,6 +443,53 @@ async def test_a_dependency_leaves_after_its_owner_without_another_commit(tmp_pa
         await scene.until(lambda: scene.value("m1", "settings") is None)
 
 
+async def with_settings(scene: Running) -> None:
+    """Make a Deployment in m1 that brings its ConfigMap along; neither is kept."""
+    owner = deployment("web", 1)
+    owner["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+    terms: dict[str, Any] = {"propagateDeps": True, "preserveResourcesOnDeletion": False}
+    rule = policy("Deployment", "m1", name="web", **terms)
+    scene.put(web=[owner, config_map("settings", value="1")], rule=[rule])
+    await scene.until(lambda: scene.box["m1"].state.get("Deployment", "demo", "web") is not None)
+    await scene.quiet()
+
+
+async def test_a_dependency_of_a_suspended_owner_leaves_after_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        await with_settings(scene)
+        scene.journal.suspend(SuspensionRecord(scope="Deployment demo/web"))
+        scene.put(web=None)
+        await scene.until(lambda: "waits until Deployment demo/web has left" in str(scene.journal.state()))
+        await scene.quiet()
+        assert scene.value("m1", "settings") == "1"
+        assert scene.loop is not None
+        scene.journal.resume("Deployment demo/web")
+        scene.loop.nudge()
+        await scene.until(lambda: scene.box["m1"].state.get("Deployment", "demo", "web") is None)
+        await scene.until(lambda: scene.value("m1", "settings") is None)
+
+
+async def test_a_dependency_that_waits_for_its_owner_leaves_as_soon_as_that_is_gone(tmp_path: Path) -> None:
+    """Nothing tells of the dependency itself: it is looked at again when what it followed has left."""
+    path = "/apis/apps/v1/namespaces/demo/deployments/web"
+
+    def by_hand(scene: Running, method: str, body: Any = None) -> None:
+        request = Request(method=method, path=path, query={}, body=body, accept="application/json",
+                          content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m1"].request(request).status < 300
+
+    async with running(tmp_path) as scene:
+        await with_settings(scene)
+        by_hand(scene, "PATCH", {"metadata": {"finalizers": ["example.com/slow"]}})
+        by_hand(scene, "DELETE")
+        scene.put(web=None)
+        await scene.until(lambda: "waits until Deployment demo/web has left" in str(scene.journal.state()))
+        await scene.quiet()
+        assert scene.value("m1", "settings") == "1"
+        by_hand(scene, "PATCH", {"metadata": {"finalizers": None}})
+        await scene.until(lambda: scene.value("m1", "settings") is None)
+
+
 async def test_a_quiet_fleet_is_not_written_to_over_many_resyncs(tmp_path: Path) -> None:
     async with running(tmp_path, drift={"resync": "10s"}) as scene:
         before, rounds = scene.writes(), scene.vitals.rounds
