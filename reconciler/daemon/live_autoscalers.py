@@ -72,7 +72,7 @@ def _may_be_scaled(identity: Identity, live: LiveObject) -> bool:
     interpreter = interpreter_for(*identity[:2])
     if interpreter is not GENERIC:
         return interpreter.replicas_path == REPLICAS
-    return "." in identity.group and any(entry.get("subresource") == "scale" for entry in entries_of(live.body))
+    return any(entry.get("subresource") == "scale" for entry in entries_of(live.body))
 
 
 def _targets(gvk: GVK, scalers: Iterable[LiveObject]) -> Iterable[Identity]:

@@ -42,9 +42,9 @@ def scale(scene: Open, replicas: int, manager: str = "keda-operator") -> None:
     send(scene, "PATCH", f"{APPS}/app/scale", {"spec": {"replicas": replicas}}, manager)
 
 
-def add_autoscaler(scene: Open) -> None:
+def add_autoscaler(scene: Open, target: dict[str, str] | None = None) -> None:
     """One that is in the cluster alone, as KEDA makes them."""
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
+    reference = target or {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
     body = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": "any", "namespace": "demo"},
             "spec": {"scaleTargetRef": reference, "maxReplicas": 9}}  # fmt: skip
@@ -101,6 +101,20 @@ async def test_a_scaled_object_of_the_cluster_is_an_autoscaler(tmp_path: Path) -
         send(scene, "POST", "/apis/keda.sh/v1alpha1/namespaces/demo/scaledobjects", body)
         scale(scene, 0)
         assert await due(scene, store()) == []
+
+
+async def test_an_autoscaler_of_a_kind_without_an_interpreter_is_heeded(tmp_path: Path) -> None:
+    """A ReplicationController is in no group, as custom kinds are."""
+    pods = {"metadata": {"labels": {"app": "app"}}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
+    body = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "app", "namespace": "demo"},
+            "spec": {"replicas": 2, "selector": {"app": "app"}, "template": pods}}  # fmt: skip
+    old = fleet_of(body, policy("ReplicationController", "m1"), clusters=("m1", "m2"))
+    path = "/api/v1/namespaces/demo/replicationcontrollers/app/scale"
+    async with opened(tmp_path) as scene:
+        await apply(scene, old)
+        add_autoscaler(scene, {"apiVersion": "v1", "kind": "ReplicationController", "name": "app"})
+        send(scene, "PATCH", path, {"spec": {"replicas": 5}}, "kube-controller-manager")
+        assert await due(scene, old, "ReplicationController") == []
 
 
 async def test_a_released_autoscaler_goes_on_scaling(tmp_path: Path) -> None:
