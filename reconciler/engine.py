@@ -120,7 +120,7 @@ def _round(
     if settings.previous_names:
         found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
-    surroundings = Surroundings(world.members, world.ledger, decision.bindings, world.observations.closed)
+    surroundings = Surroundings(world.members, world.ledger, decision.bindings, world.observations.closed, settings)
     changes = after_owners(changes, surroundings)
     guarded = guard(changes, settings.guards, settled.managed, now, world.losses)
     changes = after_owners(guarded.changes, surroundings) if guarded.digest else guarded.changes

@@ -1,6 +1,7 @@
 """What follows others goes after them: with what is released it is released, and while its owner stays it stays.
 
 Source: design, table of deletion causes: "a dependency is no longer needed: release, or delete after what needed it".
+What a person has let go, by taking a mark off, counts as released.
 Why the owner stays makes no difference: a guard or a suspension holds it, it has a finalizer, a witness is missing.
 """
 
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from reconciler.model.binding import Binding
-from reconciler.model.fleet import Fleet, Template
+from reconciler.model.fleet import Fleet, FleetSettings, Template
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
 from reconciler.model.plan import Action, Change
@@ -23,6 +24,7 @@ from reconciler.stages.closings import closed_by_order
 from reconciler.stages.companions import companions_of
 from reconciler.stages.graph import LabelledTemplates
 from reconciler.stages.order import is_follower
+from reconciler.stages.ownership import is_marked
 from reconciler.stages.template_facts import references_of
 
 
@@ -34,6 +36,13 @@ class Surroundings(NamedTuple):
     bindings: Mapping[Identity, Binding]
     closed: Mapping[str, str]
     """Why nothing may be written, by the scope of a person's order."""
+    settings: FleetSettings
+
+    def is_let_go(self, cluster: str, identity: Identity) -> bool:
+        """Whether an object is there that has no marks of ours any more."""
+        member = self.members.get(cluster)
+        live = member.objects.get(identity) if isinstance(member, Read) else None
+        return live is not None and not is_marked(live, self.settings.name, self.settings.previous_names)
 
 
 def after_owners(changes: tuple[Change, ...], there: Surroundings) -> tuple[Change, ...]:
@@ -94,7 +103,7 @@ def _judged(
     by_identity = {change.identity: _as_ordered(change, there) for change in changes if change.cluster == cluster}
     for change in changes:
         concerns = change.cluster == cluster and change.identity in owners and _is_deleted_follower(change)
-        yield _after(change, owners[change.identity], by_identity) if concerns else change
+        yield _after(change, owners[change.identity], by_identity, there) if concerns else change
 
 
 def _as_ordered(change: Change, there: Surroundings) -> Change:
@@ -102,7 +111,11 @@ def _as_ordered(change: Change, there: Surroundings) -> Change:
     return replace(change, held=change.held or closed_by_order(there.closed, change.identity, change.cluster))
 
 
-def _after(change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change]) -> Change:
+def _after(
+    change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change], there: Surroundings
+) -> Change:
+    if any(there.is_let_go(change.cluster, identity) for identity in needed_by):
+        return replace(change, action=Action.RELEASE, confirm="")
     going = {identity: changes.get(identity) for identity in needed_by}
     for identity, owner in going.items():
         if owner is not None and owner.action is Action.RELEASE:

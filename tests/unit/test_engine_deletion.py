@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
+from reconciler.stages.marks import strip_marks
 from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c", "d")
@@ -148,3 +150,13 @@ def test_what_a_suspended_workload_needs_stays_until_it_has_left() -> None:
     assert found["a"] == (Action.DELETE, None)
     assert found["b"] == (Action.DELETE, "dispatching is suspended by PropagationPolicy demo/b")
     assert found["shared"] == (Action.DELETE, "waits until Deployment demo/b has left")
+
+
+def test_what_a_workload_needs_that_lost_its_marks_is_released() -> None:
+    """Taking a mark off lets it go; it must not lose its configuration when its template leaves the store."""
+    bed, rule = TestBed("m1"), carrying("a", keep=False)
+    bed.run(fleet_of(mounting("a"), SHARED, rule, clusters=("m1",)))
+    identity = Identity("apps", "Deployment", "demo", "a")
+    live = bed.objects["m1"][identity]
+    bed.objects["m1"][identity] = replace(live, body=strip_marks(live.body))
+    assert leaving(bed, fleet_of(rule, clusters=("m1",))) == {"shared": (Action.RELEASE, None)}
