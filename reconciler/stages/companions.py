@@ -102,7 +102,7 @@ def _companions(
     wanted: Mapping[Identity, Collection[Companion]],
     lookup: Lookup,
 ) -> CompanionResult:
-    index = _Index(fleet, lookup)
+    index = CompanionIndex(fleet, lookup)
     brought: dict[Identity, list[_Mention]] = defaultdict(list)
     for owner in sorted(wanted):
         for identity, why in index.of(fleet.templates[owner], wanted[owner], policies[owner].propagate_deps):
@@ -116,11 +116,6 @@ def _companions(
             own = Binding(identity=identity, policy=inherited[identity].ref, is_dependency=True)
         result[identity] = _accompany(fleet, own, mentions, bindings, held)
     return CompanionResult(bindings=result, policies=inherited)
-
-
-def companions_of(workload: Template, fleet: Fleet, lookup: Lookup = interpreter_for) -> Iterator[Identity]:
-    """What of a fleet may travel with a workload on request, whether anybody asks for it or not."""
-    return (identity for identity, _ in _Index(fleet, lookup).of(workload, tuple(Companion), with_dependencies=True))
 
 
 def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
@@ -147,10 +142,11 @@ def _accompany(
     return following(own, brought())
 
 
-class _Index:
+class CompanionIndex:
     """Services, Ingresses and budgets by namespace, autoscalers by what they scale."""
 
-    def __init__(self, fleet: Fleet, lookup: Lookup) -> None:
+    def __init__(self, fleet: Fleet, lookup: Lookup = interpreter_for) -> None:
+        """Look at every template of the fleet once."""
         self._fleet, self._lookup = fleet, lookup
         self._by_kind: dict[tuple[str, str, str], list[Template]] = defaultdict(list)
         self._scalers: dict[Identity, list[Identity]] = defaultdict(list)

@@ -17,11 +17,12 @@ from reconciler.model.fleet import Fleet, FleetSettings, Template
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
 from reconciler.model.plan import Action, Change
+from reconciler.model.policy import Companion
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.closings import closed_by_order
-from reconciler.stages.companions import companions_of
+from reconciler.stages.companions import CompanionIndex
 from reconciler.stages.graph import LabelledTemplates
 from reconciler.stages.order import is_follower
 from reconciler.stages.ownership import is_marked
@@ -69,11 +70,11 @@ def _owners(cluster: str, followers: Sequence[Change], there: Surroundings) -> M
     """By follower what needs it and is no longer wanted in the cluster either."""
     templates = {found.identity: _template(found.gvk, found.identity, found.before or {}) for found in followers}
     fleet = Fleet(revision="", templates=templates)
-    by_labels = LabelledTemplates(fleet)
+    by_labels, companions = LabelledTemplates(fleet), CompanionIndex(fleet)
     found: dict[Identity, list[Identity]] = {}
     for owner in _leaving(cluster, there):
         needed = {target for ref in references_of(owner) for target in by_labels.find(ref)}
-        needed.update(companions_of(owner, fleet))
+        needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
         for identity in needed - {owner.identity}:
             found.setdefault(identity, []).append(owner.identity)
     return found

@@ -160,3 +160,16 @@ def test_what_a_workload_needs_that_lost_its_marks_is_released() -> None:
     live = bed.objects["m1"][identity]
     bed.objects["m1"][identity] = replace(live, body=strip_marks(live.body))
     assert leaving(bed, fleet_of(rule, clusters=("m1",))) == {"shared": (Action.RELEASE, None)}
+
+
+def test_what_travels_with_a_released_workload_is_released_with_it() -> None:
+    """A Service that selects its pods does not go either."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "front", "namespace": "demo"},
+               "spec": {"selector": {"app": "a"}, "ports": [{"port": 80}]}}  # fmt: skip
+    bed, brings = TestBed("m1"), {"fleet.reconciler/bring": "services"}
+    before, after = carrying("a", keep=False), carrying("new", keep=True, of="a")
+    for found in (before, after):
+        found["metadata"]["annotations"] = brings
+    bed.run(fleet_of(mounting("a"), SHARED, service, before, clusters=("m1",)))
+    kept = (Action.RELEASE, None)
+    assert leaving(bed, fleet_of(service, after, clusters=("m1",))) == {"a": kept, "front": kept, "shared": kept}

@@ -29,6 +29,7 @@ SERVED = {
     GVK("", "v1", "PersistentVolume"): False,
     GVK("", "v1", "PersistentVolumeClaim"): True,
     GVK("", "v1", "Secret"): True,
+    GVK("", "v1", "Service"): True,
     GVK("apps", "v1", "Deployment"): True,
     GVK("apps", "v1", "StatefulSet"): True,
     GVK("batch", "v1", "Job"): True,
