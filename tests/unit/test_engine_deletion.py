@@ -123,6 +123,20 @@ def test_what_a_released_workload_needs_is_released_with_it(keeper: str, is_in_s
     assert waves[0] == {"shared"}, "what dies in between must not find it without its owner"
 
 
+@pytest.mark.parametrize(("has_policy", "action"), [(False, Action.DELETE), (True, Action.RELEASE)])
+def test_what_an_earlier_release_shares_goes_with_the_last_owner_unless_its_own_policy_keeps_it(
+    has_policy: bool, action: Action
+) -> None:
+    bed = TestBed("m1")
+    own = policy("ConfigMap", "m1", name="own", preserveResourcesOnDeletion=True)
+    rules = [carrying("a", keep=False), carrying("b", keep=True), *([own] if has_policy else [])]
+    bed.run(fleet_of(mounting("a"), mounting("b"), SHARED, *rules, clusters=("m1",)))
+    bed.run(fleet_of(mounting("a"), SHARED, *rules, clusters=("m1",)))
+    bed.run(fleet_of(mounting("a"), SHARED, *rules, clusters=("m1",)))
+    after = leaving(bed, fleet_of(*rules, clusters=("m1",)))
+    assert after == {"a": (Action.DELETE, None), "shared": (action, None)}
+
+
 def test_what_a_held_workload_needs_stays_until_it_has_left() -> None:
     bed, rule = TestBed("m1"), carrying("db", keep=False, kind="StatefulSet")
     before = fleet_of(mounting("db", "StatefulSet"), SHARED, rule, clusters=("m1",))
