@@ -28,6 +28,7 @@ from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent,
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.instants import in_force
+from reconciler.stages.prerequisites import withheld_prerequisites
 from reconciler.stages.schema import Schema, schema_of_openapi
 from reconciler.stages.tick import tick
 from reconciler.stages.timers import remembered_times
@@ -304,12 +305,18 @@ def _applied_workloads(
     }
 
 
+def _bound(decision: Decision, only: frozenset[Identity]) -> frozenset[Identity]:
+    """What of these is placed, and what of it waits for something that may not be there."""
+    bound = only & decision.bindings.keys()
+    return bound | withheld_prerequisites(decision, bound)
+
+
 def _interest(decision: Decision, known: Known, only: frozenset[Identity] | None) -> dict[str, Interest]:
     """Per cluster the kinds to list and the objects to look up; with `only`, nothing is listed."""
     templates = decision.fleet.templates
     kinds = {template.gvk for template in templates.values()} if only is None else set()
     wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
-    for identity in decision.bindings if only is None else only & decision.bindings.keys():
+    for identity in decision.bindings if only is None else _bound(decision, only):
         template = templates.get(identity)
         gvk = template.gvk if template else GVK(identity.group, "v1", identity.kind)
         for cluster in decision.bindings[identity].clusters:

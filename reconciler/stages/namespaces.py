@@ -156,7 +156,7 @@ def _followed(
     fleet: Fleet, bindings: Mapping[Identity, Binding], name: str, first: Mapping[str, Identity], known: _Known
 ) -> Binding | None:
     """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
-    if not first or _is_there_already(fleet, name):
+    if not first or comes_by_itself(fleet, name):
         return None
     identity = namespace_identity(name)
     own = bindings.get(identity)
@@ -168,7 +168,7 @@ def _followed(
     return _extended(own, missing, known) if missing else None
 
 
-def _is_there_already(fleet: Fleet, name: str) -> bool:
+def comes_by_itself(fleet: Fleet, name: str) -> bool:
     """Whether the Namespace is none of ours to create."""
     if name == "default" or is_system_namespace(name):
         return True

@@ -19,6 +19,7 @@ from reconciler.stages.compare import overall_cause
 from reconciler.stages.decide import Decision, decide
 from reconciler.stages.decide_memo import DecideMemo
 from reconciler.stages.inputs import render_inputs
+from reconciler.stages.prerequisites import without_definition
 from reconciler.stages.render import render_all
 from reconciler.stages.signatures import changed_identities
 from reconciler.stages.written import held_back, is_written
@@ -91,8 +92,8 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
         touched = {*touched, *memo.touched} if touched is not None and memo.touched is not None else None
     only: frozenset[Identity] | None = None
     if _speak_alike(base, head):
-        # What the two decide alike is as it should be already, unless it waits for something.
-        only = frozenset(changed_identities(before, after, touched) | held_back(after))
+        # What the two decide alike is as it should be already, unless it waits for something or its kind is not served.
+        only = frozenset(changed_identities(before, after, touched) | held_back(after) | without_definition(after))
     return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
 
 

@@ -29,6 +29,7 @@ from reconciler.stages.leaving import lose
 from reconciler.stages.losses import Wanted, lost_copies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
 from reconciler.stages.ownership import Ownership
+from reconciler.stages.prerequisites import waits_for_prerequisite
 from reconciler.stages.purge import effective_after_failure, failures_of, has_nodes, run_kept_by_policy
 from reconciler.stages.scene import Scene
 from reconciler.stages.serving import Copies
@@ -245,6 +246,12 @@ def _compare(
     policy = scene.decision.policies.get(identity)
     released = scene.released.get(member.name, {}).get(identity, "")
     comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership, released_uid=released)
+    is_free = scene.decision.hold(identity, member.name) is None
+    if is_free and isinstance(live, Absent) and comparison.change is not None:
+        lacking = partial(_is_lacking, member, is_served=is_served)
+        wait = waits_for_prerequisite(scene.decision, identity, member.name, lacking)
+        if wait is not None:
+            return replace(comparison, change=replace(comparison.change, held=wait))
     if not is_served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
@@ -255,6 +262,11 @@ def _defined_in_plan(scene: Scene, identity: Identity, cluster: str) -> bool:
     definition = scene.decision.definitions.get(identity[:2])
     binding = scene.decision.bindings.get(definition) if definition else None
     return binding is not None and cluster in binding.clusters
+
+
+def _is_lacking(member: Read, needed: Identity, *, is_served: bool) -> bool:
+    """Whether a Namespace, or the definition of a kind, is known not to be in a member."""
+    return isinstance(member.live(needed), Absent) if needed.kind == "Namespace" else not is_served
 
 
 def _arrivals(scene: Scene, identity: Identity, target: Collection[str], old: Collection[str]) -> set[str]:

@@ -15,6 +15,7 @@ from reconciler.stages.decide import Decision
 from reconciler.stages.differences import changed_keys
 from reconciler.stages.override_select import OverrideIndex
 from reconciler.stages.policy_index import PolicyIndex
+from reconciler.stages.prerequisites import dependents, differing_prerequisites, signature_of_prerequisites
 from reconciler.stages.render import only_follows, template_of
 
 
@@ -43,6 +44,8 @@ def changed_identities(
     suspects |= before.frozen ^ after.frozen
     suspects |= {identity for identity, _ in changed_keys(before.ticked, after.ticked)}
     suspects |= _overridden_anew(before, after)
+    needed = differing_prerequisites(before, after, suspects)
+    suspects |= dependents(before, needed) | dependents(after, needed)
     plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
     suspects -= plain
     if before.fleet.overrides == after.fleet.overrides:
@@ -128,6 +131,7 @@ def _signature(
         ),
         tuple(sorted(decision.yielded.get(identity, ()))),
         _holds(decision, binding),
+        signature_of_prerequisites(decision, identity),
         identity in decision.frozen,
         tuple(cluster for cluster in binding.clusters if only_follows(binding, cluster))
         if identity.kind == "Namespace"

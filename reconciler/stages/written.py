@@ -26,6 +26,7 @@ from reconciler.stages.canonical import sendable
 from reconciler.stages.decide import Decision
 from reconciler.stages.marks import read_owner
 from reconciler.stages.ownership import field_manager
+from reconciler.stages.prerequisites import dependents, waits_for_prerequisite, withheld, withheld_prerequisites
 from reconciler.stages.recorded import recorded_form
 from reconciler.stages.render import RenderCache, RenderInputs, managed_in, template_of
 from reconciler.stages.schema import Schema
@@ -50,8 +51,10 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
-    """Whether what a decision places is written there: it is neither frozen nor held back."""
-    return identity not in decision.frozen and decision.hold(identity, cluster) is None
+    """Whether what a decision places is written there: neither it nor what it needs there is frozen or held back."""
+    if withheld(decision, identity, cluster) is not None:
+        return False
+    return waits_for_prerequisite(decision, identity, cluster) is None
 
 
 def written_in(decision: Decision, inputs: RenderInputs, cache: RenderCache) -> Counter[str]:
@@ -75,7 +78,7 @@ def held_back(decision: Decision) -> set[Identity]:
         for identity, policy in decision.policies.items():
             if (policy.suspension.dispatching or policy.suspension.clusters) and identity in decision.bindings:
                 held.add(identity)
-    return held
+    return held | dependents(decision, held | (decision.frozen & decision.bindings.keys()))
 
 
 def written_by(
@@ -107,7 +110,8 @@ def written_by(
         ledger[cluster][identity] = maker.row_in(cluster, observed.get(cluster))
         if cluster in objects:
             objects[cluster][identity] = maker.live
-    looks = _Looks(before, after, observed, after.bindings.keys() if only is None else only)
+    wanted = after.bindings.keys() if only is None else {*only, *withheld_prerequisites(after, only)}
+    looks = _Looks(before, after, observed, wanted)
     members = {name: looks.member(name, found) for name, found in sorted(objects.items())}
     return Written(members=members, ledger=ledger)
 

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions
+from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
 from reconciler.model.plan import Plan
 from reconciler.model.refs import GVK, Identity
-from tests.unit.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
+from tests.unit.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 KARMADA = "policy.karmada.io"
@@ -188,3 +189,22 @@ def test_what_cannot_be_changed_in_place_is_a_replacement() -> None:
     (change,) = compared(fleet_of(deployment(), rule), fleet_of(head, rule)).changes
     assert (str(change.action), change.engine) == ("replace", "O")
     assert change.held is not None and "fleet.reconciler/replace" in change.held
+
+
+def test_a_copy_that_stays_where_nothing_may_be_written_is_there() -> None:
+    excluded = Constraint(
+        identity=Identity("", "ConfigMap", "demo", "app"), cluster="m2", replicas_max=0, reason="", excludes=True
+    )
+    suspended: dict[str, Any] = {"suspension": {"dispatching": True}}
+    base = fleet_of(config_map(), policy("ConfigMap", "m1", "m2", "m3"))
+    head = fleet_of(config_map(), policy("ConfigMap", "m1", **suspended))
+    bed = TestBed("m1", "m2", "m3")
+    bed.observations = Observations(constraints=(excluded,))
+    bed.run(base)
+    live = bed.plan(head)
+    plan = compared(base, head, bed.observations)
+    assert [c.cluster for c in live.decision.bindings[excluded.identity].targets] == ["m1"]
+    assert plan.placements == live.plan.placements
+    assert [(c.cluster, c.action, c.held) for c in plan.changes] == [
+        (c.cluster, c.action, c.held) for c in live.plan.changes
+    ]
