@@ -28,7 +28,7 @@ from reconciler.stages.marks import read_owner
 from reconciler.stages.ownership import field_manager
 from reconciler.stages.prerequisites import dependents, waits_for_prerequisite, withheld, withheld_prerequisites
 from reconciler.stages.recorded import recorded_form
-from reconciler.stages.render import RenderCache, RenderInputs, managed_in, template_of
+from reconciler.stages.render import RenderCache, RenderInputs, managed_in, render_all, template_of
 from reconciler.stages.schema import Schema
 
 Ledger = dict[str, dict[Identity, AppliedRow]]
@@ -60,13 +60,12 @@ def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
 def written_in(decision: Decision, inputs: RenderInputs, cache: RenderCache) -> Counter[str]:
     """How many objects a decision, as rendered by `inputs`, leaves in each cluster."""
     managed = Counter(managed_in(inputs, cache))
-    bound = decision.bindings
-    waiting = held_back(decision) | {identity for identity in decision.frozen if identity in bound}
+    waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
+    # What cannot be rendered was not counted in the first place.
     managed.subtract(
-        cluster
-        for identity in waiting
-        for cluster, _ in bound[identity].targets
-        if not is_written(decision, identity, cluster)
+        manifest.cluster
+        for manifest in render_all(inputs, cache, waiting).manifests
+        if not is_written(decision, manifest.identity, manifest.cluster)
     )
     return managed
 

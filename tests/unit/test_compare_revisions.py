@@ -208,3 +208,21 @@ def test_a_copy_that_stays_where_nothing_may_be_written_is_there() -> None:
     assert [(c.cluster, c.action, c.held) for c in plan.changes] == [
         (c.cluster, c.action, c.held) for c in live.plan.changes
     ]
+
+
+def test_what_is_held_back_and_cannot_be_rendered_is_subtracted_once_from_what_the_guard_counts() -> None:
+    unfit = [{"path": "/spec/absent/field", "operator": "replace", "value": 1}]
+    override = {
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+        "metadata": {"name": "o", "namespace": "demo"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+                 "overrideRules": [{"overriders": {"plaintext": unfit}}]},
+    }  # fmt: skip
+    suspended: dict[str, Any] = {"suspension": {"dispatching": True}}
+    guards = {**FLEET, "spec": {"guards": {"maxDeletes": 100, "maxDeletePercent": 50}}}
+    kept = policy("ConfigMap", "m1", name="kept", preserveResourcesOnDeletion=False)
+    held = [deployment(f"d{index}") for index in range(9)]
+    both = (guards, override, kept, policy("Deployment", "m1", name="held", **suspended), *held)
+    maps = [config_map(f"c{index}") for index in range(9)]
+    plan = compared(fleet_of(*both, *maps), fleet_of(*both, *maps[4:]))
+    assert [change.held for change in plan.changes if str(change.action) == "delete"] == [None] * 4

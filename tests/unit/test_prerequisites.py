@@ -62,6 +62,15 @@ def test_what_lives_in_a_namespace_that_is_held_back_waits_with_it() -> None:
     assert planned.plan.waves == ()
 
 
+def test_what_lives_in_a_namespace_that_is_frozen_waits_with_it() -> None:
+    faulty = "apiVersion: v1\nkind: Namespace\nmetadata: {name: demo}\nbogus: 1\n"
+    claims = everywhere("spaces", "Namespace", "v1", "m1")
+    fleet = fleet_of(config_map(), NAMESPACE, claims, policy("ConfigMap", "m1"), broken=faulty)
+    found = told(TestBed("m1").plan(fleet).plan)
+    why = "it is frozen, since the store cannot be read completely"
+    assert found == [("ConfigMap", "m1", "create", f"waits for Namespace demo: {why}")]
+
+
 def test_a_namespace_that_is_there_is_waited_for_by_nobody() -> None:
     bed = TestBed("m1")
     bed.run(space(config_map("one")))
