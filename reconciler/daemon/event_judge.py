@@ -53,7 +53,7 @@ class EventJudge:
 
     def round_ends(self) -> None:
         """Mark what waits since this round and had an event that showed nothing to concern us before."""
-        missed = [identity for identity in self._passed or () if self._unfinished.waits(identity)]
+        missed = [identity for identity in self._passed or () if self._unfinished.is_held(identity)]
         self._passed = None
         if missed:
             self._agenda().mark(*missed)
@@ -68,8 +68,12 @@ class EventJudge:
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
         live = event.object
-        if self._fights.pause_left_s(cluster, live.identity, self._parts.clock.monotonic_s()) > 0:
-            return  # It is looked at again when the pause is over.
+        now_s = self._parts.clock.monotonic_s()
+        pause_s = self._fights.pause_left_s(cluster, live.identity, now_s)
+        if pause_s > 0:
+            # Whatever round came in between, it is looked at again when the pause is over.
+            self._unfinished.put_off(live.identity, now_s, pause_s)
+            return
         if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._is_as_wanted(cluster, live)):
             if self._passed is not None:
                 self._passed.add(live.identity)

@@ -40,7 +40,11 @@ class Unfinished:
 
     def waits(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters, or is tried again."""
-        return identity in self._waiting or identity in self._retries
+        return self.is_held(identity) or identity in self._retries
+
+    def is_held(self, identity: Identity) -> bool:
+        """Whether a change waits for something in the clusters."""
+        return identity in self._waiting
 
     def next_retry_s(self) -> float:
         """When something is tried again."""
