@@ -71,21 +71,13 @@ def _not_held(change: Change, error: MemberClusterError) -> Result:
     return Result(change=change, error=f"the fleet cannot be held there: {error.message}")
 
 
-def _all_not_held(changes: Iterable[Change], error: MemberClusterError, acting: Acting) -> list[Result]:
-    results = [_not_held(change, error) for change in changes]
-    for result in results:
-        acting.tell(result)
-    return results
-
-
 def _why_stays(change: Change, failed: Collection[Identity]) -> str:
     """Why a change is not begun after others failed; empty: it may be."""
-    owner = min(change.after & set(failed), default=None)
+    owner = min(change.after.intersection(failed), default=None)
     return f"it stays, since {owner} could not be deleted" if owner is not None else ""
 
 
-def _not_begun(change: Change, why: str, acting: Acting) -> Result:
-    result = Result(change=change, error=why)
+def _told(result: Result, acting: Acting) -> Result:
     acting.tell(result)
     return result
 
@@ -116,13 +108,17 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
         failed: set[Identity] = set()
         for number, wave in enumerate(waves):
             stays = {index: why for index in wave if (why := _why_stays(plan.changes[index], failed))}
-            results.update({index: _not_begun(plan.changes[index], why, acting) for index, why in stays.items()})
-            failed |= {plan.changes[index].identity for index in stays}
+            for index, why in stays.items():
+                results[index] = _told(Result(change=plan.changes[index], error=why), acting)
+                failed.add(plan.changes[index].identity)
             indexes = [index for index in wave if index not in stays]
             changes = [plan.changes[index] for index in indexes]
             if number and lost is None and any(change.action in _LEAVES for change in changes):
                 lost = await acting.lost(member)
-            ended = await _wave(member, changes, acting) if lost is None else _all_not_held(changes, lost, acting)
+            if lost is None:
+                ended = await _wave(member, changes, acting)
+            else:
+                ended = [_told(_not_held(change, lost), acting) for change in changes]
             results.update(zip(indexes, ended, strict=True))
             failed |= {result.change.identity for result in ended if result.error}
 

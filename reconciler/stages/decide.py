@@ -59,6 +59,11 @@ class Decision(Struct, frozen=True, kw_only=True):
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
 
+    def definition_of(self, kind: tuple[str, str]) -> Identity | None:
+        """The placed CustomResourceDefinition of a (group, kind) of the store; None: the store brings none."""
+        definition = self.definitions.get(kind)
+        return definition if definition in self.bindings else None
+
 
 def decide(
     fleet: Fleet,

@@ -85,13 +85,16 @@ def _leaving(cluster: str, there: Surroundings) -> Iterator[Template]:
     member = there.members.get(cluster)
     objects = member.objects if isinstance(member, Read) else {}
     absent = member.absent if isinstance(member, Read) else frozenset()
-    for identity, row in sorted(there.ledger.get(cluster, {}).items()):
+    rows = there.ledger.get(cluster, {})
+
+    def is_wanted(identity: Identity) -> bool:
         binding = there.bindings.get(identity)
-        if identity in absent or (binding is not None and cluster in binding.clusters):
-            continue
-        body = objects[identity].body if identity in objects else row.recorded
+        return binding is not None and cluster in binding.clusters
+
+    for identity in sorted(identity for identity in rows if identity not in absent and not is_wanted(identity)):
+        body = objects[identity].body if identity in objects else rows[identity].recorded
         if body is not None:
-            yield _template(row.gvk, identity, body)
+            yield _template(rows[identity].gvk, identity, body)
 
 
 def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:

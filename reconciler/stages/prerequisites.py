@@ -22,8 +22,8 @@ def prerequisites(decision: Decision, identity: Identity) -> Iterator[Identity]:
         namespace = namespace_identity(identity.namespace)
         if namespace in decision.bindings:
             yield namespace
-    definition = decision.definitions.get(identity[:2])
-    if definition is not None and definition in decision.bindings:
+    definition = decision.definition_of(identity[:2])
+    if definition is not None:
         yield definition
 
 

@@ -18,7 +18,7 @@ from reconciler.stages.patch import pointer_tokens
 from reconciler.stages.schema import Node, Shape
 from reconciler.stages.template_findings import type_name
 
-_NOT_JUDGED: Final = frozenset({"status"})
+NOT_JUDGED: Final = frozenset({"status"})
 """Fields at the top that are never sent."""
 
 
@@ -37,7 +37,7 @@ def body_faults(root: Node, body: JsonObject) -> list[SchemaFault]:
     return [
         fault
         for name, value in body.items()
-        if name not in _NOT_JUDGED
+        if name not in NOT_JUDGED
         for fault in _field_faults(root, name, value, ())
     ]
 
@@ -59,7 +59,7 @@ def may_not_fit(root: Node, operation: PatchOperation) -> bool:
 
 def _fits_field(root: Node, name: str, value: Json) -> bool:
     node = root.child(name)
-    return name in _NOT_JUDGED or (node is not None and _fits(node, value))
+    return name in NOT_JUDGED or (node is not None and _fits(node, value))
 
 
 def _fits(node: Node, value: Json) -> bool:

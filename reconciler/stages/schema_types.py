@@ -13,6 +13,7 @@ import msgspec
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject
 from reconciler.stages.schema import Node, Shape, builtin_schema
+from reconciler.stages.schema_check import NOT_JUDGED
 
 _SCALARS: Final[dict[frozenset[type], Any]] = {
     frozenset({str}): str,
@@ -20,7 +21,6 @@ _SCALARS: Final[dict[frozenset[type], Any]] = {
     frozenset({int, float}): float,
     frozenset({bool}): bool,
 }
-_NOT_JUDGED: Final = frozenset({"status"})
 
 
 class _Recursive(Exception):
@@ -45,12 +45,12 @@ def _type_of(gvk: GVK) -> Any:
     schema = builtin_schema(gvk)
     if schema is None:
         return None
-    fields = {name: node for name, node in schema.root.fields.items() if name not in _NOT_JUDGED}
+    fields = {name: node for name, node in schema.root.fields.items() if name not in NOT_JUDGED}
     try:
         typed = {name: _typed(node, ()) for name, node in fields.items()}
     except _Recursive:
         return None
-    return _struct({**typed, **dict.fromkeys(_NOT_JUDGED, Any)})
+    return _struct({**typed, **dict.fromkeys(NOT_JUDGED, Any)})
 
 
 _known: dict[int, Any] = {}

@@ -259,9 +259,8 @@ def _compare(
 
 
 def _defined_in_plan(scene: Scene, identity: Identity, cluster: str) -> bool:
-    definition = scene.decision.definitions.get(identity[:2])
-    binding = scene.decision.bindings.get(definition) if definition else None
-    return binding is not None and cluster in binding.clusters
+    definition = scene.decision.definition_of(identity[:2])
+    return definition is not None and cluster in scene.decision.bindings[definition].clusters
 
 
 def _is_lacking(member: Read, needed: Identity, *, is_served: bool) -> bool:

@@ -205,14 +205,13 @@ class _Looks:
         if served is not None:
             return served
         # Without knowledge, every kind but those whose definition is still to come.
-        definition = self._after.definitions.get(gvk.group_kind)
-        return definition is None or definition not in self._after.bindings
+        return self._after.definition_of(gvk.group_kind) is None
 
 
 def _served(decision: Decision, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
     """Whether a cluster serves a kind once the decision was carried out; None: nothing says so."""
-    definition, seen = decision.definitions.get(gvk.group_kind), observed.get(cluster)
-    if definition is not None and definition in decision.bindings:
+    definition, seen = decision.definition_of(gvk.group_kind), observed.get(cluster)
+    if definition is not None:
         return cluster in decision.bindings[definition].clusters and is_written(decision, definition, cluster)
     return None if seen is None or seen.apis is None else gvk in seen.apis
 

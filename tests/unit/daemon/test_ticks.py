@@ -193,13 +193,17 @@ async def test_when_never_becomes_immediately_the_old_copy_goes_without_another_
         await scene.until(lambda: scene.replicas() == {"m2": 2})
 
 
+async def fail_with_nowhere_to_go(scene: Ticking, caplog: pytest.LogCaptureFixture) -> None:
+    """A broken application that fits in one cluster alone; returns once that was told."""
+    scene.web(replicas=2, cpu=2, policy={"failover": {"decisionConditions": {"tolerationSeconds": 1}}})
+    await scene.until(lambda: scene.ready() == {"m1": 2})
+    scene.set_well("m1", is_well=False)
+    await scene.until(lambda: said(caplog, "FailoverNowhere") == 1)
+
+
 async def test_what_can_go_nowhere_stays_and_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with ticking(tmp_path, {"m1": 8, "m2": 1}) as scene:
-        terms = {"failover": {"decisionConditions": {"tolerationSeconds": 1}}}
-        scene.web(replicas=2, cpu=2, policy=terms)
-        await scene.until(lambda: scene.ready() == {"m1": 2})
-        scene.set_well("m1", is_well=False)
-        await scene.until(lambda: said(caplog, "FailoverNowhere") == 1)
+        await fail_with_nowhere_to_go(scene, caplog)
         before = scene.writes()
         await scene.rounds()
         assert scene.journal.constraints() == ()
@@ -213,11 +217,7 @@ async def test_what_was_told_is_not_told_again_after_a_restart(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ticking(tmp_path, {"m1": 8, "m2": 1}) as scene:
-        terms = {"failover": {"decisionConditions": {"tolerationSeconds": 1}}}
-        scene.web(replicas=2, cpu=2, policy=terms)
-        await scene.until(lambda: scene.ready() == {"m1": 2})
-        scene.set_well("m1", is_well=False)
-        await scene.until(lambda: said(caplog, "FailoverNowhere") == 1)
+        await fail_with_nowhere_to_go(scene, caplog)
         await scene.stop()
         scene.restart()
         await scene.rounds()
