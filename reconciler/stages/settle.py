@@ -199,10 +199,10 @@ def _why_closed(scene: Scene, identity: Identity, cluster: str, compared: Mappin
 def _compared_as_held(scene: Scene, identity: Identity, old: Mapping[str, Replicas], cluster: str) -> Comparison | None:
     """A copy that is to shrink, compared with what it holds until then."""
     member = scene.members.get(cluster)
-    manifest, _ = scene.render(identity, cluster, old[cluster])
-    if manifest is None or not isinstance(member, Read):
+    if not isinstance(member, Read):
         return None
-    return _compare(scene, member, manifest, _bodies(scene, manifest))
+    manifest, _ = _rendered(scene, member, identity, old[cluster])
+    return _compare(scene, member, manifest, _bodies(scene, manifest)) if manifest is not None else None
 
 
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.engine import World
+from reconciler.model.fleet import Fleet
+from reconciler.model.member import Read
 from reconciler.model.refs import GVK, Identity
 from tests.unit import worlds
 from tests.unit.worlds import TestBed, deployment, fleet_of, policy
@@ -132,3 +136,37 @@ def test_a_custom_resource_without_a_status_takes_nothing_over_from_one_that_rep
     assert held(bed) == WAITS
     bed.edit("m2", THING, status={"phase": "Running"})
     assert held(bed) == GOES
+
+
+class Autoscaled(TestBed):
+    """A bed where an autoscaler that the store does not know scales the workload in m1."""
+
+    def world(self, fleet: Fleet) -> World:
+        world = super().world(fleet)
+        scaled = world.members["m1"]
+        assert isinstance(scaled, Read)
+        return replace(world, members={**world.members, "m1": replace(scaled, autoscaled=frozenset({WEB}))})
+
+
+def divided(**weights: int) -> dict[str, Any]:
+    entries = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in weights.items()]
+    scheduling = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                  "weightPreference": {"staticWeightList": entries}}  # fmt: skip
+    return policy("Deployment", placement={
+        "clusterAffinity": {"clusterNames": list(weights)}, "replicaScheduling": scheduling})  # fmt: skip
+
+
+def test_a_share_that_its_cluster_scales_serves_what_it_is_to_keep() -> None:
+    bed, clusters = Autoscaled(), ("m1", "m2", "m3")
+    base = fleet_of(deployment(replicas=9), divided(m1=1, m2=1, m3=1))
+    head = fleet_of(deployment(replicas=9), divided(m1=1, m2=8))
+    bed.run(base)
+    bed.edit("m1", WEB, spec={**bed.objects["m1"][WEB].body["spec"], "replicas": 5})
+    for cluster in clusters:
+        bed.healthy(cluster, WEB)
+    bed.run(base)
+    bed.run(head)
+    bed.healthy("m2", WEB)
+    bed.run(head)
+    assert WEB not in bed.objects["m3"]
+    assert bed.objects["m1"][WEB].body["spec"]["replicas"] == 5
