@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,3 +72,11 @@ def cost(samples: list[Sample]) -> Cost:
         rss_last=last.rss,
         rss_most=max(found.rss for found in samples),
     )
+
+
+def least_share(samples: list[Sample]) -> float:
+    """The processor time of its cheapest stretch between two samples, as a part of one core.
+
+    A machine that does other things in between makes the same work dearer, but not in each of the stretches.
+    """
+    return min(cost([first, last]).share for first, last in pairwise(samples))
