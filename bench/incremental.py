@@ -17,15 +17,15 @@ from bench import corpus
 from bench.measure import percentile, timed
 from bench.members import members_of
 from bench.repository import commit_files
-from reconciler.adapters.store_git import GitStore
-from reconciler.adapters.store_git_incremental import SnapshotReader
-from reconciler.daemon.store_in_force import StoreInForce
+from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.snapshot import GitStore
+from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
 from reconciler.model.member import Read
 from reconciler.model.observation import Observations
-from reconciler.stages.decide_memo import DecideMemo
-from reconciler.stages.revisions import previous_of
-from reconciler.stages.signatures import changed_identities
+from reconciler.stages.decision.memo import DecideMemo
+from reconciler.stages.rendering.signatures import changed_identities
+from reconciler.stages.revisions.revisions import previous_of
 
 Result = TypeVar("Result")
 

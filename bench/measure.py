@@ -16,7 +16,7 @@ import yaml
 
 import reconciler
 from bench import corpus
-from reconciler.stages.render import Rendering
+from reconciler.stages.rendering.render import Rendering
 
 Result = TypeVar("Result")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from bench import corpus
 from bench.measure import make_bodies, peak_rss_mib, timed
 from bench.repository import commit_files
-from reconciler.adapters.store_git import GitStore
+from reconciler.adapters.git.snapshot import GitStore
 from reconciler.engine import compare_revisions, decide, render_decision
-from reconciler.stages.claim import claim
-from reconciler.stages.parse import parse
-from reconciler.stages.parsed_file import ParsedFile
+from reconciler.stages.claims.claim import claim
+from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.parse import parse
 
 NOW = "2026-11-21T10:00:00Z"
 

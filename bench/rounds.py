@@ -21,21 +21,21 @@ from bench import corpus
 from bench.measure import percentile
 from bench.members import live_object, row_of
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.kube_answers import Listing
-from reconciler.adapters.kube_discovery import Discovery, ServedKind
-from reconciler.adapters.kube_members import Members, UserAgent
-from reconciler.daemon.loop import ControlLoop
-from reconciler.daemon.parts import Parts
-from reconciler.daemon.store_in_force import StoreInForce
-from reconciler.daemon.vitals import Vitals
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.answers import Listing
+from reconciler.adapters.kube.discovery import Discovery, ServedKind
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.engine import decide, render_decision
 from reconciler.errors import ObjectNotFound
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.revisions import previous_of
+from reconciler.stages.revisions.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15

@@ -14,12 +14,12 @@ from typing import Final
 from bench import corpus
 from bench.measure import make_bodies, timed
 from bench.repository import commit_files
-from reconciler.adapters.parse_cache import ParseCache
-from reconciler.adapters.store_git import GitStore
+from reconciler.adapters.git.snapshot import GitStore
+from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.engine import decide, render_decision
-from reconciler.stages.parse import parse
-from reconciler.stages.parsed_file import ParsedFile
-from reconciler.stages.render import Rendering
+from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.parse import parse
+from reconciler.stages.rendering.render import Rendering
 
 NOW: Final = "2026-11-21T10:00:00Z"
 ROUNDS: Final = 5

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.interpreters.job import is_single_run
+from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.member import Member, Read
@@ -20,24 +20,24 @@ from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.bodies import Bodies
-from reconciler.stages.compare import Stance, compare
-from reconciler.stages.decide import Decision, decide
-from reconciler.stages.guard import guard
-from reconciler.stages.inputs import render_inputs
-from reconciler.stages.job_completions import fixed_share
-from reconciler.stages.marks import read_owner
-from reconciler.stages.needed import Surroundings, after_owners
-from reconciler.stages.order import waves
-from reconciler.stages.placement_changes import placement_changes
-from reconciler.stages.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
-from reconciler.stages.revisions import named_alike, passage_between
-from reconciler.stages.scene import Scene
-from reconciler.stages.schema import Schema, builtin_schema, schema_of_crd
-from reconciler.stages.settle import Settled, settle
-from reconciler.stages.terminating import is_terminating
-from reconciler.stages.unjudged import unjudged
-from reconciler.stages.written import written_by, written_in
+from reconciler.stages.comparison.compare import Stance, compare
+from reconciler.stages.comparison.scene import Scene
+from reconciler.stages.decision.decide import Decision, decide
+from reconciler.stages.deletion.guard import guard
+from reconciler.stages.diff.bodies import Bodies
+from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership.terminating import is_terminating
+from reconciler.stages.plan.needed import Surroundings, after_owners
+from reconciler.stages.plan.order import waves
+from reconciler.stages.plan.settle import Settled, settle
+from reconciler.stages.rendering.inputs import render_inputs
+from reconciler.stages.rendering.job_completions import fixed_share
+from reconciler.stages.rendering.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
+from reconciler.stages.revisions.placement_changes import placement_changes
+from reconciler.stages.revisions.revisions import named_alike, passage_between
+from reconciler.stages.revisions.unjudged import unjudged
+from reconciler.stages.revisions.written import written_by, written_in
+from reconciler.stages.schemas.schema import Schema, builtin_schema, schema_of_crd
 
 __all__ = [
     "Decision",

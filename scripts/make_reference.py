@@ -17,9 +17,9 @@ from reference_codes import FURTHER_CODES
 from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import BUILT_IN
-from reconciler.stages.field_shapes import Status
-from reconciler.stages.policy_fields import KINDS, FieldRow, field_rows
-from reconciler.stages.problem_codes import PROBLEM_CODES
+from reconciler.stages.documents.shapes import Status
+from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
+from reconciler.stages.lint.all_codes import PROBLEM_CODES
 
 TARGET = Path(__file__).resolve().parent.parent / "docs/reference"
 GENERATED = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->"

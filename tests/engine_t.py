@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reconciler.model.tree import JsonObject
-from reconciler.stages.diff import Difference, difference_from, wanted_of
-from reconciler.stages.schema import Schema
+from reconciler.stages.diff.three_way import Difference, difference_from, wanted_of
+from reconciler.stages.schemas.schema import Schema
 
 
 def three_way(

@@ -13,7 +13,7 @@ from reconciler.model.fleet import Fleet, Snapshot, StoreFile, Template
 from reconciler.model.problem import Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import digest_of
-from reconciler.stages.parse import parse
+from reconciler.stages.fleet.parse import parse
 
 Documents = str | Sequence[Mapping[str, Any]]
 

@@ -28,7 +28,7 @@ from reconciler.model.problem import Source
 from reconciler.model.quantity import resources
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
-from reconciler.stages.place import PlacementItem, PlacementRequest
+from reconciler.stages.placement.place import PlacementItem, PlacementRequest
 
 Case = Mapping[str, Any]
 

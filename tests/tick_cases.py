@@ -20,7 +20,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Health, Node, Observations, Workload
 from reconciler.model.quantity import Resources, resources
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.decide import Decision, decide
+from reconciler.stages.decision.decide import Decision, decide
 from tests.fleets import fleet_of, member
 
 Case = Mapping[str, Any]

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.daemon.session import Access
+    from reconciler.daemon.round.session import Access
 
 
 def access_to(
     kubeconfig: Path | None, journal: Path | None, clusters: tuple[str, ...] = (), *, store: str = ""
 ) -> Access:
     """Access to the members and the journal; the journal is the default one unless named."""
-    from reconciler.daemon.session import Access
+    from reconciler.daemon.round.session import Access
 
     return Access(kubeconfig=kubeconfig, journal=journal_path(journal), clusters=clusters, store=store)
 
@@ -25,6 +25,6 @@ def journal_path(journal: Path | None) -> Path:
     Raises:
         JournalError: none was named, and no state folder is known.
     """
-    from reconciler.daemon.session import default_journal
+    from reconciler.daemon.round.session import default_journal
 
     return journal or default_journal(dict(os.environ))

@@ -15,7 +15,7 @@ from reconciler.cli.reading import bulk_load, check_clusters, full_name, read_fl
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
-    from reconciler.daemon.act import Result
+    from reconciler.daemon.round.act import Result
     from reconciler.engine import Round
     from reconciler.model.plan import Plan
 
@@ -45,9 +45,9 @@ def command(
     In a Git work tree the commit at HEAD is applied, unless a rebase, merge or the like is under way there; --rev HEAD
     applies it even then. --dir applies the files as they lie.
     """
-    from reconciler.daemon.session import apply_once
-    from reconciler.report.plan_json import plan_document
-    from reconciler.report.plan_text import plan_text
+    from reconciler.daemon.round.session import apply_once
+    from reconciler.report.plan.json import plan_document
+    from reconciler.report.plan.text import plan_text
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True)
@@ -88,7 +88,7 @@ def command(
 
 
 def _question(plan: Plan) -> str:
-    from reconciler.report.plan_text import has_destruction
+    from reconciler.report.plan.text import has_destruction
 
     if has_destruction(plan):
         return style_for().red("Apply these changes, with deletions, replacements or releases among them?")
@@ -96,7 +96,7 @@ def _question(plan: Plan) -> str:
 
 
 def _line(result: Result) -> str:
-    from reconciler.report.safe import visible
+    from reconciler.report.text.safe import visible
 
     change = result.change
     if result.error:

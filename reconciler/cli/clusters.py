@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """List the member clusters of STORE, and whether they answer."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.table import table
+    from reconciler.report.text.table import table
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     versions: dict[str, str] = {}
@@ -64,7 +64,7 @@ def command(
 
 
 async def _versions(fleet: Fleet, kubeconfig: Path | None) -> dict[str, str]:
-    from reconciler.daemon.session import open_members
+    from reconciler.daemon.round.session import open_members
     from reconciler.errors import MemberClusterError, ReconcilerError
     from reconciler.report.mask import scrub_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reconciler.adapters.store_git import GitStore
+    from reconciler.adapters.git.snapshot import GitStore
 
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -47,23 +47,23 @@ class Commits:
             self._is_opened = True
             folder = self._folder()
             if folder is not None:
-                from reconciler.adapters.store_git import GitStore
+                from reconciler.adapters.git.snapshot import GitStore
 
                 self._repository = GitStore(folder)
         return self._repository
 
     def _folder(self) -> Path | None:
         """The repository: that of the folder, or the clone of a URL that the service or a command has fetched."""
-        from reconciler.adapters.git_fetch_url import is_git_url, parse_git_url
+        from reconciler.adapters.git.url import is_git_url, parse_git_url
 
         if is_git_url(self._store):
-            from reconciler.adapters.store_url import clone_of
+            from reconciler.adapters.sources.read_once import clone_of
             from reconciler.cli.reading import cache_folder
 
             url, cache = parse_git_url(self._store), cache_folder()
             folders = (self._beside.parent, *((cache,) if cache is not None else ()))
             clones = (clone_of(url, folder / "git") for folder in folders)
             return next((clone for clone in clones if clone.is_dir()), None)
-        from reconciler.adapters.store_location import locate_store
+        from reconciler.adapters.sources.location import locate_store
 
         return locate_store(self._store).repository

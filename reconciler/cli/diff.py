@@ -19,11 +19,11 @@ from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Json
-from reconciler.stages.guard import is_held_by_guard
+from reconciler.stages.deletion.guard import is_held_by_guard
 
 if TYPE_CHECKING:
-    from reconciler.daemon.session import Access
-    from reconciler.stages.parsed_file import ParsedFile
+    from reconciler.daemon.round.session import Access
+    from reconciler.stages.fleet.file import ParsedFile
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -100,7 +100,7 @@ def command(
 
 
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
-    from reconciler.daemon.session import plan_once
+    from reconciler.daemon.round.session import plan_once
 
     return run(plan_once(fleet, access, at=at, server_side=server_side)).plan
 
@@ -124,12 +124,12 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
 
 
 def _print(plan: Plan, output: str, max_size: int) -> None:
-    from reconciler.report.plan_json import plan_json
-    from reconciler.report.plan_markdown import plan_markdown
-    from reconciler.report.plan_text import plan_text
+    from reconciler.report.plan.json import plan_json
+    from reconciler.report.plan.markdown import plan_markdown
+    from reconciler.report.plan.text import plan_text
 
     if output == "jsonpatch":
-        from reconciler.report.plan_patches import plan_patches_json
+        from reconciler.report.plan.patches import plan_patches_json
 
         answer(plan_patches_json(plan))
     elif output == "json":
@@ -148,8 +148,8 @@ def _print_both(revisions: Plan, members: Plan, output: str, max_size: int) -> N
         _print(members, output, max_size)
         return
     from reconciler.report.json_parts import json_text
-    from reconciler.report.plan_json import plan_document
-    from reconciler.report.plan_patches import plan_patches
+    from reconciler.report.plan.json import plan_document
+    from reconciler.report.plan.patches import plan_patches
 
     document: Callable[[Plan], dict[str, Json]] = plan_patches if output == "jsonpatch" else plan_document
     answer(json_text({**document(revisions), "live": document(members)}))

@@ -18,8 +18,8 @@ from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube_client import MemberCluster
-    from reconciler.daemon.session import Access
+    from reconciler.adapters.kube.client import MemberCluster
+    from reconciler.daemon.round.session import Access
 
 VERBS = ("list", "patch", "delete")
 
@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Check access to every cluster of STORE: context, version, and the right to list, patch and delete each kind."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.table import table
+    from reconciler.report.text.table import table
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)
@@ -87,7 +87,7 @@ def command(
 
 
 async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
-    from reconciler.daemon.session import open_members
+    from reconciler.daemon.round.session import open_members
     from reconciler.errors import ReconcilerError
 
     kinds = sorted({template.gvk for template in fleet.templates.values()})

@@ -14,7 +14,7 @@ from reconciler.cli.printing import answer, remark
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.model.ledger import EvictionRecord
     from reconciler.model.refs import Identity
 
@@ -46,7 +46,7 @@ def command(
     Its replicas go to other clusters first; where none can take them, they stay. It is also how a failed copy goes
     that `purgeMode: Never` keeps.
     """
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
 
     path = journal_path(journal)
     if resource is None:
@@ -137,9 +137,9 @@ def _record(identity: Identity, cluster: str, reason: str, span: str) -> Evictio
 def _listed(journal: Journal, output: str) -> str:
     from reconciler.adapters.clock import SystemClock
     from reconciler.cli.printing import document_text
-    from reconciler.report.status_document import evictions_part
-    from reconciler.report.table import table
-    from reconciler.stages.instants import in_force
+    from reconciler.report.status.document import evictions_part
+    from reconciler.report.text.table import table
+    from reconciler.stages.observations.instants import in_force
 
     found = in_force(journal.evictions(), SystemClock().now())
     if output != "table":

@@ -41,11 +41,11 @@ def command(
     """Say why KIND/NAME lives where it does: policy, clusters, arithmetic, overrides, each with file and line."""
     from reconciler.adapters.clock import SystemClock
     from reconciler.cli.resources import find_templates
-    from reconciler.daemon.session import decide_once
+    from reconciler.daemon.round.session import decide_once
     from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_json, explanation_text
-    from reconciler.stages.cap_basis import without_outdated_caps
-    from reconciler.stages.place import constraints_in_force
+    from reconciler.stages.decision.cap_basis import without_outdated_caps
+    from reconciler.stages.placement.place import constraints_in_force
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)

@@ -19,9 +19,9 @@ from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube_client import MemberCluster
-    from reconciler.adapters.kube_table import Table
-    from reconciler.daemon.session import Access
+    from reconciler.adapters.kube.client import MemberCluster
+    from reconciler.adapters.kube.table import Table
+    from reconciler.daemon.round.session import Access
     from reconciler.errors import ReconcilerError
     from reconciler.model.fleet import Fleet
 
@@ -82,7 +82,7 @@ def command(
 async def _ask(
     fleet: Fleet, access: Access, query: Any, *, whole: bool
 ) -> tuple[dict[str, Table | list[Any]], dict[str, ReconcilerError]]:
-    from reconciler.daemon.session import open_members
+    from reconciler.daemon.round.session import open_members
     from reconciler.errors import KindNotServed, ObjectNotFound, ReconcilerError
 
     async def one(member: MemberCluster) -> Table | list[Any]:

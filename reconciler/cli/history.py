@@ -28,7 +28,7 @@ def command(
     output: str,
 ) -> None:
     """Say what was decided and written, newest first, and which commit of whom it rests on."""
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.cli.commits import Commits
     from reconciler.cli.subjects import known_subjects, one_subject
     from reconciler.report.history_text import history_document, history_text

@@ -18,7 +18,7 @@ from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.daemon.session import Access
+    from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
     from reconciler.model.observation import LiveObject
 
@@ -49,7 +49,7 @@ def command(
     What another object makes, what every cluster makes itself, and what another tool holds is left out.
     """
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.import_template import adopting_policies, reason_to_skip, template_of
+    from reconciler.stages.importing.template import adopting_policies, reason_to_skip, template_of
 
     fleet = read_fleet(store)
     if cluster not in fleet.clusters:
@@ -86,7 +86,7 @@ def command(
 async def _read(
     fleet: Fleet, access: Access, cluster: str, kinds: list[str], where: tuple[str, str]
 ) -> list[LiveObject]:
-    from reconciler.daemon.session import open_members
+    from reconciler.daemon.round.session import open_members
     from reconciler.errors import KindNotServed
 
     namespace, selector = where

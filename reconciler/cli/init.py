@@ -22,7 +22,7 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
     """Write fleet.yaml and a cluster document for each chosen kubeconfig context into FOLDER."""
     import re
 
-    from reconciler.adapters.kubeconfig import context_names
+    from reconciler.adapters.kube.kubeconfig import context_names
     from reconciler.report.yaml_dump import dump_yaml
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):

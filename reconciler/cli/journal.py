@@ -24,7 +24,7 @@ def command() -> None:
 @options.output("text", "json", "yaml", default="text")
 def verify(*, journal: Path | None, output: str) -> None:
     """Check every page and row of the journal, also while a daemon writes it. Exit code 1 when anything is wrong."""
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.errors import JournalCorrupt
 
     path = journal_path(journal)
@@ -63,7 +63,7 @@ def rebuild(
     Nothing in a cluster is changed but, with --takeover, who holds the fleet. Nothing is deleted before one complete
     round has been recorded.
     """
-    from reconciler.daemon.rebuild import rebuild_once
+    from reconciler.daemon.round.rebuild import rebuild_once
 
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
     rebuilt = run(rebuild_once(fleet, access_to(kubeconfig, journal, store=full_name(store)), take_over=takeover))
@@ -88,7 +88,7 @@ def rebuild(
 @options.output("json", "yaml", default="json")
 def export(*, journal: Path | None, output: str) -> None:
     """Print the whole journal, also while a daemon writes it. It holds no Secret value."""
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.report.mask import Masker
 
     with Journal.open(journal_path(journal), read_only=True) as opened:

@@ -12,7 +12,7 @@ import click
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import Json
 from reconciler.report.problems_text import problems_text
-from reconciler.report.style import PLAIN, Style
+from reconciler.report.text.style import PLAIN, Style
 
 
 def style_for(stream: object = None) -> Style:
@@ -81,7 +81,7 @@ def document_text(document: Json, form: str) -> str:
 def remark(text: str) -> None:
     """To stderr, without credentials and without anything that a terminal or a runner would obey."""
     from reconciler.report.mask import scrub_text
-    from reconciler.report.safe import joined, visible
+    from reconciler.report.text.safe import joined, visible
 
     click.echo(joined(map(visible, scrub_text(text).split("\n"))), err=True, nl=False)
 

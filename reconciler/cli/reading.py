@@ -16,8 +16,8 @@ from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.observation import Observations
 
 if TYPE_CHECKING:
-    from reconciler.adapters.parse_cache import ParseCache
-    from reconciler.stages.parsed_file import ParsedFile
+    from reconciler.adapters.store.parse_cache import ParseCache
+    from reconciler.stages.fleet.file import ParsedFile
 
 
 @contextmanager
@@ -49,10 +49,10 @@ def read_fleet(
     Raises:
         StoreError: the store cannot be read as a whole.
     """
-    from reconciler.adapters.git_fetch_url import is_git_url
-    from reconciler.adapters.store_location import locate_store, open_store
+    from reconciler.adapters.git.url import is_git_url
+    from reconciler.adapters.sources.location import locate_store, open_store
     from reconciler.interpreters.registry import install, with_plugins
-    from reconciler.stages.parse import memo_key, parse
+    from reconciler.stages.fleet.parse import memo_key, parse
 
     install(with_plugins())
     with bulk_load():
@@ -79,7 +79,7 @@ def _with_cache(
     read: Callable[[Collection[str]], Snapshot], cache: ParseCache, found: dict[str, ParsedFile]
 ) -> Snapshot:
     """The snapshot without the data of files that were parsed before, which are added to `found`."""
-    from reconciler.stages.parse import memo_key
+    from reconciler.stages.fleet.parse import memo_key
 
     kept = cache.keys()
     snapshot = read(kept | found.keys())
@@ -92,8 +92,8 @@ def _with_cache(
 def _fetched(store: str, rev: str | None, known: Collection[str], *, as_directory: bool) -> Snapshot:
     if as_directory:
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
-    from reconciler.adapters.git_fetch_url import parse_git_url
-    from reconciler.adapters.store_url import fetch_snapshot
+    from reconciler.adapters.git.url import parse_git_url
+    from reconciler.adapters.sources.read_once import fetch_snapshot
     from reconciler.cli.running import run
 
     kept = cache_folder()
@@ -117,7 +117,7 @@ def cache_folder() -> Path | None:
 
 def _parse_cache(store: str) -> ParseCache | None:
     """What was parsed of this store before. None: there is no folder for it."""
-    from reconciler.adapters.parse_cache import ParseCache
+    from reconciler.adapters.store.parse_cache import ParseCache
 
     folder = cache_folder()
     if folder is None:
@@ -139,7 +139,7 @@ def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
 
 def full_name(store: str) -> str:
     """The store as it is named from anywhere: an absolute path, or the URL without user and password."""
-    from reconciler.adapters.git_fetch_url import is_git_url, parse_git_url
+    from reconciler.adapters.git.url import is_git_url, parse_git_url
 
     if is_git_url(store):
         return str(parse_git_url(store))
@@ -155,7 +155,7 @@ def read_observations(path: Path | None) -> Observations:
     """
     if path is None:
         return Observations()
-    from reconciler.stages.observations import parse_observations
+    from reconciler.stages.observations.reader import parse_observations
 
     try:
         data = path.read_bytes()

@@ -18,7 +18,7 @@ from reconciler.cli.printing import remark
 @options.journal
 def command(*, scope: tuple[str, ...], namespace: str | None, is_all: bool, journal: Path | None) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
 
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")

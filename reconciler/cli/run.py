@@ -12,7 +12,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 
 if TYPE_CHECKING:
-    from reconciler.daemon.serve import Service
+    from reconciler.daemon.service.serve import Service
 
 _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
@@ -49,8 +49,8 @@ def command(
     log_format: str | None,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
-    from reconciler.daemon.logs import set_up_logging
-    from reconciler.daemon.serve import Service
+    from reconciler.daemon.service.serve import Service
+    from reconciler.daemon.vitals.logs import set_up_logging
 
     set_up_logging(log_format)
     service = Service(
@@ -72,9 +72,9 @@ def _checked_poll(value: float) -> float:
 
 
 async def _run(service: Service, listen: str | None) -> None:
-    from reconciler.daemon.serve import serve
-    from reconciler.daemon.service import in_service
-    from reconciler.daemon.vitals import Vitals
+    from reconciler.daemon.service.serve import serve
+    from reconciler.daemon.service.service import in_service
+    from reconciler.daemon.vitals.vitals import Vitals
     from reconciler.interpreters.registry import install, with_plugins
     from reconciler.web.server import serving
 

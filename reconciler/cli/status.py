@@ -13,7 +13,7 @@ from reconciler.cli.printing import answer, document_text, remark, style_for
 from reconciler.errors import JournalError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.model.ledger import Event
 
 _EVENTS_MAX = 100_000
@@ -30,13 +30,13 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
     It is read from the journal, also while a daemon runs; with STORE, a Git repository, the commit is named too.
     """
     from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.journal import Journal
-    from reconciler.adapters.journal_lock import holder
+    from reconciler.adapters.journal.journal import Journal
+    from reconciler.adapters.journal.lock import holder
     from reconciler.cli.commits import Commits
-    from reconciler.daemon.look import constraints_in
-    from reconciler.report.status_document import Status, status_document
-    from reconciler.report.status_text import released_text, status_text
-    from reconciler.stages.instants import in_force
+    from reconciler.daemon.observing.look import constraints_in
+    from reconciler.report.status.document import Status, status_document
+    from reconciler.report.status.text import released_text, status_text
+    from reconciler.stages.observations.instants import in_force
 
     path, now = journal_path(journal), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():

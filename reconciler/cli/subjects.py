@@ -9,7 +9,7 @@ from reconciler.cli.resources import is_called
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
 
 
 class Subject(NamedTuple):

@@ -41,9 +41,9 @@ def command(
     Plans go on and show what is held; nothing is written before `resume`, or before the time given.
     """
     from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.model.ledger import SuspensionRecord
-    from reconciler.stages.instants import in_force
+    from reconciler.stages.observations.instants import in_force
 
     path, now = journal_path(journal), SystemClock().now()
     if not scope:
@@ -67,7 +67,7 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
     Raises:
         ConfigurationError: it is no scope, or names a cluster or resource that the journal does not know.
     """
-    from reconciler.adapters.journal import Journal
+    from reconciler.adapters.journal.journal import Journal
     from reconciler.cli.subjects import known_subjects, one_subject
 
     if scope == ("fleet",):
@@ -107,8 +107,8 @@ def _end(span: str | None, until: str | None, now: str) -> str:
 
 def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
     from reconciler.cli.printing import document_text
-    from reconciler.report.status_document import suspensions_part
-    from reconciler.report.table import table
+    from reconciler.report.status.document import suspensions_part
+    from reconciler.report.text.table import table
 
     if output != "table":
         return document_text({"version": 1, "suspensions": suspensions_part(found)}, output)

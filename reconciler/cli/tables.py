@@ -10,12 +10,12 @@ from msgspec import Struct
 from reconciler.model.tree import dig
 from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
-from reconciler.report.table import table as aligned
+from reconciler.report.text.table import table as aligned
 from reconciler.report.yaml_dump import dump_yaml
-from reconciler.stages.marks import FLEET_LABEL, read_owner
+from reconciler.stages.ownership.marks import FLEET_LABEL, read_owner
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube_table import Column, Row, Table
+    from reconciler.adapters.kube.table import Column, Row, Table
 
 
 class Query(Struct, frozen=True, kw_only=True):

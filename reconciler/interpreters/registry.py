@@ -60,10 +60,10 @@ def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
 
 
 def _built_in() -> tuple[tuple[str, Interpreter], ...]:
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    modules = ((name, importlib.import_module(f"{package.__name__}.{name}")) for name in names if name != "registry")
-    found = ((name, getattr(module, "INTERPRETER", None)) for name, module in modules)
-    return tuple((name, interpreter) for name, interpreter in found if isinstance(interpreter, Interpreter))
+    found = (module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
+    modules = {name.rpartition(".")[2]: importlib.import_module(name) for name in found if name != __name__}
+    held = ((name, getattr(modules[name], "INTERPRETER", None)) for name in sorted(modules))
+    return tuple((name, interpreter) for name, interpreter in held if isinstance(interpreter, Interpreter))
 
 
 BUILT_IN: Final = _built_in()

@@ -16,12 +16,12 @@ from reconciler.model.tree import Json
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
 from reconciler.report.problems_text import problem_lines
-from reconciler.report.safe import visible
-from reconciler.report.status_document import constraint_words, constraints_part
-from reconciler.report.style import PLAIN, Style
-from reconciler.report.table import aligned
-from reconciler.stages.override_apply import FieldOverride
-from reconciler.stages.render import Rendered
+from reconciler.report.status.document import constraint_words, constraints_part
+from reconciler.report.text.safe import visible
+from reconciler.report.text.style import PLAIN, Style
+from reconciler.report.text.table import aligned
+from reconciler.stages.overrides.apply import FieldOverride
+from reconciler.stages.rendering.render import Rendered
 
 
 class Explanation(Struct, frozen=True, kw_only=True):

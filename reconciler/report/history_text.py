@@ -7,9 +7,9 @@ from typing import Any
 
 from reconciler.model.ledger import Event
 from reconciler.model.tree import Json
-from reconciler.report.plan_lines import short_revision
-from reconciler.report.table import table
-from reconciler.report.values import cut
+from reconciler.report.plan.lines import short_revision
+from reconciler.report.text.table import table
+from reconciler.report.text.values import cut
 
 Words = Callable[[str], tuple[str, str] | None]
 """Author and subject of a revision, None when it is no commit that is known."""

@@ -12,7 +12,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
 from reconciler.report.mask import Masker
-from reconciler.report.safe import ascii_json
+from reconciler.report.text.safe import ascii_json
 
 _SEVERITIES = list(Severity)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.stages.cluster_documents import CLUSTER_APIS
-from reconciler.stages.field_shapes import Field, FieldType, Shape, Status
-from reconciler.stages.fleet_settings import FLEET_API_VERSION
-from reconciler.stages.policy_fields import KINDS
-from reconciler.stages.policy_groups import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
+from reconciler.stages.fleet.clusters import CLUSTER_APIS
+from reconciler.stages.fleet.every_field import KINDS
+from reconciler.stages.fleet.settings import FLEET_API_VERSION
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from reconciler.sim import api
+from reconciler.sim.api import api
+from reconciler.sim.api.http import Answer, Request, target_of
 from reconciler.sim.controllers import deployments, housekeeping, jobs, sets
 from reconciler.sim.controllers.kubelets import Kubelets
 from reconciler.sim.controllers.owned import Settings, with_condition
 from reconciler.sim.controllers.scheduler import Scheduler
-from reconciler.sim.defaults import defaulted
-from reconciler.sim.http import Answer, Request, target_of
-from reconciler.sim.kinds import BY_KIND
-from reconciler.sim.state import Key, State, timestamp
-from reconciler.sim.status import Body
-from reconciler.sim.store import Event, name_of
+from reconciler.sim.objects.defaults import defaulted
+from reconciler.sim.objects.kinds import BY_KIND
+from reconciler.sim.objects.status import Body
+from reconciler.sim.state.state import Key, State, timestamp
+from reconciler.sim.state.store import Event, name_of
 
 _STEPS_MAX = 5_000_000
 _SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from reconciler.sim.http import Request
+from reconciler.sim.api.http import Request
 
 
 class FaultKind(StrEnum):

@@ -10,11 +10,11 @@ import orjson
 import yaml
 from aiohttp import web
 
+from reconciler.sim.api.http import Answer, Request
+from reconciler.sim.api.watches import Watch
 from reconciler.sim.cluster import Cluster
 from reconciler.sim.faults import Fault, FaultKind, Faults
-from reconciler.sim.http import Answer, Request
-from reconciler.sim.status import Body, Refused
-from reconciler.sim.watches import Watch
+from reconciler.sim.objects.status import Body, Refused
 
 _BODY_MAX = 3 * 1024 * 1024
 _BOOKMARK_S = 30.0

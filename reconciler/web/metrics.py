@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from reconciler import __version__
 from reconciler.adapters.clock import epoch_s
-from reconciler.daemon.vitals import Vitals
+from reconciler.daemon.vitals.vitals import Vitals
 
 PREFIX: Final = "fleet_reconciler_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4

@@ -17,10 +17,10 @@ from typing import Any, Final
 from aiohttp import web
 
 from reconciler.adapters.clock import Clock
-from reconciler.daemon.service import is_progressing
-from reconciler.daemon.vitals import Vitals
+from reconciler.daemon.service.service import is_progressing
+from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
-from reconciler.report.safe import ascii_json
+from reconciler.report.text.safe import ascii_json
 from reconciler.web.metrics import CONTENT_TYPE, exposition
 from reconciler.web.status import degradations, page, readiness, status_document
 

@@ -6,10 +6,10 @@ import html
 from typing import Any, Final
 
 from reconciler import __version__
-from reconciler.daemon.service import is_progressing
-from reconciler.daemon.vitals import Vitals
+from reconciler.daemon.service.service import is_progressing
+from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.report.mask import scrub_text
-from reconciler.report.safe import visible
+from reconciler.report.text.safe import visible
 
 _PROBLEMS_MAX: Final = 200
 

@@ -10,17 +10,17 @@ import pytest
 
 from reconciler.model.plan import MISSING
 from reconciler.model.refs import GVK
-from reconciler.stages.adoption import (
+from reconciler.stages.diff.three_way import NO_DIFFERENCE
+from reconciler.stages.ownership.adoption import (
     PREDECESSORS,
     adopted,
     adoption_operations,
     release_operations,
     takeover_operations,
 )
-from reconciler.stages.diff import NO_DIFFERENCE
-from reconciler.stages.managed_fields import managers_of
-from reconciler.stages.marks import FLEET_LABEL, OWNER_ANNOTATION
-from reconciler.stages.schema import builtin_schema
+from reconciler.stages.ownership.managed_fields import managers_of
+from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
+from reconciler.stages.schemas.schema import builtin_schema
 from tests.apiserver.requests_to import JSON_PATCH, STRATEGIC, ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER, ordinary
 from tests.engine_t import three_way

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from reconciler.model.refs import GVK
-from reconciler.stages.canonical import sendable
-from reconciler.stages.field_path import matches, parse_path
-from reconciler.stages.immutable import IMMUTABLE
-from reconciler.stages.schema import builtin_schema
+from reconciler.stages.diff.canonical import sendable
+from reconciler.stages.diff.immutable import IMMUTABLE
+from reconciler.stages.ownership.field_path import matches, parse_path
+from reconciler.stages.schemas.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.engine_t import three_way

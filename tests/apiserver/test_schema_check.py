@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.model.refs import GVK
-from reconciler.stages.schema import builtin_schema
-from reconciler.stages.schema_check import body_faults
+from reconciler.stages.schemas.check import body_faults
+from reconciler.stages.schemas.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.real_clusters import RealCluster

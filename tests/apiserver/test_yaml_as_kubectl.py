@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reconciler.model.problem import Severity
-from reconciler.stages.scopes import BUILT_IN
-from reconciler.stages.yaml_reader import read_yaml
+from reconciler.stages.documents.scopes import BUILT_IN
+from reconciler.stages.yaml.reader import read_yaml
 from tests.real_clusters import RealCluster
 from tests.unit.stages.yaml_cases import cases, exactly
 

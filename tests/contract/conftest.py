@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.kube_client import MemberCluster
-from reconciler.adapters.kube_members import Members, UserAgent
-from reconciler.adapters.kubeconfig import load_members
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.model.cluster import Cluster
 from reconciler.sim import ClusterSpec, background_fleet
 from tests.contract.sim_cluster import SimCluster

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.journal_lock import holder
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.journal.lock import holder
 from reconciler.errors import JournalLocked
 
 PRELUDE = """
 import sys, time
 from pathlib import Path
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.errors import JournalError
 from reconciler.model.ledger import AppliedRow, Intent
 from reconciler.model.plan import Action

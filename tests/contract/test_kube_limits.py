@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.adapters.observe import observe
+from reconciler.adapters.observe.observe import observe
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import deployment
 from tests.contract.test_kube_observe import NOW, in_namespace, wait_for_pods

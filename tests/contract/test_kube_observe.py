@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reconciler.adapters.observe import observe
+from reconciler.adapters.observe.observe import observe
 from reconciler.model.observation import Health
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from tests.contract.conftest import Connect, connect

@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from reconciler.adapters import kube_requests
-from reconciler.adapters.kube_watch import Bookmark, WatchEvent
+from reconciler.adapters.kube import requests as kube_requests
+from reconciler.adapters.kube.watch import Bookmark, WatchEvent
 from reconciler.errors import ClusterUnreachable, KindNotServed, ListExpired, ObjectNotFound
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.sim.kinds import BUILT_IN, BY_KIND
-from reconciler.sim.shapes import Shape, shape_of
+from reconciler.sim.objects.kinds import BUILT_IN, BY_KIND
+from reconciler.sim.objects.shapes import Shape, shape_of
 from tests.contract.sim_examples import EXAMPLES, path_of
 from tests.contract.sim_sides import TABLE, TOLERATION, Reply, Side, comparable, new_space
 from tests.real_clusters import wait_until

@@ -15,12 +15,12 @@ import click
 import pytest
 import yaml
 
-from reconciler.adapters.store_directory import read_directory
+from reconciler.adapters.store.directory import read_directory
 from reconciler.cli.main import cli
 from reconciler.interpreters.registry import registry_of
 from reconciler.model.observation import Health
 from reconciler.model.problem import Severity
-from reconciler.stages.parse import parse
+from reconciler.stages.fleet.parse import parse
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links
 from tests.docs.shell import Reader
 

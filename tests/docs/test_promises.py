@@ -7,8 +7,8 @@ import re
 import pytest
 
 from reconciler.model.plan import Action, Cause
-from reconciler.report.group import grouped
-from reconciler.report.plan_lines import entry_lines
+from reconciler.report.plan.group import grouped
+from reconciler.report.plan.lines import entry_lines
 from tests.docs.pages import ROOT
 from tests.docs.promised import (
     MAPS,

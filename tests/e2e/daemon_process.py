@@ -14,7 +14,7 @@ from typing import Any, Self
 import pygit2
 import yaml
 
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.errors import JournalError
 from tests.real_clusters import wait_until
 

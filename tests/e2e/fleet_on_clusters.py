@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from reconciler.adapters.store_directory import read_directory
-from reconciler.daemon.session import Access, Applied, apply_once, plan_once
+from reconciler.adapters.store.directory import read_directory
+from reconciler.daemon.round.session import Access, Applied, apply_once, plan_once
 from reconciler.engine import Round
 from reconciler.model.plan import Action, Change, Plan
-from reconciler.stages.parse import parse
+from reconciler.stages.fleet.parse import parse
 from tests.conftest import ThreeClusters
 from tests.real_clusters import RealCluster
 

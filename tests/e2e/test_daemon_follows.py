@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import SuspensionRecord
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository

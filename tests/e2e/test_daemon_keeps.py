@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.journal_file import migrations
+from reconciler.adapters.journal.file import migrations
+from reconciler.adapters.journal.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.real_clusters import wait_until

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.model.binding import Tick
 from tests.conftest import ThreeClusters
 from tests.e2e.moving_workload import MovingWorkload

@@ -14,7 +14,7 @@ from tests.e2e.rule_stores import write_store
 
 PLUGIN = """
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.pod_template import SPEC_TEMPLATE
+from reconciler.interpreters.pods.template import SPEC_TEMPLATE
 from reconciler.interpreters.replicas import REPLICAS, replicas_of, with_replicas
 from reconciler.model.demand import Demand
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.store_directory import read_directory
-from reconciler.daemon.session import plan_once
+from reconciler.adapters.store.directory import read_directory
+from reconciler.daemon.round.session import plan_once
 from reconciler.model.plan import Change
-from reconciler.stages.parse import parse
+from reconciler.stages.fleet.parse import parse
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters
 

@@ -16,8 +16,8 @@ from reconciler.model.observation import ClusterObservation, Health, LiveObject,
 from reconciler.model.plan import Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
-from reconciler.stages.moves import still_established
-from reconciler.stages.schema import FREE, Schema, builtin_schema
+from reconciler.stages.moves.moves import still_established
+from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
 from tests.unit.worlds import SERVED, TestBed
 
 EVERY_KIND = SERVED | {

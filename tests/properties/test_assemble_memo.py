@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Problem, Source
 from reconciler.model.tree import digest_of_bytes
-from reconciler.stages.assemble import assemble
-from reconciler.stages.assemble_memo import AssembleMemo
-from reconciler.stages.parse import parse_file
+from reconciler.stages.fleet.assemble import assemble
+from reconciler.stages.fleet.assemble_memo import AssembleMemo
+from reconciler.stages.fleet.parse import parse_file
 
 MAPS = [
     b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: d}\ndata: {a: '%d'}\n" % (name, value)

@@ -14,11 +14,11 @@ from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.model.observation import ClusterObservation, Node, Observations, Quota, Workload
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import digest_of_bytes
-from reconciler.stages.decide import Decision, decide
-from reconciler.stages.decide_memo import DecideMemo
-from reconciler.stages.parse import parse
-from reconciler.stages.parsed_file import ParsedFile
-from reconciler.stages.signatures import changed_identities, signatures
+from reconciler.stages.decision.decide import Decision, decide
+from reconciler.stages.decision.memo import DecideMemo
+from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.parse import parse
+from reconciler.stages.rendering.signatures import changed_identities, signatures
 
 NOW = "2026-11-21T10:00:00Z"
 CLUSTERS = ("m1", "m2", "m3")

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.plan import MISSING
-from reconciler.stages.diff import NO_DIFFERENCE
-from reconciler.stages.diff_trees import tree_changes
-from reconciler.stages.field_path import FieldPath, Keyed, Member, matches, parse_path, path_text, value_at
-from reconciler.stages.managed_fields import difference, fields_of, paths_of, union
-from reconciler.stages.schema import Schema, schema_of_crd
+from reconciler.stages.diff.three_way import NO_DIFFERENCE
+from reconciler.stages.diff.trees import tree_changes
+from reconciler.stages.ownership.field_path import FieldPath, Keyed, Member, matches, parse_path, path_text, value_at
+from reconciler.stages.ownership.managed_fields import difference, fields_of, paths_of, union
+from reconciler.stages.schemas.schema import Schema, schema_of_crd
 from tests.engine_t import three_way
 from tests.unit.stages.ownership_notation import US
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.moves import Replicas, Serving, effective, still_established
+from reconciler.stages.moves.moves import Replicas, Serving, effective, still_established
 
 CLUSTERS = ("m1", "m2", "m3")
 WEB = Identity("apps", "Deployment", "demo", "web")

@@ -13,7 +13,7 @@ from reconciler.engine import compare_revisions, decide, plan_round
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Change, Plan
-from reconciler.stages.revisions import previous_of
+from reconciler.stages.revisions.revisions import previous_of
 from tests.properties.applied_members import AppliedMembers
 from tests.properties.test_decide_memo import (
     ALL_OBSERVED,

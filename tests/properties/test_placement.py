@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Binding, PreviousPlacement
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import Identity
-from reconciler.stages.place import PlacementItem, PlacementRequest, place
+from reconciler.stages.placement.place import PlacementItem, PlacementRequest, place
 from tests.placement_cases import request_of
 
 SHORT = {"no-cluster-fits", "not-enough-capacity", "capacity-unknown", "spread-constraint-unmet"}

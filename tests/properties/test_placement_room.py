@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from reconciler.model.demand import Component, PodShape
 from reconciler.model.observation import ClusterObservation, Node, Quota
-from reconciler.stages.capacity import FleetRoom
-from reconciler.stages.estimate import estimate
-from reconciler.stages.packing import fits_together, sets_that_fit
+from reconciler.stages.placement.room.capacity import FleetRoom
+from reconciler.stages.placement.room.estimate import estimate
+from reconciler.stages.placement.room.packing import fits_together, sets_that_fit
 
 SHAPES = [
     PodShape(requests=(("cpu", 1000),)),

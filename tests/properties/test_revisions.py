@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.engine import decide, render_decision
-from reconciler.stages.inputs import render_inputs
-from reconciler.stages.render import RenderCache, managed_in, problems_in
+from reconciler.stages.rendering.inputs import render_inputs
+from reconciler.stages.rendering.render import RenderCache, managed_in, problems_in
 from tests.properties.test_decide_memo import (
     ALL_OBSERVED,
     BASE,

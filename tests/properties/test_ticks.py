@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from reconciler.model.binding import Constraint
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
-from reconciler.stages.decide import Decision, decide
-from reconciler.stages.deschedule import deschedule
-from reconciler.stages.failover import due_exclusions, is_taken_over, kept_exclusions
-from reconciler.stages.revisions import previous_of
+from reconciler.stages.decision.decide import Decision, decide
+from reconciler.stages.revisions.revisions import previous_of
+from reconciler.stages.ticks.deschedule import deschedule
+from reconciler.stages.ticks.failover import due_exclusions, is_taken_over, kept_exclusions
 from tests.tick_cases import NOW, decided, observations
 
 NAMES = ("m1", "m2", "m3")

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
+from reconciler.sim.api.http import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
-from reconciler.sim.http import Request
 from tests.real_clusters import wait_until
 from tests.security.canaries import Canaries
 from tests.security.command_line import Ran, reconciler

@@ -20,19 +20,19 @@ from typing import Any
 import yaml
 
 from reconciler.adapters.clock import rfc3339
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.kube_members import Members, UserAgent
-from reconciler.adapters.kubeconfig import load_members
-from reconciler.daemon.hold import Holder
-from reconciler.daemon.look import remembered
-from reconciler.daemon.loop import ControlLoop
-from reconciler.daemon.parts import Parts
-from reconciler.daemon.store_in_force import StoreInForce
-from reconciler.daemon.vitals import Vitals
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.observing.look import remembered
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.sim import ClusterSpec, FaultKind, FleetInABox, Request
 from reconciler.sim.controllers.owned import Settings
-from reconciler.sim.store import Event
+from reconciler.sim.state.store import Event
 from tests.soak.crashes import config_map, policy, secret
 from tests.soak.serving import START_S, others, serves
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import AppliedRow
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.controllers.owned import Settings
-from reconciler.sim.store import Event
+from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.soak.serving import START_S, others
 

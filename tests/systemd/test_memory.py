@@ -30,8 +30,8 @@ else:
     sys.exit("memory that is writable and executable was given")
 
 import aiohttp, jsonpatch, kubernetes, msgspec, orjson, prometheus_client, pygit2, sqlite3, watchfiles, yaml
-from reconciler.adapters.git_fetch import Wanted, fetch
-from reconciler.adapters.git_fetch_url import parse_git_url
+from reconciler.adapters.git.fetch import Wanted, fetch
+from reconciler.adapters.git.url import parse_git_url
 from tests.unit.adapters.git_server import GitServer
 
 async def main(root, certificate, key, token):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
-from reconciler.stages.marks import strip_marks
+from reconciler.stages.ownership.marks import strip_marks
 from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c", "d")

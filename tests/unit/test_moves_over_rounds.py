@@ -8,14 +8,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconciler.daemon.look import with_unanswered
+from reconciler.daemon.observing.look import with_unanswered
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent
 from reconciler.model.observation import ClusterObservation
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.moves import NOBODY_TAKES_IT
+from reconciler.stages.moves.moves import NOBODY_TAKES_IT
 from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, job, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")

@@ -15,11 +15,11 @@ from reconciler.model.member import Member, NotRead, Read
 from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.marks import read_owner
-from reconciler.stages.moves import still_established
-from reconciler.stages.ownership import field_manager
-from reconciler.stages.parse import parse
-from reconciler.stages.revisions import previous_of
+from reconciler.stages.fleet.parse import parse
+from reconciler.stages.moves.moves import still_established
+from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership.ownership import field_manager
+from reconciler.stages.revisions.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
 FLEET = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "test"}}

@@ -16,8 +16,8 @@ from reconciler.sim.controllers.owned import (
     with_condition,
     write_status,
 )
-from reconciler.sim.state import State
-from reconciler.sim.status import Body, Json
+from reconciler.sim.objects.status import Body, Json
+from reconciler.sim.state.state import State
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"

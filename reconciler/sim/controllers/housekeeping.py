@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reconciler.sim.controllers.deployments import has_passed
 from reconciler.sim.controllers.owned import Settings, condition, with_condition
-from reconciler.sim.kinds import BUILT_IN, BY_KIND, custom_resources
-from reconciler.sim.state import Key, State
-from reconciler.sim.status import Body
+from reconciler.sim.objects.kinds import BUILT_IN, BY_KIND, custom_resources
+from reconciler.sim.objects.status import Body
+from reconciler.sim.state.state import Key, State
 
 
 def collect(state: State, owner_uid: str) -> None:

@@ -12,8 +12,8 @@ from reconciler.sim.controllers.owned import (
     with_condition,
     write_status,
 )
-from reconciler.sim.state import State
-from reconciler.sim.status import Body
+from reconciler.sim.objects.status import Body
+from reconciler.sim.state.state import State
 
 
 def reconcile_job(state: State, job: Body) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from reconciler.sim.controllers.deployments import has_passed
 from reconciler.sim.controllers.owned import Settings, condition, controller_of, delete, with_condition
 from reconciler.sim.controllers.scheduler import matching_tolerations
-from reconciler.sim.kinds import BY_KIND
-from reconciler.sim.state import State
-from reconciler.sim.status import Body
-from reconciler.sim.store import Name, name_of
+from reconciler.sim.objects.kinds import BY_KIND
+from reconciler.sim.objects.status import Body
+from reconciler.sim.state.state import State
+from reconciler.sim.state.store import Name, name_of
 
 _READY_GATES = ("Initialized", "Ready", "ContainersReady")
 _UNREACHABLE = "node.kubernetes.io/unreachable"

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from reconciler.sim import managed
-from reconciler.sim.defaults import defaulted
-from reconciler.sim.kinds import BY_KIND
-from reconciler.sim.managed import Manager
-from reconciler.sim.shapes import Shape
-from reconciler.sim.state import State
-from reconciler.sim.status import Body, Json
+from reconciler.sim.objects import managed
+from reconciler.sim.objects.defaults import defaulted
+from reconciler.sim.objects.kinds import BY_KIND
+from reconciler.sim.objects.managed import Manager
+from reconciler.sim.objects.shapes import Shape
+from reconciler.sim.objects.status import Body, Json
+from reconciler.sim.state.state import State
 
 CONTROLLER = "kube-controller-manager"
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"

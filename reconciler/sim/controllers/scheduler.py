@@ -6,13 +6,13 @@ from collections import Counter
 from functools import lru_cache
 from math import ceil
 
-from reconciler.sim import quantities
 from reconciler.sim.controllers.owned import with_condition
-from reconciler.sim.kinds import BY_KIND
-from reconciler.sim.selectors import expression_matches
-from reconciler.sim.state import State
-from reconciler.sim.status import Body
-from reconciler.sim.store import Event, Name, name_of
+from reconciler.sim.objects import quantities
+from reconciler.sim.objects.kinds import BY_KIND
+from reconciler.sim.objects.selectors import expression_matches
+from reconciler.sim.objects.status import Body
+from reconciler.sim.state.state import State
+from reconciler.sim.state.store import Event, Name, name_of
 
 Amounts = dict[str, int]
 """Resource amounts in thousandths."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from reconciler.sim.controllers.deployments import is_available, limit
 from reconciler.sim.controllers.owned import delete, digest, is_active, is_ready, new_pod, write_status
 from reconciler.sim.controllers.scheduler import unsuitable
-from reconciler.sim.state import State
-from reconciler.sim.status import Body
+from reconciler.sim.objects.status import Body
+from reconciler.sim.state.state import State
 
 _REVISION = "controller-revision-hash"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench import corpus
 from reconciler.engine import decide
 from reconciler.model.fleet import Snapshot
-from reconciler.stages.parse import parse
+from reconciler.stages.fleet.parse import parse
 
 FLEET = parse(corpus.snapshot(300))
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bench import corpus, scaling
 from bench.report import document, scaling_rows
 from reconciler.engine import decide
-from reconciler.stages.parse import parse
+from reconciler.stages.fleet.parse import parse
 
 FLEET = parse(corpus.snapshot(50))
 

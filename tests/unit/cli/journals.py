@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.adapters.journal import Journal
-from reconciler.daemon.act import Result
-from reconciler.daemon.failures import failures_after
-from reconciler.daemon.look import Looked
-from reconciler.daemon.merged import merged
-from reconciler.daemon.remember import record_picture, remember
+from reconciler.adapters.journal.journal import Journal
+from reconciler.daemon.observing.look import Looked
+from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.failures import failures_after
+from reconciler.daemon.round.picture import merged
+from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import World, decide, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.model.member import Member, NotRead, Read

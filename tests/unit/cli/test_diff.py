@@ -14,7 +14,7 @@ from reconciler.cli.diff import exit_code, only
 from reconciler.model.plan import Action, Cause, Change, Plan
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.guard import HELD_BY_GUARD
+from reconciler.stages.deletion.guard import HELD_BY_GUARD
 from tests.unit.adapters.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store
 

@@ -11,7 +11,7 @@ import yaml
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import SystemClock, epoch_s
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.model.binding import TargetCluster
 from reconciler.model.ledger import AppliedRow, EvictionRecord
 from reconciler.model.refs import GVK, Identity

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from reconciler.adapters.git_fetch_url import parse_git_url
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.store_url import clone_of
+from reconciler.adapters.git.url import parse_git_url
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.sources.read_once import clone_of
 from reconciler.model.ledger import Event
 from tests.unit.adapters.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store

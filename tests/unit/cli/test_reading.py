@@ -10,7 +10,7 @@ from pygit2 import hashfile
 
 from reconciler.cli.reading import read_fleet
 from reconciler.model.fleet import Fleet
-from reconciler.stages.parsed_file import ParsedFile
+from reconciler.stages.fleet.file import ParsedFile
 from tests.unit.adapters.store_trees import commit_all, write_files
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: demo}}\ndata: {{a: '{value}'}}\n"

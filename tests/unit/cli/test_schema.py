@@ -13,10 +13,10 @@ import yaml
 
 from reconciler.model.problem import Severity
 from reconciler.report.schema_json import API_VERSIONS, DRAFT, kind_schema, store_schema
-from reconciler.stages.policy_fields import KINDS
-from reconciler.stages.policy_groups import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.stages.policy_override import parse_override_policy
-from reconciler.stages.policy_propagation import parse_propagation_policy
+from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.stages.fleet.every_field import KINDS
+from reconciler.stages.policies.override import parse_override_policy
+from reconciler.stages.policies.propagation import parse_propagation_policy
 from tests.unit.cli.command_line import run
 from tests.unit.stages.policy_cases import cases, document_of
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from reconciler.adapters.journal import Journal
+from reconciler.adapters.journal.journal import Journal
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.ledger import Event, SuspensionRecord
 from reconciler.model.refs import GVK, Identity

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.adapters.kube_table import Column, Row, Table
+from reconciler.adapters.kube.table import Column, Row, Table
 from reconciler.cli.tables import Query, found_json, printed
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.marks import Owner, mark, written_terms
+from reconciler.stages.ownership.marks import Owner, mark, written_terms
 
 COLUMNS = (Column(name="Name"), Column(name="Ready"), Column(name="Images", priority=1))
 QUERY = Query(kind="deploy", namespace="demo")

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.kube_members import Members, UserAgent
-from reconciler.adapters.kubeconfig import load_members
-from reconciler.daemon.act import Acting, Result, act
-from reconciler.daemon.look import Known, Looked, look
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.observing.look import Known, Looked, look
+from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.sim import ClusterSpec, FleetInABox, Request

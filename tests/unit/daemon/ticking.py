@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.adapters.clock import rfc3339
-from reconciler.adapters.journal import Journal
-from reconciler.adapters.kube_members import Members, UserAgent
-from reconciler.daemon.vitals import Vitals
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.model.ledger import EvictionRecord
 from reconciler.model.refs import Identity
 from reconciler.sim import ClusterSpec, FleetInABox
@@ -20,7 +20,7 @@ from reconciler.sim.cluster import NodeSpec
 from reconciler.sim.controllers.owned import Settings
 from tests.soak.chaos import SPEED, QuickClock
 from tests.tick_cases import Case, policy, template
-from tests.unit.daemon.test_loop import Running
+from tests.unit.daemon.loop.test_loop import Running
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 NEVER_READY = Settings(start_s=1e9)

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.refs import Identity
-from reconciler.report.status_document import constraint_words, constraints_part
+from reconciler.report.status.document import constraint_words, constraints_part
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 SINCE, UNTIL = "2026-11-21T10:00:00Z", "2026-11-21T10:10:00Z"

@@ -19,15 +19,15 @@ from reconciler.model.content import Content
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.report.github import github_annotations
 from reconciler.report.mask import Masker, mask_plan, scrub_text
-from reconciler.report.plan_json import plan_json
-from reconciler.report.plan_markdown import plan_markdown
-from reconciler.report.plan_text import plan_text
+from reconciler.report.plan.github import github_annotations
+from reconciler.report.plan.json import plan_json
+from reconciler.report.plan.markdown import plan_markdown
+from reconciler.report.plan.text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
 from reconciler.report.yaml_dump import render_yaml
-from reconciler.stages.recorded import LAST_APPLIED
+from reconciler.stages.ownership.recorded import LAST_APPLIED
 
 SECRET = GVK("", "v1", "Secret")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

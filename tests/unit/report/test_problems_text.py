@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
-from reconciler.report.github import github_annotations
+from reconciler.report.plan.github import github_annotations
 from reconciler.report.problems_text import problems_text
-from reconciler.report.style import Style
+from reconciler.report.text.style import Style
 
 HINT = Problem(source=Source("a.yaml", 1), code="skipped", message="3 files are no manifests", severity=Severity.HINT)
 WARNING = Problem(source=Source("b.yaml"), path="spec", code="w", message="m", severity=Severity.WARNING)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.sim.cluster import Cluster, NodeSpec
 from reconciler.sim.controllers.owned import Settings
-from reconciler.sim.store import Store
+from reconciler.sim.state.store import Store
 from tests.unit.sim.worlds import CORE, a_cluster, apply, get, pod_template, pods, run, send, workload
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sim import quantities
-from reconciler.sim.patches import json_patch, merge_patch
-from reconciler.sim.selectors import labels_match, object_matches
-from reconciler.sim.tables import duration
+from reconciler.sim.api.tables import duration
+from reconciler.sim.objects import quantities
+from reconciler.sim.objects.patches import json_patch, merge_patch
+from reconciler.sim.objects.selectors import labels_match, object_matches
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.selector import LabelSelector
 from reconciler.model.tree import digest_of
-from reconciler.stages.cluster_documents import is_cluster, parse_cluster
-from reconciler.stages.policy_groups import OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.stages.policy_override import parse_override_policy
-from reconciler.stages.policy_propagation import parse_propagation_policy
-from reconciler.stages.yaml_reader import read_yaml
+from reconciler.stages.documents.dialects import OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.stages.fleet.clusters import is_cluster, parse_cluster
+from reconciler.stages.policies.override import parse_override_policy
+from reconciler.stages.policies.propagation import parse_propagation_policy
+from reconciler.stages.yaml.reader import read_yaml
 
 CASES = Path(__file__).parents[2] / "cases"
 GROUPS = {

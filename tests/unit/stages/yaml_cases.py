@@ -11,7 +11,7 @@ import yaml
 from _pytest.mark.structures import ParameterSet
 
 from reconciler.model.problem import Problem
-from reconciler.stages.yaml_reader import YamlFile
+from reconciler.stages.yaml.reader import YamlFile
 
 CASES = Path(__file__).parents[2] / "cases"
 

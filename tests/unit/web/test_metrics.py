@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.daemon.vitals import ClusterVitals, Vitals
+from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.web.metrics import METRICS, PREFIX, exposition, reference
 from tests.unit.web.vital_signs import busy
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from reconciler.daemon.vitals import Vitals
+from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.web.server import serving, split_address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from reconciler.daemon.vitals import ClusterVitals, Vitals
+from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.model.problem import Problem, Severity, Source
 
 

@@ -1,0 +1,129 @@
+"""One commit after another of a repository: only blobs that the last snapshot lacks are read.
+
+What can change the meaning of other files (links, ignore files, submodules, faults) makes it read all of them. Import
+it inside functions, as it brings pygit2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.adapters.git.snapshot import GitStore
+from reconciler.adapters.store.ignore import IGNORE_FILE, is_hidden_folder, is_leftover
+from reconciler.adapters.store.walk import MAX_FILES, Entry, EntryKind, StoreTree, Unreadable, is_lfs_pointer, read_tree
+from reconciler.errors import StoreError
+from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.stages.fleet.parse import is_store_file
+from reconciler.stages.yaml.limits import MAX_BYTES
+
+_PLAIN: Final = (EntryKind.FILE, EntryKind.FOLDER)
+
+
+class SnapshotReader:
+    """Reads commits of one repository; the last one that was read is kept."""
+
+    def __init__(self, subdir: str = "") -> None:
+        """Nothing is read yet. `subdir`: the store's folder in the repository."""
+        self._subdir = subdir
+        self._last: Snapshot | None = None
+        self._is_plain = False
+
+    def read(self, store: GitStore, commit: str) -> Snapshot:
+        """The files of a commit, as `GitStore.snapshot` gives them. `store` may be opened anew each time.
+
+        Raises:
+            RevisionNotFound: the commit has no such folder.
+            StoreError: an object is missing or corrupt.
+        """
+        snapshot = self._patched(store, commit) if self._last is not None and self._is_plain else None
+        if snapshot is None:
+            tree = _Witness(store.tree(commit, self._subdir))
+            files, problems = read_tree(tree, MAX_BYTES + 1)
+            self._is_plain = tree.is_plain and not problems
+            snapshot = Snapshot(revision=commit, files=files, problems=problems)
+        self._last = snapshot
+        return snapshot
+
+    def _patched(self, store: GitStore, commit: str) -> Snapshot | None:
+        """The last snapshot with what differs; None when a difference may concern other files."""
+        assert self._last is not None, "there is a snapshot to start from"
+        try:
+            paths = store.changed_paths(self._last.revision, commit, self._subdir)
+        except StoreError:
+            return None  # The last commit may be gone with its history.
+        tree = store.tree(commit, self._subdir)
+        files = {file.path: file for file in self._last.files}
+        is_sorted = True
+        for path in paths:
+            if not _is_simple(path):
+                return None
+            entry = tree.entry(path)
+            if entry is None or entry.kind is EntryKind.FOLDER:
+                files.pop(path, None)
+                continue
+            if entry.kind is not EntryKind.FILE:
+                return None
+            if _is_taken(path):
+                file = _read(tree, path, entry)
+                if file is None:
+                    return None
+                is_sorted = is_sorted and path in files
+                files[path] = file
+        if len(files) > MAX_FILES:
+            return None
+        ordered: Iterable[StoreFile] = files.values() if is_sorted else (files[path] for path in sorted(files))
+        return replace(self._last, revision=commit, files=tuple(ordered))
+
+
+def _is_simple(path: str) -> bool:
+    """Whether a path concerns itself alone and can be shown."""
+    return path.rpartition("/")[2] != IGNORE_FILE and path.isprintable()
+
+
+def _is_taken(path: str) -> bool:
+    """Whether a file of that path is a document of the store."""
+    *folders, name = path.split("/")
+    return is_store_file(name) and not is_leftover(name) and not any(map(is_hidden_folder, folders))
+
+
+def _read(tree: StoreTree, path: str, entry: Entry) -> StoreFile | None:
+    """A file as the walk over all of them would read it; None when it needs that walk."""
+    try:
+        blob, data = tree.read(path, entry, MAX_BYTES + 1)
+    except Unreadable:
+        return None
+    return None if is_lfs_pointer(data) else StoreFile(path=path, blob=blob, data=data)
+
+
+class _Witness(Struct):
+    """A tree that notes whether there is more in it than files and folders."""
+
+    tree: StoreTree
+    is_plain: bool = True
+
+    def children(self, folder: str) -> Iterable[Entry]:
+        """The names in a folder."""
+        entries = list(self.tree.children(folder))
+        if any(entry.kind not in _PLAIN or entry.name == IGNORE_FILE for entry in entries):
+            self.is_plain = False
+        return entries
+
+    def entry(self, path: str) -> Entry | None:
+        """What stands at a path."""
+        return self.tree.entry(path)
+
+    def blob(self, entry: Entry) -> str | None:
+        """Blob name of a file where it is known without reading it."""
+        return self.tree.blob(entry)
+
+    def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
+        """Blob name and content of a file."""
+        return self.tree.read(path, entry, limit)
+
+    def target(self, path: str, entry: Entry) -> str:
+        """The text of a link."""
+        return self.tree.target(path, entry)

@@ -1,0 +1,381 @@
+"""The journal: what must be remembered, in one SQLite file with one writer.
+
+Everything is called from one thread. Steps that belong together go into one `transaction`. Commands that only read
+open the file read-only while the daemon writes. It never holds a Secret value: manifests pass `recorded_form` here,
+whoever calls.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from reconciler.adapters.journal import applied as journal_applied
+from reconciler.adapters.journal import trail as journal_trail
+from reconciler.adapters.journal.file import JournalFile, Row, Table
+from reconciler.adapters.journal.holds import HoldBook
+from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
+from reconciler.adapters.journal.losses import LossBook
+from reconciler.adapters.journal.mirror import Ledger, Mirror, Placements, Releases
+from reconciler.adapters.journal.orders import OrderBook, Orders
+from reconciler.adapters.journal.rows import (
+    BINDING,
+    CLUSTER,
+    CONSTRAINT,
+    META,
+    TABLES,
+    TIMER,
+    binding_columns,
+    binding_value,
+    constraint_columns,
+    constraint_value,
+)
+from reconciler.adapters.journal.store_state import StoreBook
+from reconciler.adapters.journal.trail import EventFilter
+from reconciler.errors import JournalCorrupt, JournalError
+from reconciler.model.binding import Constraint, PreviousPlacement
+from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, Loss, RoundRecord
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json, JsonObject
+
+EVENTS_MAX = 100_000
+"""How many events, closed intents and rounds are kept, each; older ones go."""
+
+
+class Journal(Orders, LossBook, StoreBook, HoldBook):
+    """An open journal. Use `Journal.open`."""
+
+    def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
+        """Take over an open file and the lock that protects it."""
+        self._file = file
+        self._lock = lock
+        self._events_max = events_max
+        self._mirror = Mirror()
+
+    @classmethod
+    def open(
+        cls, path: Path, *, read_only: bool = False, events_max: int = EVENTS_MAX, lock: JournalLock | None = None
+    ) -> Journal:
+        """The journal at the path; a writer creates it and takes its lock, unless it brings the `lock` along.
+
+        Raises:
+            JournalLocked: another process writes it.
+            JournalCorrupt: a page or a row is broken; only `rebuild` moves the file aside.
+            JournalTooNew: a newer version wrote it; read-only works as far as the tables are known.
+            JournalError: anything else that keeps it from being used.
+        """
+        if read_only:
+            return cls(JournalFile(path, read_only=True, tables=TABLES), None)
+        if path.parent.is_dir():
+            refuse_network_file_system(path)
+        else:
+            _make_folder(path.parent)
+        taken = lock or JournalLock(path)
+        try:
+            journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken, events_max=events_max)
+            journal._prepare()
+        except JournalError:
+            if lock is None:
+                taken.close()
+            raise
+        return journal
+
+    @staticmethod
+    def open_beside(path: Path) -> OrderBook:
+        """The orders in a journal that a daemon may be writing; nothing else can be written through it.
+
+        Raises:
+            JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
+        """
+        return OrderBook(path)
+
+    def _prepare(self) -> None:
+        try:
+            if self._meta("uuid") is None:
+                with self.transaction(durable=True):
+                    self._file.put(META, [("uuid", str(uuid.uuid4())), ("hash_key", secrets.token_hex(32))])
+            elif journal_applied.has_unused_manifests(self._file):
+                with self.transaction():
+                    journal_applied.remove_unused_manifests(self._file)
+        except JournalError:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and let the next writer in."""
+        try:
+            self._file.close()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """One commit for everything inside, or none; for a reader, one consistent view."""
+        try:
+            with self._file.transaction(durable=durable):
+                yield
+        except BaseException:
+            self._mirror.forget()
+            self._losses = None
+            raise
+
+    # What the journal is
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    @property
+    def is_too_new(self) -> bool:
+        """Whether a newer version wrote it; such a journal is open for reading only."""
+        return self._file.is_too_new
+
+    @property
+    def data_version(self) -> int:
+        """A number that changes when another process has written: an order came or went."""
+        return self._file.pragma("data_version")
+
+    @property
+    def uuid(self) -> str:
+        """Names this journal for ever; the members' ConfigMaps hold it."""
+        return self._meta("uuid") or ""
+
+    @property
+    def hash_key(self) -> bytes:
+        """The key of the hashes that stand for Secret values; it never leaves the file but to `recorded_form`."""
+        return bytes.fromhex(self._meta("hash_key") or "")
+
+    @property
+    def fleet(self) -> str:
+        """The fleet that this journal belongs to; empty before the first `record_fleet`."""
+        return self._meta("fleet") or ""
+
+    def record_fleet(self, name: str) -> None:
+        """Bind the journal to a fleet, or to its new name."""
+        with self.transaction(durable=True):
+            self._file.put(META, [("fleet", name)])
+
+    def _meta(self, key: str) -> str | None:
+        rows = self._file.rows(META, "WHERE key = ?", (key,))
+        return str(rows[0][1]) if rows else None
+
+    def take_over(self, salvaged: Mapping[Table, list[Row]]) -> None:
+        """Continue for a journal that was set aside: with its uuid and key, and what else could be read of it."""
+        with self.transaction(durable=True):
+            for table, rows in salvaged.items():
+                self._file.put(table, rows)
+        self._mirror.forget()
+
+    # Objects that were applied
+
+    def record_applied(self, rows: Iterable[AppliedRow]) -> None:
+        """Remember what the API servers acknowledged; one commit."""
+        with self.transaction():
+            self._mirror.applied(journal_applied.record(self._file, rows, self.hash_key))
+
+    def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """Forget objects of a cluster: deleted or released."""
+        gone = tuple(identities)
+        with self.transaction():
+            journal_applied.remove(self._file, cluster, gone)
+            self._mirror.removed((cluster, identity) for identity in gone)
+
+    def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
+        """What was last applied in one cluster, by identity."""
+        return journal_applied.read(self._file, cluster).get(cluster, {})
+
+    def ledger(self) -> Ledger:
+        """What was last applied, by cluster and identity, sorted. Equal manifests are one shared tree.
+
+        A writer reads it once; clusters of which no row was written since are the same mapping again.
+        """
+        if self._file.read_only:
+            return journal_applied.read(self._file, None)
+        return self._mirror.ledger(lambda: journal_applied.read(self._file, None))
+
+    # Decisions that outlive a round
+
+    def record_bindings(self, revision: str, placements: Placements) -> None:
+        """Replace all placements; equal ones are not written again."""
+        gone: dict[Identity, PreviousPlacement | None] = dict.fromkeys(self.previous_placements().keys() - placements)
+        self.patch_bindings(revision, {**gone, **placements})
+
+    def patch_bindings(self, revision: str, changes: Mapping[Identity, PreviousPlacement | None]) -> None:
+        """Replace these placements (None: the placement goes); equal ones are not written again."""
+        known = self.previous_placements()
+        differing = {identity: changes[identity] for identity in sorted(changes)
+                     if changes[identity] != known.get(identity)}  # fmt: skip
+        with self.transaction():
+            sql = "DELETE FROM binding WHERE api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+            self._file.execute_many(sql, [identity for identity, placement in differing.items() if placement is None])
+            written = [placement for placement in differing.values() if placement is not None]
+            self._file.put(BINDING, [binding_columns(placement, revision) for placement in written])
+            self._mirror.placed(differing)
+
+    def previous_placements(self) -> Placements:
+        """The placements of the last round that recorded any, sorted."""
+        return self._read_placements() if self._file.read_only else self._mirror.placements(self._read_placements)
+
+    def _read_placements(self) -> dict[Identity, PreviousPlacement]:
+        found = (binding_value(row) for row in self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name"))
+        return {placement.identity: placement for placement in found}
+
+    def record_constraints(self, constraints: tuple[Constraint, ...]) -> None:
+        """Replace all constraints of ticks."""
+        rows = [constraint_columns(position, constraint) for position, constraint in enumerate(constraints)]
+        self._replace_all(CONSTRAINT, rows)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints in the order in which they were recorded."""
+        if not self._file.has_table(CONSTRAINT):
+            return ()  # An older schema, which is only read.
+        return tuple(map(constraint_value, self._file.rows(CONSTRAINT, "ORDER BY position")))
+
+    def record_timers(self, timers: Mapping[str, str]) -> None:
+        """Replace all timers: name to the RFC 3339 time since which something holds."""
+        self._replace_all(TIMER, sorted(timers.items()))
+
+    def timers(self) -> dict[str, str]:
+        """All timers by name."""
+        return dict(self._file.rows(TIMER, "ORDER BY name"))
+
+    def _replace_all(self, table: Table, rows: list[Row]) -> None:
+        known = {row[0]: row for row in self._file.rows(table)}
+        wanted = {row[0]: row for row in rows}
+        gone = [(key,) for key in sorted(known.keys() - wanted.keys())]
+        changed = [row for key, row in wanted.items() if known.get(key) != row]
+        with self.transaction():
+            self._file.execute_many(f"DELETE FROM {table.name} WHERE {table.columns[0]} = ?", gone)  # noqa: S608 - constants
+            self._file.put(table, changed)
+
+    def record_cluster(self, name: str, uid: str) -> None:
+        """Remember the uid of kube-system under which a cluster answered first; durable at once."""
+        with self.transaction(durable=True):
+            self._file.put(CLUSTER, [(name, uid)])
+
+    def cluster_uids(self) -> dict[str, str]:
+        """Cluster name to the uid of its kube-system."""
+        return dict(self._file.rows(CLUSTER, "ORDER BY name"))
+
+    # Intents
+
+    def begin(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
+        """The ids of the intents, on the disk: only now may their requests be sent. One commit for the group.
+
+        `losses`: what the guards count of it; that a request may fail changes nothing about it.
+        """
+        with self.transaction(durable=True):
+            self.record_losses(losses)
+            return journal_trail.begin(self._file, intents)
+
+    def finish(
+        self,
+        outcomes: Iterable[IntentOutcome | tuple[int, str, str]],
+        *,
+        applied: Iterable[AppliedRow] = (),
+        removed: Iterable[tuple[str, Identity]] = (),
+    ) -> None:
+        """Close intents; what they did is recorded in the same commit."""
+        with self.transaction():
+            self._mirror.finished(others_released=journal_trail.finish(self._file, outcomes))
+            self.record_applied(applied)
+            for cluster, identity in removed:
+                self.remove_applied(cluster, (identity,))
+
+    def released(self) -> Releases:
+        """By cluster and identity the uid of what was released there and not adopted since."""
+        return self._mirror.released(lambda: journal_trail.released(self._file), keep=not self._file.read_only)
+
+    def open_intents(self) -> dict[int, Intent]:
+        """Intents without an outcome, by id: after a crash, what must be looked at first."""
+        return journal_trail.open_intents(self._file)
+
+    # Audit trail
+
+    def record_events(self, events: Iterable[Event]) -> None:
+        """Append events; one commit."""
+        with self.transaction():
+            journal_trail.record_events(self._file, events, self._events_max)
+
+    def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:
+        """The newest events, newest first; empty: any. `about` is a subject with or without its cluster."""
+        return journal_trail.events(self._file, EventFilter(subject, kind, about), limit)
+
+    def subjects(self) -> tuple[str, ...]:
+        """Everything that an event of the audit trail is about, sorted."""
+        return journal_trail.subjects(self._file)
+
+    def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
+        """The number of the round, which is now recorded as complete."""
+        with self.transaction():
+            return journal_trail.record_round(self._file, revision, time, summary, self._events_max)
+
+    def complete_rounds(self) -> int:
+        """How many rounds were completed since the journal began or was reset: 0 forbids every deletion."""
+        return journal_trail.complete_rounds(self._file)
+
+    def last_round(self) -> RoundRecord | None:
+        """The round that was recorded last."""
+        return journal_trail.last_round(self._file)
+
+    def record_state(self, document: JsonObject) -> None:
+        """Replace the picture of the last round (`report.state_document`), for commands that only read."""
+        with self.transaction():
+            journal_trail.record_state(self._file, document, self._mirror.picture)
+            self._mirror.picture = document
+
+    def state(self) -> JsonObject | None:
+        """The picture of the last round; None before the first one."""
+        return self._mirror.picture or journal_trail.state(self._file)
+
+    # Care
+
+    def verify(self) -> tuple[str, ...]:
+        """Everything that is wrong with the file, in words; empty when nothing is."""
+        found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
+        problems = [] if found == ["ok"] else found
+        for table in filter(self._file.has_table, TABLES):
+            try:
+                self._file.rows(table)
+            except JournalCorrupt as exc:
+                problems.append(str(exc))
+        problems.extend(journal_applied.broken_manifests(self._file))
+        return tuple(problems)
+
+    def export(self) -> dict[str, Json]:
+        """Everything as one JSON document, without the key of the hashes."""
+        with self.transaction():
+            return journal_trail.export(self._file, self.uuid, self.fleet)
+
+    def reset(self) -> None:
+        """Forget objects, placements, timers and rounds, to be rebuilt from the members' marks.
+
+        Who we are (uuid, fleet), the clusters' uids, suspensions and the audit trail stay.
+        """
+        with self.transaction(durable=True):
+            for name in _REBUILT:
+                self._file.execute(f"DELETE FROM {name}")  # noqa: S608 - constants
+        self._mirror.forget()
+
+
+_REBUILT = ("applied", "manifest", "binding", "tick_constraint", "timer", "good_blob", "intent", "round", "state")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise JournalError(f"{folder}: {exc.strerror}; name another place with --journal") from exc
+    refuse_network_file_system(folder)

@@ -1,0 +1,213 @@
+"""The tables of the journal, and how values become rows and rows become values."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+
+import orjson
+
+from reconciler.adapters.journal.file import Row, Table
+from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster, Tick
+from reconciler.model.ledger import AppliedRow, Event, EvictionRecord, Intent, RoundRecord, SuspensionRecord
+from reconciler.model.plan import Action
+from reconciler.model.policy import Flavor
+from reconciler.model.problem import Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import Json, JsonObject, canonical_bytes
+
+_IDENTITY = ("api_group", "kind", "namespace", "name")
+
+META = Table("meta", 1, ("key", "value"))
+CLUSTER = Table("cluster", 1, ("name", "uid"))
+APPLIED = Table(
+    "applied",
+    5,
+    (
+        *("cluster", *_IDENTITY, "version", "uid", "manifest_digest", "recorded", "policy", "keep", "flavor"),
+        *("replicas", "dependency", "finished", "revision", "source_path", "source_line"),
+    ),
+)
+ESTABLISHED = Table("established", 5, ("cluster", *_IDENTITY, "replicas"))
+BINDING = Table("binding", 4, (*_IDENTITY, "affinity_name", "targets", "revision"))
+CONSTRAINT = Table(
+    "tick_constraint",
+    6,
+    (
+        *("position", *_IDENTITY, "cluster", "replicas_max", "excludes", "until", "reason"),
+        *("tick", "since", "basis", "before"),
+    ),
+)
+EVICTION = Table("eviction", 5, (*_IDENTITY, "cluster", "since", "until", "who", "reason"))
+TIMER = Table("timer", 1, ("name", "time"))
+GOOD_BLOB = Table("good_blob", 1, ("path", "blob"))
+SUSPENSION = Table("suspension", 1, ("scope", "reason", "who", "until"))
+INTENT = Table(
+    "intent",
+    1,
+    (
+        *("id", "cluster", "api_group", "version", "kind", "namespace", "name", "action", "manifest_digest", "uid"),
+        *("revision", "outcome", "detail"),
+    ),
+)
+EVENT = Table("event", 1, ("id", "round", "time", "kind", "subject", "data"))
+ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
+LOSS = Table("loss", 5, ("cluster", *_IDENTITY, "time"))
+GUARD_HOLD = Table("guard_hold", 1, ("cluster", "since"))
+HOLD = Table("hold", 2, ("cluster", "token", "epoch", "confirmed"))
+STATE = Table("state", 1, ("name", "document"))
+
+TABLES = (
+    *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
+    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD),
+)
+"""Every table with checksums."""
+
+_PACK_LEVEL = 1  # a manifest shrinks to two fifths at level 1; higher levels cost more than they save
+
+
+def json_text(tree: Json) -> str:
+    """A JSON column."""
+    return canonical_bytes(tree).decode()
+
+
+def pack_manifest(body: JsonObject) -> tuple[str, bytes]:
+    """Digest and compressed bytes of what is recorded of a manifest."""
+    data = canonical_bytes(body)
+    return _digest(data), zlib.compress(data, _PACK_LEVEL)
+
+
+def unpack_manifest(digest: str, packed: bytes) -> JsonObject | None:
+    """The manifest; None when the bytes are not those that the digest names."""
+    try:
+        data = zlib.decompress(packed)
+    except zlib.error:
+        return None
+    return orjson.loads(data) if _digest(data) == digest else None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
+    """`recorded` is the digest under which the manifest is kept."""
+    return (
+        *(row.cluster, *row.identity, row.gvk.version, row.uid, row.manifest_digest, recorded, row.policy),
+        *(int(row.keep), str(row.flavor), row.replicas, int(row.dependency), int(row.finished)),
+        *(row.revision, row.source.path, row.source.line),
+    )
+
+
+def applied_row(row: Row, recorded: JsonObject | None, established: int | None = None) -> AppliedRow:
+    """The inverse of `applied_columns`, with the manifest itself, and with what is kept apart from it."""
+    return AppliedRow(
+        cluster=row[0],
+        identity=Identity(*row[1:5]),
+        gvk=GVK(row[1], row[5], row[2]),
+        uid=row[6],
+        manifest_digest=row[7],
+        recorded=recorded,
+        policy=row[9],
+        keep=bool(row[10]),
+        flavor=Flavor(row[11]),
+        replicas=row[12],
+        dependency=bool(row[13]),
+        finished=bool(row[14]),
+        revision=row[15],
+        source=Source(row[16], row[17]),
+        established=established,
+    )
+
+
+def binding_columns(placement: PreviousPlacement, revision: str) -> Row:
+    """Targets are kept as JSON: they are only ever read together."""
+    return (*placement.identity, placement.affinity_name, _targets_text(placement.targets), revision)
+
+
+def binding_value(row: Row) -> PreviousPlacement:
+    """The inverse of `binding_columns`."""
+    return PreviousPlacement(identity=Identity(*row[:4]), affinity_name=row[4], targets=_targets(row[5]))
+
+
+def _targets_text(targets: Iterable[TargetCluster]) -> str:
+    return json_text([[target.cluster, target.replicas] for target in targets])
+
+
+def _targets(text: str) -> tuple[TargetCluster, ...]:
+    return tuple(TargetCluster(cluster=name, replicas=replicas) for name, replicas in orjson.loads(text))
+
+
+def constraint_columns(position: int, constraint: Constraint) -> Row:
+    """Constraints keep their order."""
+    return (
+        *(position, *constraint.identity, constraint.cluster, constraint.replicas_max, int(constraint.excludes)),
+        *(constraint.until, constraint.reason, str(constraint.tick), constraint.since, constraint.basis),
+        _targets_text(constraint.before),
+    )
+
+
+def constraint_value(row: Row) -> Constraint:
+    """The inverse of `constraint_columns`."""
+    return Constraint(
+        identity=Identity(*row[1:5]),
+        cluster=row[5],
+        replicas_max=row[6],
+        excludes=bool(row[7]),
+        until=row[8],
+        reason=row[9],
+        tick=Tick(row[10]),
+        since=row[11],
+        basis=row[12],
+        before=_targets(row[13]),
+    )
+
+
+def eviction_columns(eviction: EvictionRecord) -> Row:
+    """One row for each resource and cluster."""
+    return (*eviction.identity, eviction.cluster, eviction.since, eviction.until, eviction.who, eviction.reason)
+
+
+def eviction_value(row: Row) -> EvictionRecord:
+    """The inverse of `eviction_columns`."""
+    return EvictionRecord(
+        identity=Identity(*row[:4]), cluster=row[4], since=row[5], until=row[6], who=row[7], reason=row[8]
+    )
+
+
+def intent_columns(intent_id: int, intent: Intent, outcome: str | None = None, detail: str = "") -> Row:
+    """`outcome` is None while the intent is open."""
+    return (
+        *(intent_id, intent.cluster, *intent.gvk[:2], intent.identity.kind, intent.identity.namespace),
+        *(intent.identity.name, str(intent.action), intent.manifest_digest, intent.uid, intent.revision),
+        *(outcome, detail),
+    )
+
+
+def intent_value(row: Row) -> Intent:
+    """The inverse of `intent_columns`, without id and outcome."""
+    return Intent(
+        cluster=row[1],
+        gvk=GVK(row[2], row[3], row[4]),
+        identity=Identity(row[2], row[4], row[5], row[6]),
+        action=Action(row[7]),
+        manifest_digest=row[8],
+        uid=row[9],
+        revision=row[10],
+    )
+
+
+def event_value(row: Row) -> Event:
+    """An event from its row."""
+    return Event(round=row[1], time=row[2], kind=row[3], subject=row[4], data=orjson.loads(row[5]))
+
+
+def round_value(row: Row) -> RoundRecord:
+    """A round from its row."""
+    return RoundRecord(number=row[0], revision=row[1], time=row[2], summary=orjson.loads(row[3]))
+
+
+def suspension_value(row: Row) -> SuspensionRecord:
+    """A suspension from its row."""
+    return SuspensionRecord(scope=row[0], reason=row[1], who=row[2], until=row[3])

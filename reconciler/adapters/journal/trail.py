@@ -1,0 +1,205 @@
+"""Intents, events and rounds: what is about to happen, what happened, and the whole as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import orjson
+
+from reconciler.adapters.journal import applied as journal_applied
+from reconciler.adapters.journal.file import JournalFile, Table
+from reconciler.adapters.journal.rows import (
+    EVENT,
+    INTENT,
+    META,
+    ROUND,
+    STATE,
+    TABLES,
+    event_value,
+    intent_columns,
+    intent_value,
+    json_text,
+    round_value,
+)
+from reconciler.model.ledger import Event, Intent, IntentOutcome, Outcome, RoundRecord
+from reconciler.model.plan import Action
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json, JsonObject
+
+_CLOSED_INTENTS_MAX = 10_000
+_SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+_RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{Outcome.DONE}'"
+_ROUNDS_BETWEEN_TIDYING = 500
+
+
+def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
+    """Write open intents; their ids in the given order."""
+    first = _last(file, INTENT) + 1
+    rows = [intent_columns(first + offset, intent) for offset, intent in enumerate(intents)]
+    file.put(INTENT, rows)
+    oldest = first - _CLOSED_INTENTS_MAX
+    # What was released is known by its intent, for as long as it may come back.
+    if oldest > 0:
+        file.execute(f"DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL AND NOT ({_RELEASES})", (oldest,))  # noqa: S608 - constants
+    return tuple(row[0] for row in rows)
+
+
+def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str, str]]) -> bool:
+    """Close intents; whether `released` may differ now. An unknown id is a programmer's mistake."""
+    closed = []
+    done: set[Action] = set()
+    for intent_id, outcome, detail in outcomes:
+        found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
+        assert found, f"no intent {intent_id} was begun"
+        closed.append((*found[0][:-2], str(Outcome(outcome)), detail))
+        intent = intent_value(found[0])
+        if outcome == Outcome.DONE:
+            done.add(intent.action)
+            if intent.action is Action.ADOPT:
+                file.execute(f"DELETE FROM intent WHERE {_RELEASES} AND {_SAME}", (intent.cluster, *intent.identity))  # noqa: S608 - constants
+    file.put(INTENT, closed)
+    return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
+
+
+def released(file: JournalFile) -> dict[str, dict[Identity, str]]:
+    """Cluster and identity to the uid of the object that was released there last, and not adopted since."""
+    found: dict[str, dict[Identity, str]] = {}
+    for row in file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
+        intent = intent_value(row)
+        found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
+    return found
+
+
+def open_intents(file: JournalFile) -> dict[int, Intent]:
+    """Intents without an outcome, by id."""
+    return {row[0]: intent_value(row) for row in file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
+
+
+def record_events(file: JournalFile, events: Iterable[Event], events_max: int) -> None:
+    """Append events and drop those beyond the limit."""
+    first = _last(file, EVENT) + 1
+    rows = [
+        (first + offset, event.round, event.time, event.kind, event.subject, json_text(event.data))
+        for offset, event in enumerate(events)
+    ]
+    file.put(EVENT, rows)
+    oldest = first + len(rows) - events_max
+    if oldest > 1:
+        file.execute("DELETE FROM event WHERE id < ?", (oldest,))
+
+
+class EventFilter(NamedTuple):
+    """Which events are meant; what is empty does not restrict them.
+
+    `about`: a subject as it is, and in every cluster (`Deployment demo/web` is also about `Deployment demo/web @ m1`).
+    """
+
+    subject: str = ""
+    kind: str = ""
+    about: str = ""
+
+
+def events(file: JournalFile, wanted: EventFilter, limit: int) -> tuple[Event, ...]:
+    """The newest events first."""
+    conditions: list[str] = []
+    values: list[str | int] = []
+    if wanted.subject:
+        conditions.append("subject = ?")
+        values.append(wanted.subject)
+    if wanted.kind:
+        conditions.append("kind = ?")
+        values.append(wanted.kind)
+    if wanted.about:
+        # A range, so that the index over subjects serves it: '!' comes right after the space.
+        conditions.append("(subject = ? OR subject >= ? AND subject < ?)")
+        values += [wanted.about, f"{wanted.about} @ ", f"{wanted.about} @!"]
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    return tuple(map(event_value, file.rows(EVENT, f"{where}ORDER BY id DESC LIMIT ?", (*values, limit))))
+
+
+def subjects(file: JournalFile) -> tuple[str, ...]:
+    """Everything that an event is about, sorted."""
+    return tuple(row[0] for row in file.execute("SELECT DISTINCT subject FROM event ORDER BY subject"))
+
+
+def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
+    """Append a round; now and then tidy up what no row refers to."""
+    number = _last(file, ROUND) + 1
+    file.put(ROUND, [(number, revision, time, json_text(summary))])
+    file.execute("DELETE FROM round WHERE number <= ?", (number - rounds_max,))
+    if number % _ROUNDS_BETWEEN_TIDYING == 0:
+        journal_applied.remove_unused_manifests(file)
+    return number
+
+
+def complete_rounds(file: JournalFile) -> int:
+    """Rounds are numbered from 1, so the last number counts them."""
+    return _last(file, ROUND)
+
+
+def last_round(file: JournalFile) -> RoundRecord | None:
+    """The round that was recorded last."""
+    found = file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
+    return round_value(found[0]) if found else None
+
+
+def _last(file: JournalFile, table: Table) -> int:
+    found = file.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
+    return int(found[0][0] or 0)
+
+
+def record_state(file: JournalFile, document: JsonObject, before: JsonObject | None) -> None:
+    """Replace the picture of the last round. `before`: what is recorded now, None: that is not known.
+
+    Each list of the document is a row, so that a long one that did not change is not written again.
+    """
+    rows, known = _state_parts(document), _state_parts(before or {})
+    if before is None:
+        file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
+    file.execute_many(f"DELETE FROM {STATE.name} WHERE name = ?", ((name,) for name in known.keys() - rows.keys()))  # noqa: S608 - constants
+    changed = (name for name, part in rows.items() if name not in known or known[name] != part)
+    file.put(STATE, [(name, json_text(rows[name])) for name in sorted(changed)])
+
+
+def state(file: JournalFile) -> dict[str, Json] | None:
+    """The picture of the last round; None before the first one."""
+    if not file.has_table(STATE):
+        return None
+    rows: dict[str, str] = dict(file.rows(STATE))
+    if _PICTURE not in rows:
+        return None
+    document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
+    return document | {name.removeprefix(_LIST): orjson.loads(text) for name, text in rows.items()}
+
+
+_PICTURE = "picture"
+_LIST = "picture."
+
+
+def _state_parts(document: JsonObject) -> dict[str, Json]:
+    """Row name to value: a row for every list, and one for the rest."""
+    lists: dict[str, Json] = {f"{_LIST}{key}": value for key, value in document.items() if isinstance(value, list)}
+    return lists | {_PICTURE: {key: value for key, value in document.items() if not isinstance(value, list)}}
+
+
+def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
+    """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
+    tables = tuple(table for table in TABLES if table is not META)
+    document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
+    for table in tables:
+        key = ", ".join(table.columns[: table.keys])
+        rows = file.rows(table, f"ORDER BY {key}") if file.has_table(table) else []
+        document[table.name] = [_object(table, row) for row in rows]
+    document["manifest"] = journal_applied.manifests(file)
+    return document
+
+
+_JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})
+
+
+def _object(table: Table, row: tuple[Json, ...]) -> dict[str, Json]:
+    return {
+        name: orjson.loads(value) if name in _JSON_COLUMNS else value
+        for name, value in zip(table.columns, row, strict=True)
+    }

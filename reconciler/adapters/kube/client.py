@@ -1,0 +1,292 @@
+"""One member cluster: the requests of `kube_requests`, answered with values of the model.
+
+Every method raises exceptions from `errors.py` only, and none returns an empty result for something that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from reconciler.adapters.fail_points import reach
+from reconciler.adapters.kube import requests
+from reconciler.adapters.kube.answers import Listing, as_live_object, json_object, live_object, page, struct
+from reconciler.adapters.kube.discovery import Discovery, ServedKind
+from reconciler.adapters.kube.discovery_cache import DiscoveryCache
+from reconciler.adapters.kube.pods import NodeList, NodeObject, Pod, PodList
+from reconciler.adapters.kube.requests import ListQuery, Request, Resource, Target
+from reconciler.adapters.kube.table import Table, table
+from reconciler.adapters.kube.transport import Answer, Transport
+from reconciler.adapters.kube.watch import Bookmark, LineCutter, WatchEvent, watch_event
+from reconciler.errors import BadAnswer, InvalidObject, ListExpired
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK
+from reconciler.model.tree import JsonObject, dig
+
+
+class HasToken(Protocol):
+    """A page: its token leads to the next one and is empty on the last."""
+
+    @property
+    def token(self) -> str:
+        """The continue token."""
+
+
+PAGES_MAX = 4000
+"""Two million objects: a list that goes on longer is no answer that we could use."""
+
+_P = TypeVar("_P", bound=HasToken)
+_NAMESPACE = GVK("", "v1", "Namespace")
+_KUBE_SYSTEM = Target(
+    resource=Resource(group_version="v1", plural="namespaces", kind="Namespace", namespaced=False),
+    namespace="",
+    name="kube-system",
+)
+_PODS = Resource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
+_NODES = Resource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
+
+
+class MemberCluster:
+    """The API server of one member. Its methods may be called concurrently; the transport bounds them."""
+
+    def __init__(self, transport: Transport, user_agent: Callable[[], str]) -> None:
+        """Nothing is asked before the first call."""
+        self.name = transport.name
+        self._transport = transport
+        self._user_agent = user_agent
+        self._discovery = DiscoveryCache(self.name, self._send)
+
+    async def __aenter__(self) -> MemberCluster:
+        """The cluster itself; connections belong to the pool."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing of its own is left open."""
+
+    async def version(self) -> str:
+        """The API server's version, e.g. `v1.36.3`."""
+        answer = await self._send(requests.read("/version"))
+        found = json_object(self.name, answer.body, "version").get("gitVersion")
+        if not isinstance(found, str) or not found:
+            raise BadAnswer(self.name, "the answer is no version")
+        return found
+
+    async def identity(self) -> str:
+        """The uid of kube-system, which tells clusters apart."""
+        answer = await self._send(requests.get(_KUBE_SYSTEM))
+        uid = live_object(self.name, answer.body, _NAMESPACE).uid
+        if not uid:
+            raise BadAnswer(self.name, "namespace kube-system has no uid")
+        return uid
+
+    async def discover(self, *, refresh: bool = False) -> Discovery:
+        """What is served. Remembered until `refresh`, which costs two conditional requests when nothing changed."""
+        return await self._discovery.discover(refresh=refresh)
+
+    async def openapi(self, group_version: str) -> JsonObject:
+        """The OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed when there is none."""
+        answer = await self._send(requests.read(f"/openapi/v3{requests.api_root(group_version)}"))
+        document = json_object(self.name, answer.body, "OpenAPI document")
+        if not isinstance(dig(document, "components", "schemas"), dict):
+            raise BadAnswer(self.name, f"the OpenAPI document of {group_version} has no components.schemas")
+        return document
+
+    async def list_objects(
+        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", field_selector: str = ""
+    ) -> Listing:
+        """All objects of the kind that match, whole."""
+        query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+        return await self._list(gvk, query, accept=requests.JSON, api_version=gvk.api_version)
+
+    async def list_metadata(
+        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", field_selector: str = ""
+    ) -> Listing:
+        """All objects of the kind that match, with nothing but their metadata in the body."""
+        query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+        return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
+
+    async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
+        """The object. ObjectNotFound is a proven absence; KindNotServed is not about the object."""
+        return self._object(await self._send(requests.get(await self._target(gvk, namespace, name))), gvk)
+
+    async def create(
+        self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str, dry_run: bool = False
+    ) -> LiveObject:
+        """The object that server-side apply made; AlreadyExists when anything of that name is there."""
+        target = await self._target(gvk, namespace, name)
+        return self._object(await self._send(requests.create(target, body, manager=manager, dry_run=dry_run)), gvk)
+
+    async def apply(  # noqa: PLR0913 - the parts of one request, by name
+        self,
+        gvk: GVK,
+        namespace: str,
+        name: str,
+        body: JsonObject,
+        *,
+        manager: str,
+        force: bool,
+        uid: str = "",
+        resource_version: str = "",
+        dry_run: bool = False,
+    ) -> LiveObject:
+        """The object after a server-side apply.
+
+        With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
+        """
+        target = await self._target(gvk, namespace, name)
+        request = requests.apply(
+            target, body, manager=manager, force=force, uid=uid, resource_version=resource_version, dry_run=dry_run
+        )
+        return self._object(await self._send(request), gvk)
+
+    async def json_patch(
+        self,
+        gvk: GVK,
+        namespace: str,
+        name: str,
+        operations: Sequence[JsonObject],
+        *,
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> LiveObject:
+        """The object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
+        target = await self._target(gvk, namespace, name)
+        request = requests.json_patch(target, operations, manager=manager, dry_run=dry_run)
+        return self._object(await self._send(request), gvk)
+
+    async def delete(
+        self,
+        gvk: GVK,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        resource_version: str = "",
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> LiveObject | None:
+        """What is left of the object while finalizers run, None when it is gone.
+
+        WriteConflict when the uid or the resourceVersion is another one; ObjectNotFound when there is none.
+        """
+        assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
+        target = await self._target(gvk, namespace, name)
+        request = requests.delete(
+            target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
+        )
+        answer = json_object(self.name, (await self._send(request)).body, gvk.kind)
+        return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
+
+    async def watch(
+        self, gvk: GVK, *, label_selector: str = "", resource_version: str = "", metadata_only: bool = False
+    ) -> AsyncGenerator[WatchEvent | Bookmark, None]:
+        """Changes after `resource_version` until the API server ends the watch (some minutes).
+
+        Without a resourceVersion the existing objects come first as ADDED. ListExpired: list again. Use it inside
+        `contextlib.aclosing`, so that leaving it early ends the request.
+        """
+        served = await self._served(gvk)
+        request = requests.watch(
+            served.resource,
+            ListQuery(label_selector=label_selector),
+            resource_version=resource_version,
+            metadata_only=metadata_only,
+            seconds=requests.WATCH_SECONDS,
+        )
+        cutter = LineCutter(self.name)
+        async with self._transport.stream(request, self._user_agent()) as stream:
+            async for chunk in stream.iter_any():
+                for line in cutter.feed(chunk):
+                    yield watch_event(self.name, line, gvk, request)
+
+    async def table(self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = "") -> Table:
+        """What `kubectl get` prints of the kind; one object when a name is given, else ObjectNotFound."""
+        if name:
+            path = self._named(kind, namespace, name).path
+            request = Request(method="GET", path=path, accept=requests.TABLE)
+            return table(self.name, (await self._send(request)).body)
+        query = ListQuery(namespace=namespace, label_selector=label_selector)
+        pages = await self._pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
+        return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
+
+    async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
+        """Whether our credentials allow the verb on the kind, in all namespaces when none is named."""
+        served = await self._served(gvk)
+        answer = await self._send(requests.access_review(verb, served.resource, namespace))
+        allowed = dig(json_object(self.name, answer.body, "SelfSubjectAccessReview"), "status", "allowed")
+        if not isinstance(allowed, bool):
+            raise BadAnswer(self.name, "the answer is no SelfSubjectAccessReview")
+        return allowed
+
+    async def nodes(self) -> tuple[NodeObject, ...]:
+        """All nodes, with what capacity needs."""
+        pages = await self._pages(_NODES, ListQuery(), lambda body: struct(self.name, body, NodeList, "list of Nodes"))
+        return tuple(node for page_ in pages for node in page_.items)
+
+    async def pods(self, *, namespace: str = "", label_selector: str = "") -> tuple[Pod, ...]:
+        """All pods that match, with what capacity and scheduling need."""
+        query = ListQuery(namespace=namespace, label_selector=label_selector)
+        pages = await self._pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
+        return tuple(pod for page_ in pages for pod in page_.items)
+
+    async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
+        served = await self._served(gvk)
+        pages = await self._pages(
+            served.resource, query, lambda body: page(self.name, body, api_version, gvk.kind), accept=accept
+        )
+        return Listing(
+            objects=tuple(as_live_object(self.name, item, gvk) for page_ in pages for item in page_.items),
+            resource_version=pages[0].resource_version,
+        )
+
+    async def _pages(
+        self, resource: Resource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
+    ) -> list[_P]:
+        """Every page of one list, as of one resourceVersion.
+
+        Where the token runs out on the way, the list begins anew and is asked for in one piece, which cannot expire.
+        """
+        pages: list[_P] = []
+        token = ""
+        while len(pages) < PAGES_MAX:
+            request = requests.list_page(resource, query, limit=requests.LIST_PAGE, token=token, accept=accept)
+            try:
+                answer = await self._send(request)
+            except ListExpired:
+                if not token:
+                    raise
+                answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
+                pages.clear()
+            pages.append(parse(answer.body))
+            token = pages[-1].token
+            if not token:
+                return pages
+        raise BadAnswer(self.name, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
+
+    async def _send(self, request: Request) -> Answer:
+        if request.purpose is requests.Purpose.READ:
+            return await self._transport.send(request, self._user_agent())
+        reach(f"before a write to a member: {request.purpose} {request.kind}")
+        answer = await self._transport.send(request, self._user_agent())
+        reach(f"after a write to a member: {request.purpose} {request.kind}")
+        return answer
+
+    def _object(self, answer: Answer, gvk: GVK) -> LiveObject:
+        return live_object(self.name, answer.body, gvk)
+
+    async def _served(self, gvk: GVK) -> ServedKind:
+        return await self._discovery.served(gvk)
+
+    async def _target(self, gvk: GVK, namespace: str, name: str) -> Target:
+        return self._named(await self._served(gvk), namespace, name)
+
+    def _named(self, kind: ServedKind, namespace: str, name: str) -> Target:
+        """The target, whose namespace and name come from files of strangers and end up in a path."""
+        is_named = requests.is_path_segment(name) and (not kind.namespaced or requests.is_path_segment(namespace))
+        if not is_named:
+            wants = "a namespace and a name" if kind.namespaced else "a name"
+            raise InvalidObject(self.name, f"{kind.gvk.kind} needs {wants} that fit into a path: {namespace}/{name}")
+        return Target(resource=kind.resource, namespace=namespace, name=name)

@@ -1,0 +1,284 @@
+"""Who we are to one API server: TLS context and headers, renewed when they run out or are refused.
+
+Token files are read again every minute, exec plugins run when their token expires, and a 401 renews everything once.
+Static entries come from the kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds
+the command's environment; it is run here, since the package's own runner has no deadline. The auth providers of old
+(oidc, gcp) are the package's alone.
+
+Source: Kubernetes, "Authenticating, client-go credential plugins"; "kubeconfig (v1), AuthInfo".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import ssl
+import tempfile
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from multidict import CIMultiDict
+
+from reconciler.adapters.clock import Clock, epoch_s
+from reconciler.adapters.kube.errors import clean
+from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
+from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
+
+TOKEN_FILE_AGE_MAX_S = 60.0
+PLUGIN_DEADLINE_S = 30.0
+FAILURE_AGE_MAX_S = 5.0
+"""For so long a failure is the answer to everybody: those who waited for it do not each wait for another one."""
+EXPIRY_MARGIN_S = 10.0
+
+
+class Credentials:
+    """Headers and TLS context for one cluster. Renewal is single-flight: hundreds of requests wait for one plugin."""
+
+    def __init__(self, config: MemberConfig, clock: Clock) -> None:
+        """Nothing is read or run before the first request."""
+        self._config = config
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._headers: CIMultiDict[str] | None = None
+        self._context: ssl.SSLContext | None = None
+        self._stale_from_s: float | None = None
+        self._failure: tuple[float, MemberClusterError] | None = None
+        self.generation = 0
+        """Counts renewals: a request that was refused renews only what it was sent with."""
+
+    @property
+    def context(self) -> ssl.SSLContext | bool:
+        """The TLS context, True where the URL is plain HTTP. Valid after `headers`."""
+        return self._context if self._context is not None else True
+
+    async def headers(self) -> CIMultiDict[str]:
+        """Authorization and impersonation headers, renewed if they have run out."""
+        if self._headers is None or self._is_stale():
+            await self.renew(self.generation)
+        assert self._headers is not None, "renew sets the headers or raises"
+        return self._headers
+
+    async def renew(self, seen: int) -> None:
+        """Read and run everything again unless somebody did so since generation `seen`.
+
+        Raises CredentialsRejected when a plugin, a provider or a file gives nothing usable.
+        """
+        async with self._lock:
+            if self.generation != seen:
+                return
+            token, pair = await self._loaded()
+            headers: CIMultiDict[str] = CIMultiDict()
+            if token:
+                headers["Authorization"] = token
+            for header, values in sorted(self._config.impersonate.items()):
+                for value in values:
+                    headers.add(header, value)
+            if self._config.server.startswith("https:") and (self._context is None or pair or self.generation):
+                self._context = self._tls_context(pair)
+            self._headers = headers
+            self.generation += 1
+
+    async def _loaded(self) -> tuple[str, tuple[bytes, bytes] | None]:
+        """As `_load`; a failure of a moment ago is not tried again."""
+        if self._failure is not None:
+            failed_s, failure = self._failure
+            if self._clock.monotonic_s() < failed_s + FAILURE_AGE_MAX_S:
+                raise failure
+        try:
+            return await self._load()
+        except MemberClusterError as error:
+            self._failure = self._clock.monotonic_s(), error
+            raise
+
+    def distrust(self) -> None:
+        """Read and run everything again before the next request: a certificate was refused, by us or by the server."""
+        if self._headers is not None:
+            self._stale_from_s = self._clock.monotonic_s()
+
+    def _is_stale(self) -> bool:
+        return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s
+
+    def _expires_in(self, seconds: float | None) -> None:
+        self._stale_from_s = None if seconds is None else self._clock.monotonic_s() + seconds
+
+    async def _load(self) -> tuple[str, tuple[bytes, bytes] | None]:
+        """The Authorization header, and a client certificate that a plugin gave."""
+        config = self._config
+        self._expires_in(None)
+        if config.token_file is not None:
+            self._expires_in(TOKEN_FILE_AGE_MAX_S)
+            return f"Bearer {self._read(Pem(file=config.token_file)).decode().strip()}", None
+        if config.token:
+            return f"Bearer {config.token}", None
+        if config.username:
+            return "Basic " + b64encode(f"{config.username}:{config.password}".encode()).decode(), None
+        if config.exec_plugin is not None:
+            return await self._from_plugin(config.exec_plugin)
+        if config.auth_provider is not None:
+            return await self._from_provider(config.auth_provider), None
+        return "", None
+
+    async def _from_plugin(self, entry: Mapping[str, Any]) -> tuple[str, tuple[bytes, bytes] | None]:
+        status = await run_plugin(self._config, entry)
+        expiry = status.get("expirationTimestamp")
+        if expiry:
+            try:
+                self._expires_in(epoch_s(str(expiry)) - epoch_s(self._clock.now()) - EXPIRY_MARGIN_S)
+            except ValueError as error:
+                raise self._rejected(
+                    f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}"
+                ) from error
+        certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
+        token = f"Bearer {status['token']}" if status.get("token") else ""
+        if not token and not (certificate and key):
+            raise self._rejected("the exec plugin gave neither a token nor a client certificate with its key")
+        return token, (certificate.encode(), key.encode()) if certificate and key else None
+
+    async def _from_provider(self, entry: Mapping[str, Any]) -> str:
+        """The header that the kubernetes package makes of an auth-provider entry.
+
+        It is shown no cluster, so that it writes no certificate into a temporary file.
+        """
+        from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 270 ms that few need
+        from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
+        from kubernetes.aio.config.kube_config import KubeConfigLoader  # noqa: PLC0415
+
+        loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # the package has no types here
+            {
+                "current-context": "member",
+                "contexts": [{"name": "member", "context": {"cluster": "member", "user": "member"}}],
+                "clusters": [{"name": "member", "cluster": {"server": "http://unused.invalid"}}],
+                "users": [{"name": "member", "user": {"auth-provider": json.loads(json.dumps(entry))}}],
+            }
+        )
+        configuration = Configuration()
+        try:
+            async with asyncio.timeout(PLUGIN_DEADLINE_S):
+                await loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
+        except (ConfigException, aiohttp.ClientError, OSError, ValueError, KeyError, ImportError) as error:
+            raise self._rejected(f"auth-provider {entry.get('name')!r} failed: {type(error).__name__}") from error
+        self._expires_in(TOKEN_FILE_AGE_MAX_S)
+        return str(configuration.api_key.get("BearerToken", ""))
+
+    def _read(self, pem: Pem) -> bytes:
+        try:
+            return pem.read()
+        except OSError as error:
+            raise self._rejected(f"{error.filename} cannot be read: {error.strerror}") from error
+
+    def _tls_context(self, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
+        """A context that trusts the cluster's own CA only: a tenth of a millisecond, where all system CAs cost 19."""
+        config = self._config
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if pair is None and config.client_certificate:
+            pair = (self._read(config.client_certificate), self._read(config.client_key))
+        try:
+            if config.is_insecure:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            elif config.ca:
+                context.load_verify_locations(cadata=self._read(config.ca).decode())
+            else:
+                context.load_default_certs()
+            if pair is not None:
+                with _private_file(pair[0] + b"\n" + pair[1]) as path:
+                    context.load_cert_chain(path)
+        except (ssl.SSLError, UnicodeDecodeError) as error:
+            raise self._rejected(
+                f"a certificate or key in {config.source} is unusable: {type(error).__name__}"
+            ) from error
+        return context
+
+    def _rejected(self, message: str) -> CredentialsRejected:
+        return CredentialsRejected(self._config.name, f"{message}; run 'reconciler doctor'")
+
+
+async def run_plugin(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status of the ExecCredential that an exec plugin prints. Raises CredentialsRejected.
+
+    Its output is never shown, as it may hold a token; the beginning of its error output is.
+    """
+    from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
+    from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415 - 270 ms that few need
+    from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415
+
+    try:
+        node = ConfigNode("exec", dict(entry))  # type: ignore[no-untyped-call] # the package has no types here
+        plugin = ExecProvider(node)  # type: ignore[no-untyped-call] # as above
+    except ConfigException as error:
+        raise CredentialsRejected(config.name, clean(str(error))) from error
+    command = str(plugin.args[0])
+    if "/" in command:
+        command = str(config.folder / command)
+    environment = {**plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(_exec_info(config, entry))}
+    output = await _run(config, [command, *map(str, plugin.args[1:])], environment)
+    try:
+        answer = json.loads(output)
+        status = answer["status"]
+        is_credential = answer["kind"] == "ExecCredential" and answer["apiVersion"] == plugin.api_version
+    except (ValueError, KeyError, TypeError):
+        is_credential, status = False, None
+    if not is_credential or not isinstance(status, Mapping):
+        raise CredentialsRejected(config.name, f"exec plugin {command} printed no ExecCredential {plugin.api_version}")
+    return status
+
+
+async def _run(config: MemberConfig, command: list[str], environment: Mapping[str, str]) -> bytes:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = f"exec plugin {command[0]} cannot be started: {error.strerror}"
+        raise CredentialsRejected(config.name, message) from error
+    try:
+        async with asyncio.timeout(PLUGIN_DEADLINE_S):
+            output, errors = await process.communicate()
+    except TimeoutError as error:
+        message = f"exec plugin {command[0]} gave no answer in {PLUGIN_DEADLINE_S:g} s"
+        raise ClusterUnreachable(config.name, message) from error
+    finally:
+        if process.returncode is None:
+            # With all that it has started: a child that lives on keeps the pipes open, which `wait` waits for.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        message = f"exec plugin {command[0]} ended with {process.returncode}: {clean(errors.decode(errors='replace'))}"
+        raise CredentialsRejected(config.name, message)
+    return output
+
+
+def _exec_info(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec: dict[str, Any] = {"interactive": False}
+    if entry.get("provideClusterInfo"):
+        cluster: dict[str, Any] = {
+            "server": config.server,
+            "tls-server-name": config.tls_server_name,
+            "proxy-url": config.proxy_url,
+            "insecure-skip-tls-verify": config.is_insecure,
+        }
+        if config.ca:
+            cluster["certificate-authority-data"] = b64encode(config.ca.read()).decode()
+        spec["cluster"] = {key: value for key, value in cluster.items() if value}
+    return {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
+
+
+@contextmanager
+def _private_file(data: bytes) -> Iterator[Path]:
+    """A file that only we can read, gone afterwards: OpenSSL takes a client certificate from nothing else."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        yield Path(file.name)

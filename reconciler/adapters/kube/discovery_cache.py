@@ -1,0 +1,100 @@
+"""Discovery over the wire, remembered per cluster and refreshed when a kind is missed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from msgspec.structs import replace
+
+from reconciler.adapters.kube import requests
+from reconciler.adapters.kube.answers import json_object
+from reconciler.adapters.kube.discovery import Discovery, ServedKind, from_aggregated, from_resource_lists
+from reconciler.adapters.kube.requests import Request
+from reconciler.adapters.kube.transport import Answer
+from reconciler.errors import BadAnswer, ClusterUnreachable, KindNotServed, MemberClusterError
+from reconciler.model.refs import GVK
+
+_ROOTS = ("/api", "/apis")
+
+
+class DiscoveryCache:
+    """What one cluster serves. A miss asks again, once for all who missed at the same time."""
+
+    def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]]) -> None:
+        """Nothing is asked yet."""
+        self._cluster = cluster
+        self._send = send
+        self._known: Discovery | None = None
+        self._lock = asyncio.Lock()
+        self._answers: dict[str, tuple[str, Mapping[str, Any]]] = {}
+
+    async def discover(self, *, refresh: bool = False) -> Discovery:
+        """What is served, as known, or as it is now."""
+        known = self._known
+        if known is not None and not refresh:
+            return known
+        async with self._lock:
+            # Whoever held the lock in the meantime has asked for us too.
+            if self._known is None or self._known is known:
+                self._known = await self._ask()
+            return self._known
+
+    async def served(self, gvk: GVK) -> ServedKind:
+        """Where the kind lives. Raises KindNotServed, or ClusterUnreachable when its extension server is down."""
+        discovery = await self.discover()
+        found = discovery.kinds.get(gvk)
+        if found is None:
+            # A CustomResourceDefinition may have come since.
+            discovery = await self.discover(refresh=True)
+            found = discovery.kinds.get(gvk)
+        if found is not None:
+            return found
+        if gvk.api_version in discovery.stale:
+            raise ClusterUnreachable(self._cluster, f"the extension API server of {gvk.api_version} does not answer")
+        raise KindNotServed(self._cluster, f"it does not serve {gvk.kind} ({gvk.api_version})", status=404)
+
+    async def _ask(self) -> Discovery:
+        core, groups = await asyncio.gather(*(self._get(root, requests.AGGREGATED_DISCOVERY) for root in _ROOTS))
+        if core.get("kind") == groups.get("kind") == "APIGroupDiscoveryList":
+            fresh = from_aggregated([core, groups])
+        elif core.get("kind") == "APIVersions" and groups.get("kind") == "APIGroupList":
+            fresh = await self._ask_each_group_version(core, groups)
+        else:
+            raise BadAnswer(self._cluster, "the answers to discovery are neither aggregated nor of the older form")
+        # An unchanged Discovery must still be another value, since waiting readers compare by identity.
+        return replace(fresh)
+
+    async def _ask_each_group_version(self, core: Mapping[str, Any], groups: Mapping[str, Any]) -> Discovery:
+        preferred = {"": core["versions"][0]}
+        group_versions = [str(version) for version in core["versions"]]
+        for group in groups.get("groups", ()):
+            preferred[group["name"]] = group["preferredVersion"]["version"]
+            group_versions += [version["groupVersion"] for version in group["versions"]]
+        answers = await asyncio.gather(*(self._group_version(group_version) for group_version in group_versions))
+        lists = {name: answer for name, answer in zip(group_versions, answers, strict=True) if answer is not None}
+        discovery = from_resource_lists(lists.values(), preferred)
+        return replace(discovery, stale=frozenset(set(group_versions) - set(lists)))
+
+    async def _group_version(self, group_version: str) -> Mapping[str, Any] | None:
+        """The APIResourceList, None when an extension API server does not answer for it."""
+        try:
+            answer = await self._get(requests.api_root(group_version), requests.JSON)
+        except MemberClusterError as error:
+            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
+                return None
+            raise
+        if answer.get("kind") != "APIResourceList":
+            raise BadAnswer(self._cluster, f"the answer is no APIResourceList of {group_version}")
+        return answer
+
+    async def _get(self, path: str, accept: str) -> Mapping[str, Any]:
+        etag, known = self._answers.get(path, ("", {}))
+        answer = await self._send(Request(method="GET", path=path, accept=accept, if_none_match=etag))
+        if answer.status == HTTPStatus.NOT_MODIFIED:
+            return known
+        fresh = json_object(self._cluster, answer.body, "discovery document")
+        self._answers[path] = (answer.headers.get("ETag", ""), fresh)
+        return fresh

@@ -1,0 +1,167 @@
+"""What an API server's refusal means: one of our exceptions, with a message that is fit for a user.
+
+A refusal of a Secret never repeats the API server's words, since they may quote a value: only field paths remain.
+Source: Kubernetes API conventions, Response Status Kind; the cases that deviate were seen on 1.36 and are in the
+contract tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from reconciler.adapters.kube.requests import Purpose, Request
+from reconciler.errors import (
+    AlreadyExists,
+    BadAnswer,
+    ClusterUnreachable,
+    CredentialsRejected,
+    Forbidden,
+    InvalidObject,
+    KindNotServed,
+    ListExpired,
+    MemberClusterError,
+    ObjectNotFound,
+    Throttled,
+    WriteConflict,
+)
+from reconciler.model.tree import dig
+
+MESSAGE_MAX = 500
+VALUE_MAX = 80
+CAUSES_MAX = 5
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_INVALID_VALUE = re.compile(r"(Invalid value: )(.*)(: )", re.DOTALL)
+_PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
+    400: InvalidObject,
+    401: CredentialsRejected,
+    403: Forbidden,
+    405: KindNotServed,
+    406: BadAnswer,
+    410: ListExpired,
+    413: InvalidObject,
+    415: BadAnswer,
+    422: InvalidObject,
+    429: Throttled,
+    502: ClusterUnreachable,
+    503: ClusterUnreachable,
+    504: ClusterUnreachable,
+}
+
+
+def refusal(
+    cluster: str, request: Request, status: int, body: bytes, retry_after_s: float | None = None
+) -> MemberClusterError:
+    """The exception for an answer of 300 and above; the caller raises it."""
+    answer = _status_object(body)
+    error = _class_of(request, status, answer, retry_after_s)
+    if error is AlreadyExists:
+        message = f"an object of kind {request.kind} exists there already"
+    else:
+        message = _message(request, status, answer, body)
+    return error(cluster, message, status=status, retry_after_s=retry_after_s)
+
+
+def watch_failure(cluster: str, request: Request, answer: Mapping[str, Any]) -> MemberClusterError:
+    """The exception for an ERROR event of a watch, whose object is a Status."""
+    code = answer.get("code")
+    return refusal(cluster, request, code if isinstance(code, int) else 500, orjson.dumps(answer))
+
+
+def _status_object(body: bytes) -> Mapping[str, Any]:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return answer if isinstance(answer, Mapping) and answer.get("kind") == "Status" else {}
+
+
+def _class_of(
+    request: Request, status: int, answer: Mapping[str, Any], retry_after_s: float | None
+) -> type[MemberClusterError]:
+    if status == HTTPStatus.NOT_FOUND:
+        # A missing resource type answers in plain text or without the name of an object.
+        return ObjectNotFound if dig(answer, "details", "name") else KindNotServed
+    if status == HTTPStatus.CONFLICT:
+        return _conflict(request, answer)
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and _is_precondition(request, answer):
+        return WriteConflict
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
+        return Throttled
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ and _is_schema_error(answer):
+        return InvalidObject
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return BadAnswer
+    return _PLAIN_BY_STATUS.get(status, MemberClusterError)
+
+
+def _conflict(request: Request, answer: Mapping[str, Any]) -> type[MemberClusterError]:
+    """A create that met an object says "modified", since the object has another resourceVersion than 1."""
+    if answer.get("reason") == "AlreadyExists":
+        return AlreadyExists
+    is_create = request.purpose is Purpose.CREATE and not dig(answer, "details", "causes")
+    return AlreadyExists if is_create else WriteConflict
+
+
+def _is_precondition(request: Request, answer: Mapping[str, Any]) -> bool:
+    """Another uid than the object's counts as a change of an immutable field; a failed `test` gives no details."""
+    if request.purpose is Purpose.PATCH and not answer.get("details"):
+        return True
+    causes = _causes(answer)
+    return bool(causes) and all(cause.get("field") == "metadata.uid" for cause in causes)
+
+
+def _is_schema_error(answer: Mapping[str, Any]) -> bool:
+    """Server-side apply reports what does not fit the schema as 500 without a reason; a real failure has one."""
+    return bool(answer) and not answer.get("reason")
+
+
+def _causes(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    causes = dig(answer, "details", "causes")
+    return [cause for cause in causes if isinstance(cause, Mapping)] if isinstance(causes, list) else []
+
+
+def _message(request: Request, status: int, answer: Mapping[str, Any], body: bytes) -> str:
+    if request.kind == "Secret" and request.purpose is not Purpose.READ:
+        return _message_without_values(status, answer)
+    if not answer:
+        return f"HTTP {status} {_phrase(status)}: {clean(body[:MESSAGE_MAX].decode(errors='replace')) or 'no body'}"
+    causes = list(dict.fromkeys(_cause_text(cause) for cause in _causes(answer)))
+    if not causes:
+        return clean(str(answer.get("message") or _phrase(status)))
+    more = f"; and {len(causes) - CAUSES_MAX} more" if len(causes) > CAUSES_MAX else ""
+    return clean("; ".join(causes[:CAUSES_MAX]) + more)
+
+
+def _message_without_values(status: int, answer: Mapping[str, Any]) -> str:
+    fields = sorted({str(cause.get("field") or "") for cause in _causes(answer)} - {""})
+    reason = str(answer.get("reason") or _phrase(status))
+    at = f" at {', '.join(fields[:CAUSES_MAX])}" if fields else ""
+    return clean(f"{reason}{at} (the API server's words are left out, since they may quote the Secret)")
+
+
+def _cause_text(cause: Mapping[str, Any]) -> str:
+    message = _INVALID_VALUE.sub(_short_value, str(cause.get("message") or cause.get("reason") or ""))
+    field = str(cause.get("field") or "")
+    return f"{field}: {message}" if field else message
+
+
+def _short_value(match: re.Match[str]) -> str:
+    """An immutable field is quoted as a whole, which can be an entire pod template: no reader wants it."""
+    before, value, after = match.groups()
+    return f"{before}{value if len(value) <= VALUE_MAX else '…'}{after}"
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus.__members__.values() else "unknown status"
+
+
+def clean(text: str) -> str:
+    """Text of a stranger on one line, without terminal escapes, cut to what fits a message."""
+    line = _CONTROL.sub(" ", text).strip()
+    return line if len(line) <= MESSAGE_MAX else f"{line[: MESSAGE_MAX - 1]}…"

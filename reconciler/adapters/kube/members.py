@@ -1,0 +1,120 @@
+"""All member clusters of a fleet: one session, one event loop, each cluster by itself.
+
+Usage: `async with Members.open(configs, fleet="shop") as members: await members["m1"].version()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TypeVar
+
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.kubeconfig import MemberConfig, file_contents
+from reconciler.adapters.kube.transport import Shared, SharedSlots, Transport, TransportSettings, open_session
+from reconciler.errors import ConfigurationError, MemberClusterError
+
+DEFAULT_SETTINGS = TransportSettings()
+_T = TypeVar("_T")
+_NOT_IN_A_HEADER = re.compile(r"[^A-Za-z0-9._:/@+-]")
+
+
+class Members(Mapping[str, MemberCluster]):
+    """The clusters whose configuration is usable, by name; `failed` says why the others are not here."""
+
+    def __init__(self, shared: Shared, agent: UserAgent) -> None:
+        """No clusters yet."""
+        self._shared = shared
+        self._agent = agent
+        self._configs: dict[str, tuple[MemberConfig, tuple[bytes, ...]]] = {}
+        self._clusters: dict[str, MemberCluster] = {}
+        self.failed: Mapping[str, ConfigurationError] = {}
+
+    def update(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> None:
+        """Be these clusters from now on. One whose configuration is unchanged keeps its connections and its breaker.
+
+        Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
+        """
+        usable = {
+            name: (config, file_contents(config))
+            for name, config in sorted(configs.items())
+            if isinstance(config, MemberConfig)
+        }
+        self._clusters = {
+            name: self._clusters[name] if self._configs.get(name) == found else self._member(found[0])
+            for name, found in usable.items()
+        }
+        self._configs = usable
+        self.failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
+
+    def _member(self, config: MemberConfig) -> MemberCluster:
+        return MemberCluster(Transport(config, self._shared), self._agent.header)
+
+    def __getitem__(self, name: str) -> MemberCluster:
+        return self._clusters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._clusters)
+
+    def __len__(self) -> int:
+        return len(self._clusters)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        configs: Mapping[str, MemberConfig | ConfigurationError],
+        *,
+        agent: UserAgent,
+        clock: Clock | None = None,
+        settings: TransportSettings = DEFAULT_SETTINGS,
+        jitter: random.Random | None = None,
+    ) -> AsyncIterator[Members]:
+        """The members over a session of their own, which ends with the block. Nothing is connected yet."""
+        async with open_session() as session:
+            shared = Shared(
+                session=session,
+                slots=SharedSlots(settings),
+                clock=clock or SystemClock(),
+                settings=settings,
+                jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
+            )
+            members = cls(shared, agent)
+            members.update(configs)
+            yield members
+
+    async def each(
+        self, ask: Callable[[MemberCluster], Awaitable[_T]]
+    ) -> Mapping[str, _T | MemberClusterError | ConfigurationError]:
+        """What `ask` gives for every cluster at once, or why it gives nothing: no cluster waits for another's error."""
+
+        async def outcome(cluster: MemberCluster) -> _T | MemberClusterError:
+            try:
+                return await ask(cluster)
+            except MemberClusterError as error:
+                return error
+
+        answers = await asyncio.gather(*(outcome(cluster) for cluster in self._clusters.values()))
+        return {**self.failed, **dict(zip(self._clusters, answers, strict=True))}
+
+
+class UserAgent:
+    """What every request says about us, so that an API server's audit log leads back to the commit."""
+
+    def __init__(self, fleet: str, commit: str = "") -> None:
+        """Name the fleet and the revision that is worked on."""
+        self.take_up(fleet, commit)
+
+    def take_up(self, fleet: str, commit: str) -> None:
+        """Another revision is worked on from now on; a new journal learns the fleet's name with its first one."""
+        fleet, commit = (_NOT_IN_A_HEADER.sub("_", text) for text in (fleet, commit))
+        self._header = f"fleet-reconciler/{version('fleet-reconciler')} (fleet={fleet}; commit={commit})"
+
+    def header(self) -> str:
+        """`fleet-reconciler/0.1.0 (fleet=shop; commit=0a1b2c)`."""
+        return self._header

@@ -1,0 +1,333 @@
+"""Requests to one API server over the session that all clusters share: bounds, deadlines, retries, breaker.
+
+Every member is isolated: it has its own slots, breaker, TLS context and credentials. What is shared is the event loop,
+the connection pool, and a number of slots that a request gives back when its answer is slow to come, so that clusters
+that have gone silent never hold up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.kube.breaker import Breaker, BreakerSettings
+from reconciler.adapters.kube.credentials import Credentials
+from reconciler.adapters.kube.errors import clean, refusal
+from reconciler.adapters.kube.kubeconfig import MemberConfig
+from reconciler.adapters.kube.requests import Request
+from reconciler.errors import BadAnswer, ClusterUnreachable, CredentialsRejected, MemberClusterError, Throttled
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportSettings:
+    """Bounds of what we ask of members and of ourselves."""
+
+    in_flight_max: int = 16
+    """Requests under way to one cluster; watches do not count."""
+    in_flight_all_max: int = 64
+    """Requests under way to all clusters that are answering promptly."""
+    slow_after_s: float = 1.0
+    """A request that has waited this long for its answer no longer counts among all."""
+    connect_deadline_s: float = 10.0
+    attempts_max: int = 4
+    back_off_s: float = 0.25
+    retry_after_max_s: float = 15.0
+    """Asked to wait longer than this, the request is given up as Throttled, with the time that was asked for."""
+    body_max_bytes: int = 512 * 1024 * 1024
+    watch_silence_max_s: float = 150.0
+    """A watch that is silent for so long may be a half-open connection, and is ended. Bookmarks may keep it open."""
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A successful answer."""
+
+    status: int
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class SharedSlots:
+    """At most so many prompt requests at once over all clusters."""
+
+    def __init__(self, settings: TransportSettings) -> None:
+        """All slots are free."""
+        self._semaphore = asyncio.Semaphore(settings.in_flight_all_max)
+        self._slow_after_s = settings.slow_after_s
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot until the end or until the request turns out slow."""
+        await self._semaphore.acquire()
+        is_released = False
+
+        def release() -> None:
+            nonlocal is_released
+            if not is_released:
+                is_released = True
+                self._semaphore.release()
+
+        timer = asyncio.get_running_loop().call_later(self._slow_after_s, release)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the members of a fleet have in common. `jitter` gives numbers in [0, 1)."""
+
+    session: aiohttp.ClientSession
+    slots: SharedSlots
+    clock: Clock
+    settings: TransportSettings
+    jitter: random.Random
+
+
+def open_session() -> aiohttp.ClientSession:
+    """A session without cookies, redirects or environment, whose only limits are our own. Close it in its loop."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=75),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=_NO_TIMEOUT,
+        trust_env=False,
+    )
+
+
+class Transport:
+    """Sends requests to one cluster. Every way to fail is an exception from `errors.py`."""
+
+    def __init__(self, config: MemberConfig, shared: Shared) -> None:
+        """Nothing is connected before the first request."""
+        self.name = config.name
+        self.breaker = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
+        self._config = config
+        self._shared = shared
+        self._settings = shared.settings
+        self._credentials = Credentials(config, shared.clock)
+        self._slots = asyncio.Semaphore(shared.settings.in_flight_max)
+        self._last_failure = ""
+        connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
+        self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
+        self._proxy = config.proxy_url or proxy_of_environment(config.server)
+
+    async def send(self, request: Request, user_agent: str) -> Answer:
+        """The answer, after at most `attempts_max` attempts within the bounds.
+
+        An error that `changed_nothing` says so of all attempts.
+        """
+        async with self._slots:
+            attempt, has_renewed, is_certain = 1, False, True
+            while True:
+                seen = self._credentials.generation
+                try:
+                    return await self._send_once(request, user_agent)
+                except MemberClusterError as error:
+                    is_certain = error.changed_nothing = error.changed_nothing and is_certain
+                    if isinstance(error, CredentialsRejected):
+                        if has_renewed or error.status != HTTPStatus.UNAUTHORIZED:
+                            raise
+                        has_renewed = True
+                        await self._renew(max(seen, 1), is_certain=is_certain)
+                        continue
+                    pause_s = self._pause_s(request, error, attempt)
+                    if pause_s is None:
+                        raise
+                    attempt += 1
+                    await self._shared.clock.sleep(pause_s)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, user_agent: str) -> AsyncIterator[aiohttp.StreamReader]:
+        """The body of a watch as it comes, until it ends or falls silent.
+
+        It takes no slot: hundreds of them idle beside the requests.
+        """
+        async with self._respond(
+            request, user_agent, self._settings.connect_deadline_s + request.deadline_s
+        ) as response:
+            yield response.content
+
+    async def _renew(self, seen: int, *, is_certain: bool) -> None:
+        try:
+            await self._credentials.renew(seen)
+        except MemberClusterError as error:
+            error.changed_nothing = is_certain
+            raise
+
+    def _pause_s(self, request: Request, error: MemberClusterError, attempt: int) -> float | None:
+        """How long to wait before the next attempt; None gives up.
+
+        429, and 503 with Retry-After, say that nothing was done. After a lost or broken answer only what changes
+        nothing the second time is sent again.
+        """
+        if attempt >= self._settings.attempts_max:
+            return None
+        jitter = self._shared.jitter.random()
+        if isinstance(error, Throttled):
+            asked_s = error.retry_after_s if error.retry_after_s is not None else self._settings.back_off_s * 2**attempt
+            return asked_s * (1 + jitter / 2) if asked_s <= self._settings.retry_after_max_s else None
+        is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not self.breaker.is_open
+        if not (is_lost and request.may_repeat and attempt == 1):
+            return None
+        return self._settings.back_off_s * (0.5 + jitter)
+
+    async def _send_once(self, request: Request, user_agent: str) -> Answer:
+        async with (
+            self._shared.slots.slot(),
+            self._respond(request, user_agent, request.deadline_s) as response,
+        ):
+            body = await self._read(response)
+            return Answer(status=response.status, body=body, headers=response.headers)
+
+    @asynccontextmanager
+    async def _respond(
+        self, request: Request, user_agent: str, deadline_s: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response of status 2xx or 304; refusals and network faults are raised as ours."""
+        wait_s = self.breaker.wait_s()
+        if wait_s:
+            raise _never_sent(
+                ClusterUnreachable(self.name, f"{self._last_failure}; it is left alone for {wait_s:.0f} s")
+            )
+        is_answered, is_watch = False, "watch" in request.query
+        try:
+            headers = await self._headers(request, user_agent)
+            async with asyncio.timeout(deadline_s) as deadline, self._open(request, headers) as response:
+                is_answered = response.status not in _GATEWAY_FAILURES
+                if is_answered:
+                    self.breaker.succeeded()
+                if response.status >= HTTPStatus.MULTIPLE_CHOICES and response.status != HTTPStatus.NOT_MODIFIED:
+                    body = await self._read(response)
+                    raise refusal(self.name, request, response.status, body, _retry_after_s(response))
+                if is_watch:
+                    deadline.reschedule(None)
+                try:
+                    yield response
+                finally:
+                    _hang_up(response)
+        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            if _is_about_certificates(error):
+                self._credentials.distrust()
+            if isinstance(error, TimeoutError) and is_watch and is_answered:
+                return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
+            fault = self._fault(error, deadline_s, is_answered=is_answered)
+            raise (_never_sent(fault) if isinstance(error, _NOT_CONNECTED) else fault) from error
+        except MemberClusterError as error:
+            if not is_answered:
+                self._failed(error.message)
+            raise
+        except asyncio.CancelledError:
+            if not is_answered:
+                self.breaker.abandoned()
+            raise
+
+    def _fault(self, error: Exception, deadline_s: float, *, is_answered: bool) -> MemberClusterError:
+        """What a fault of the network means, counted by the breaker when the cluster gave no sign of life."""
+        if isinstance(error, TimeoutError):
+            return self._failed(f"no answer within {deadline_s:g} s")
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return BadAnswer(self.name, f"the answer was cut off: {clean(str(error))}")
+        message = clean(_reason(error))
+        return ClusterUnreachable(self.name, message) if is_answered else self._failed(message)
+
+    def _failed(self, message: str) -> ClusterUnreachable:
+        self._last_failure = clean(message)
+        self.breaker.failed()
+        return ClusterUnreachable(self.name, self._last_failure)
+
+    async def _headers(self, request: Request, user_agent: str) -> CIMultiDict[str]:
+        headers = CIMultiDict(await self._credentials.headers())
+        headers["User-Agent"] = user_agent
+        headers["Accept"] = request.accept
+        if request.content_type:
+            headers["Content-Type"] = request.content_type
+        if request.if_none_match:
+            headers["If-None-Match"] = request.if_none_match
+        return headers
+
+    def _open(self, request: Request, headers: CIMultiDict[str]) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._shared.session.request(
+            request.method,
+            URL(self._config.server + request.target, encoded=True),
+            data=request.body or None,
+            headers=headers,
+            ssl=self._credentials.context,
+            server_hostname=self._config.tls_server_name or None,
+            proxy=self._proxy or None,
+            allow_redirects=False,
+            timeout=self._watch_timeout if "watch" in request.query else self._timeout,
+        )
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        chunks, size = [], 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            if size > self._settings.body_max_bytes:
+                raise BadAnswer(self.name, f"the answer is larger than {self._settings.body_max_bytes} bytes")
+            chunks.append(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _never_sent(error: MemberClusterError) -> MemberClusterError:
+    error.changed_nothing = True
+    return error
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an answer that was not read to its end: a farewell over TLS would outlive the session."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None and not response.content.at_eof():
+        connection.transport.abort()
+
+
+def proxy_of_environment(server: str) -> str:
+    """The proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    if host in _LOOPBACK or host.startswith("127.") or proxy_bypass(host):
+        return ""
+    return getproxies().get(parts.scheme, "")
+
+
+def _retry_after_s(response: aiohttp.ClientResponse) -> float | None:
+    """Seconds of the Retry-After header; API servers write nothing else into it."""
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isdecimal() and len(value) < 7 else None
+
+
+def _is_about_certificates(error: BaseException) -> bool:
+    """Whether TLS failed: the authority, the server's certificate or ours may have been replaced."""
+    inner = (error, getattr(error, "os_error", None), getattr(error, "certificate_error", None), error.__cause__)
+    return any(isinstance(found, ssl.SSLError) for found in inner)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, from the innermost text that says something."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(inner, ConnectionError) and inner.errno:
+        host = getattr(error, "host", None)
+        place = f" by {host}:{getattr(error, 'port', '')}" if host else ""
+        return f"{os.strerror(inner.errno).lower()}{place}"
+    return str(inner) or type(error).__name__

@@ -1,0 +1,70 @@
+"""The stream of a watch, cut into events. Pure: bytes in, events out.
+
+Source: Kubernetes, "Kubernetes API Concepts, Efficient detection of changes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from reconciler.adapters.kube.answers import as_live_object, bad, json_object
+from reconciler.adapters.kube.errors import watch_failure
+from reconciler.adapters.kube.requests import Request
+from reconciler.errors import BadAnswer
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK
+
+LINE_MAX_BYTES = 16 * 1024 * 1024
+"""Above what etcd stores in one object by default (1.5 MB), with room for API servers that allow more."""
+
+
+class WatchEvent(Struct, frozen=True, kw_only=True):
+    """`type` is ADDED, MODIFIED or DELETED."""
+
+    type: str
+    object: LiveObject
+
+
+class Bookmark(Struct, frozen=True, kw_only=True):
+    """Nothing changed up to this resourceVersion: from here a watch may go on."""
+
+    resource_version: str
+
+
+class LineCutter:
+    """Cuts chunks into whole lines; what is left at the end is no line and is dropped."""
+
+    def __init__(self, cluster: str) -> None:
+        """Start with nothing."""
+        self._cluster = cluster
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that are complete by now."""
+        start = len(self._rest)
+        self._rest += chunk
+        if self._rest.find(b"\n", start) < 0:
+            if len(self._rest) > LINE_MAX_BYTES:
+                raise BadAnswer(self._cluster, f"a watch event is longer than {LINE_MAX_BYTES} bytes")
+            return
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in lines:
+            if line:
+                yield bytes(line)
+
+
+def watch_event(cluster: str, line: bytes, gvk: GVK, request: Request) -> WatchEvent | Bookmark:
+    """One event. An ERROR event raises: ListExpired when the resourceVersion is too old."""
+    event = json_object(cluster, line, "watch event")
+    kind, item = event.get("type"), event.get("object")
+    if not isinstance(item, dict):
+        raise bad(cluster, "watch event", line)
+    if kind == "ERROR":
+        raise watch_failure(cluster, request, item)
+    if kind == "BOOKMARK":
+        return Bookmark(resource_version=item.get("metadata", {}).get("resourceVersion", ""))
+    if kind not in ("ADDED", "MODIFIED", "DELETED"):
+        raise BadAnswer(cluster, f"a watch event has the unknown type {kind!r}")
+    return WatchEvent(type=kind, object=as_live_object(cluster, item, gvk))

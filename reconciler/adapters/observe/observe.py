@@ -1,0 +1,145 @@
+"""Reads nodes, pods, quotas and workloads of a member cluster into a ClusterObservation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.pods import NodeObject, Pod
+from reconciler.adapters.observe.model import (
+    InterpreterLookup,
+    PodRequests,
+    Unscheduled,
+    held_room,
+    newest_replica_sets,
+    nodes_with_room,
+    pending_requests,
+    quota,
+    replica_sets_by_owner,
+    unscheduled,
+    workload,
+)
+from reconciler.adapters.observe.pod_counts import pod_counts
+from reconciler.adapters.observe.pod_signs import owners, pod_signs
+from reconciler.errors import Forbidden, KindNotServed
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
+from reconciler.model.refs import GVK, Identity, ResourceRef
+
+REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
+RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
+
+
+async def observe(
+    member: MemberCluster,
+    wanted: Iterable[ResourceRef],
+    *,
+    now: str,
+    known: Mapping[Identity, LiveObject] | None = None,
+    previous: ClusterObservation | None = None,
+    lookup: InterpreterLookup = interpreter_for,
+) -> ClusterObservation:
+    """What the cluster has room for, and how the wanted workloads run there; those that are not there are left out.
+
+    `known` are objects that have just been read and need not be read again; `previous` is the last observation, which
+    says since when a workload is unhealthy. Where nodes or pods may not be read, `nodes` is None: free capacity is
+    unknown. Raises MemberClusterError when the cluster cannot be read at all.
+    """
+    discovery, nodes, pods, quotas, objects = await asyncio.gather(
+        member.discover(refresh=True),
+        _nodes(member),
+        _pods(member),
+        _quotas(member),
+        _objects(member, tuple(wanted), known or {}),
+    )
+    requests = PodRequests()
+    waiting = await _unscheduled(member, pods or (), objects.values())
+    signs = pod_signs(objects.values(), pods, nodes, now) if pods is not None else {}
+    counts = pod_counts(pods, owners(pods)) if pods is not None else None
+    held = held_room(objects.values(), pods or (), waiting, requests)
+
+    def seen(identity: Identity, live: LiveObject) -> Workload:
+        interpreter = lookup(identity.group, identity.kind)
+        found = workload(
+            live,
+            interpreter,
+            waiting,
+            previous=previous.workloads.get(identity) if previous else None,
+            now=now,
+            held=held.get(identity),
+            signs=signs.get(identity),
+        )
+        return replace(found, missing=counts.missing(live, interpreter)) if counts is not None else found
+
+    stale = {gvk for gvk in (previous and previous.apis) or () if gvk.api_version in discovery.stale}
+    return ClusterObservation(
+        name=member.name,
+        observed_at=now,
+        apis=frozenset(discovery.served()) | stale,
+        pending_requests=pending_requests(pods or (), requests),
+        quotas=quotas,
+        nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
+        workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
+        pods=counts.made() if counts is not None else None,
+    )
+
+
+async def _nodes(member: MemberCluster) -> tuple[NodeObject, ...] | None:
+    try:
+        return await member.nodes()
+    except Forbidden:
+        return None
+
+
+async def _pods(member: MemberCluster) -> tuple[Pod, ...] | None:
+    try:
+        return await member.pods()
+    except Forbidden:
+        return None
+
+
+async def _quotas(member: MemberCluster) -> tuple[Quota, ...]:
+    try:
+        listing = await member.list_objects(RESOURCE_QUOTA)
+    except Forbidden:
+        return ()
+    return tuple(quota(live) for live in sorted(listing.objects, key=lambda live: live.identity))
+
+
+async def _objects(
+    member: MemberCluster, wanted: tuple[ResourceRef, ...], known: Mapping[Identity, LiveObject]
+) -> Mapping[Identity, LiveObject]:
+    """The wanted objects that are there: one list for each kind and namespace that has some not yet known."""
+    names = {ref.identity for ref in wanted}
+    places: defaultdict[GVK, set[str]] = defaultdict(set)
+    for ref in wanted:
+        if ref.identity not in known:
+            places[ref.gvk].add(ref.namespace)
+    lists = await asyncio.gather(
+        *(_list(member, gvk, namespace) for gvk, found in sorted(places.items()) for namespace in sorted(found))
+    )
+    objects = {live.identity: live for listed in lists for live in listed if live.identity in names}
+    return {**objects, **{identity: live for identity, live in known.items() if identity in names}}
+
+
+async def _list(member: MemberCluster, gvk: GVK, namespace: str) -> tuple[LiveObject, ...]:
+    try:
+        return (await member.list_objects(gvk, namespace=namespace)).objects
+    except KindNotServed:
+        return ()
+
+
+async def _unscheduled(member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject]) -> Unscheduled:
+    """Unschedulable pods by controller; ReplicaSets are read only where a wanted Deployment may own such pods."""
+    found = Unscheduled(by_owner=unscheduled(pods))
+    deployed = {live.identity.namespace for live in objects if live.identity.kind == "Deployment"}
+    namespaces = [namespace for namespace in found.replica_set_namespaces if namespace in deployed]
+    listings = await asyncio.gather(*(member.list_metadata(REPLICA_SET, namespace=name) for name in namespaces))
+    replica_sets = [live for listing in listings for live in listing.objects]
+    return replace(
+        found, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
+    )

@@ -1,0 +1,77 @@
+"""How many pods each workload of a cluster has: by the names of what controls them, so that nothing else is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.adapters.kube.pods import OwnerReference, Pod
+from reconciler.adapters.observe.pod_signs import FINISHED, OwnerOf
+from reconciler.interpreters.base import Interpreter
+from reconciler.model.observation import LiveObject, Outcome
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import JsonObject, dig
+
+_TEMPLATE_HASH = "pod-template-hash"
+_REPLACED = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
+"""What makes another pod for one that has ended."""
+
+
+class PodCounts(Struct, frozen=True, kw_only=True):
+    """Pods by workload."""
+
+    running: Mapping[Identity, int] = field(default_factory=dict)
+    """Those that have not ended."""
+    finished: Mapping[Identity, int] = field(default_factory=dict)
+
+    def made(self) -> Mapping[Identity, int]:
+        """Those that stand for a wanted one: also one that has ended, where no other is made for it."""
+        kept = {identity: count for identity, count in self.finished.items() if identity.kind not in _REPLACED}
+        return {**self.running, **{identity: self.running.get(identity, 0) + count for identity, count in kept.items()}}
+
+    def missing(self, live: LiveObject, interpreter: Interpreter) -> int:
+        """Pods that a live workload wants and that its controller has not made yet."""
+        if interpreter.outcome(live.body) is not Outcome.RUNS:
+            return 0
+        has = self.running if live.identity[:2] == ("batch", "Job") else self.made()
+        return max(0, _wanted(live.body, interpreter) - has.get(live.identity, 0))
+
+
+def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
+    """The pods of every workload of a cluster. `owner_of`: what controls a pod in the end."""
+    running: Counter[Identity] = Counter()
+    finished: Counter[Identity] = Counter()
+    known: dict[str, Identity] = {}
+    for pod in pods:
+        owner = owner_of(pod)
+        uid = owner.uid if owner is not None else pod.metadata.uid
+        identity = known.get(uid)
+        if identity is None:
+            identity = known[uid] = _workload_of(pod, owner)
+        (finished if pod.status.phase in FINISHED else running)[identity] += 1
+    return PodCounts(running=running, finished=finished)
+
+
+def _workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
+    """What the pod belongs to. The name of the ReplicaSet of a Deployment ends in the hash that its pods carry."""
+    if owner is None:
+        return Identity("", "Pod", pod.metadata.namespace, pod.metadata.name)
+    group, hash_ = GVK.parse(owner.api_version, owner.kind).group, pod.metadata.labels.get(_TEMPLATE_HASH)
+    if (group, owner.kind) == ("apps", "ReplicaSet") and hash_ and owner.name.endswith(f"-{hash_}"):
+        return Identity("apps", "Deployment", pod.metadata.namespace, owner.name.removesuffix(f"-{hash_}"))
+    return Identity(group, owner.kind, pod.metadata.namespace, owner.name)
+
+
+def _wanted(body: JsonObject, interpreter: Interpreter) -> int:
+    """Pods that should be there at once: of a Job, no more than the completions that are left."""
+    replicas = interpreter.demand(body).replicas or 0
+    if body.get("kind") != "Job":
+        return replicas
+    completions, succeeded = dig(body, "spec", "completions"), dig(body, "status", "succeeded") or 0
+    if dig(body, "spec", "suspend") is True or not isinstance(succeeded, int):
+        return 0
+    if not isinstance(completions, int):
+        return 0 if succeeded else replicas  # Once one has succeeded, no more are made.
+    return min(replicas, completions - succeeded)

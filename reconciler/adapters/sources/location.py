@@ -1,0 +1,102 @@
+"""What STORE on the command line is, and the snapshot that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconciler.adapters.store.directory import read_directory
+from reconciler.errors import ConfigurationError, StoreError
+from reconciler.model.fleet import Snapshot
+
+
+class StoreKind(StrEnum):
+    """Where the store's files are."""
+
+    DIRECTORY = "directory"
+    WORK_TREE = "work tree"
+    BARE_REPOSITORY = "bare repository"
+
+
+class StoreLocation(Struct, frozen=True, kw_only=True):
+    """A store that is there. `repository` is the folder that Git opens; `subdir` the store's path inside of it."""
+
+    kind: StoreKind
+    path: Path
+    repository: Path | None = None
+    subdir: str = ""
+
+    def __str__(self) -> str:
+        """As people name it."""
+        return str(self.path)
+
+
+def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
+    """What a store argument names: a bare repository, a folder of a Git work tree, or a plain directory.
+
+    `as_directory` (`--dir`) leaves Git out of it.
+
+    Raises:
+        StoreError: there is no such directory.
+    """
+    path = Path(text)
+    if not path.is_dir():
+        reason = "is not a directory" if path.exists() else "does not exist"
+        if path.is_symlink() and not path.exists():
+            reason = f"is a link to {path.readlink()}, which does not exist"
+        raise StoreError(f"{text}: {reason}; name the folder of the store or a bare repository")
+    if as_directory:
+        return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
+    if _is_bare_repository(path):
+        return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path)
+    real = path.resolve()
+    for folder in (real, *real.parents):
+        if (folder / ".git").exists():
+            subdir = real.relative_to(folder).as_posix()
+            subdir = "" if subdir == "." else subdir
+            return StoreLocation(kind=StoreKind.WORK_TREE, path=path, repository=folder, subdir=subdir)
+    return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
+
+
+def _is_bare_repository(path: Path) -> bool:
+    return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
+
+
+def open_store(
+    location: StoreLocation,
+    *,
+    rev: str | None = None,
+    as_files: bool = False,
+    is_settled: bool = False,
+    known: Collection[str] = (),
+) -> Snapshot:
+    """The snapshot of a store. Without a revision a work tree is read as its files lie (`as_files`), else at HEAD.
+
+    `known`: what the caller has parsed already, by `memo_key`; of a commit, such a file comes without its data.
+
+    `is_settled`: without a revision, refuse a work tree in the middle of a rebase, merge or the like.
+
+    Raises:
+        ConfigurationError: a revision of a directory without Git.
+        StoreUnsettled: HEAD of such a work tree.
+        RevisionNotFound: the repository has no such commit, or the commit no such folder.
+        StoreError: the store cannot be read.
+    """
+    if location.repository is None:
+        if rev is not None:
+            raise ConfigurationError(f"{location}: --rev needs a Git repository, and this is a plain directory")
+        return read_directory(location.path)
+    if rev is None and as_files and location.kind is StoreKind.WORK_TREE:
+        return read_directory(location.path)
+    # Imported here: pygit2 costs 90 ms, which a plain directory need not pay.
+    from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415
+
+    store = GitStore(location.repository)
+    if is_settled and rev is None and location.kind is StoreKind.WORK_TREE:
+        from reconciler.adapters.sources.work_tree_state import refuse_operation  # noqa: PLC0415
+
+        refuse_operation(location, store)
+    return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known)

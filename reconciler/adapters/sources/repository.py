@@ -1,0 +1,146 @@
+"""A Git repository on this machine that is followed: the commit that a name leads to, looked up every second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pygit2
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.snapshot import GitStore
+from reconciler.adapters.sources.local import LocalSource
+from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store
+from reconciler.adapters.sources.watch import Watch, wait_for
+from reconciler.adapters.sources.work_tree_state import refuse_unsettled
+from reconciler.errors import StoreError
+from reconciler.model.fleet import Snapshot, StoreFile
+
+_LOOK_S: Final = 1.0
+
+
+class _Seen(NamedTuple):
+    """A commit, and where it was found: the path may lead to another work tree by now."""
+
+    commit: str
+    repository: Path
+    subdir: str
+
+
+class RepositorySource(LocalSource):
+    """Follows a revision of a work tree or bare repository, or whatever branch is checked out.
+
+    Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
+    another matter (`source_url`).
+    """
+
+    def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
+        """Begin to watch its references. Without a revision, what is checked out, or HEAD of a bare repository."""
+        super().__init__(clock)
+        assert location.repository is not None
+        self._location = location
+        self._repository = location.repository
+        self._rev = rev
+        self._subdir = location.subdir
+        self._reader = SnapshotReader(location.subdir)
+        self._watched = self._repository
+        self._watches = self._watch()
+
+    def _watch(self) -> list[Watch]:
+        return [
+            Watch([folder], self.hint, self.clock, recursive=recursive)
+            for folder, recursive in _reference_folders(self._watched)
+        ]
+
+    @property
+    def name(self) -> str:
+        """The absolute path of the work tree's folder, or of the bare repository; a link on the way stays one."""
+        return str(self._location.path.absolute())
+
+    @property
+    def description(self) -> str:
+        """The repository and what of it is followed."""
+        return f"{self._location.kind} {self._location} at {self._rev or 'HEAD'}"
+
+    @property
+    def note(self) -> str:
+        """Nothing: without file events the look each second is enough."""
+        return ""
+
+    def look(self) -> _Seen:
+        """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
+        location = locate_store(str(self._location.path))
+        if location.repository is None:
+            raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
+        store = GitStore(location.repository)
+        if self._rev is not None or location.kind is not StoreKind.WORK_TREE:
+            return _Seen(store.resolve(self._rev or "HEAD"), location.repository, location.subdir)
+        refuse_unsettled(location, store)
+        commit = store.resolve("HEAD")
+        # What began or ended meanwhile may have moved HEAD to a commit on its way.
+        refuse_unsettled(location, store)
+        return _Seen(commit, location.repository, location.subdir)
+
+    def load(self, seen: _Seen) -> Snapshot:
+        """The files of the commit."""
+        self._repository = seen.repository
+        if seen.subdir != self._subdir:
+            self._subdir, self._reader = seen.subdir, SnapshotReader(seen.subdir)
+        return self._reader.read(GitStore(seen.repository), seen.commit)
+
+    def settle_s(self, seen: _Seen) -> float | None:
+        """A commit id is never too young."""
+        return None
+
+    async def pause(self) -> None:
+        """Until a reference was written, or a second."""
+        if self._watched != self._repository:
+            await self.close()
+            self._watched = self._repository
+            self._watches = self._watch()
+        await wait_for(self.hint, _LOOK_S, self.clock)
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Nothing: the repository keeps its commits."""
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit, as long as the repository has it."""
+        try:
+            return self._reader.read(GitStore(self._repository), revision)
+        except StoreError:
+            return None
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """The blob, as long as the repository has it."""
+        return stored_file(self._repository, path, blob)
+
+    async def close(self) -> None:
+        """Stop watching."""
+        await asyncio.gather(*(watch.close() for watch in self._watches))
+
+
+def stored_file(repository: Path, path: str, blob: str) -> StoreFile | None:
+    """A file's older content from the object database; None when it is gone or cannot be read."""
+    try:
+        data = GitStore(repository).read_blob(blob)
+    except StoreError:
+        return None
+    return StoreFile(path=path, blob=blob, data=data) if data is not None else None
+
+
+def _reference_folders(repository: Path) -> list[tuple[Path, bool]]:
+    """Folders in which a change of HEAD, packed-refs or a branch shows, and whether what is below counts too.
+
+    A linked work tree has a HEAD of its own, and the rest with its main repository.
+    """
+    try:
+        own = Path(pygit2.Repository(str(repository)).path)
+        pointer = own / "commondir"
+        common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
+    except (pygit2.GitError, OSError):  # reading says what is wrong
+        return []
+    folders = [(folder, False) for folder in dict.fromkeys((own, common)) if folder.is_dir()]
+    return [*folders, (common / "refs", True)] if (common / "refs").is_dir() else folders

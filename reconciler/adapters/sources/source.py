@@ -1,0 +1,118 @@
+"""A store that is followed: it says when it may have changed, and reads what it holds then.
+
+Source: design, "Events are nudges" and "Fleet store".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.git.url import check_revision, is_git_url, parse_git_url
+from reconciler.adapters.sources.location import locate_store
+from reconciler.adapters.store.copy import StoreCopy
+from reconciler.errors import ConfigurationError, StoreError
+from reconciler.model.fleet import Snapshot, StoreFile
+
+
+class Source(Protocol):
+    """One store. One task may wait in `changed` while another one is in `read`."""
+
+    @property
+    def name(self) -> str:
+        """The store as another command finds it from anywhere: an absolute path, or the URL without credentials."""
+
+    @property
+    def description(self) -> str:
+        """What is followed, without credentials: `https://host/fleet.git branch main`."""
+
+    @property
+    def note(self) -> str:
+        """What an operator should know about how it is followed; empty when all is as it should be."""
+
+    async def changed(self) -> None:
+        """Return when the store may have changed since it was last read, or when a failed reading is due again.
+
+        Each change is told of once. It can be cancelled at any time: what it would have told, the next call tells.
+        """
+
+    async def read(self) -> Snapshot | None:
+        """The store now; None when it is what the last successful reading gave.
+
+        Raises:
+            StoreError: it cannot be read; the caller keeps the last good snapshot in force.
+        """
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Note that a revision that was read is in force from now on, and keep what a restart will need. Writes files.
+
+        `good_blobs`: path to the blob in force, which differs from that of the revision where a file of it is broken.
+        """
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """A revision that was accepted once; None when the store no longer has it. Reads files.
+
+        Raises nothing: what cannot be read is not there.
+        """
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """An older content of a file, by the blob of a snapshot; None when the store no longer has it. Reads files."""
+
+    async def close(self) -> None:
+        """Stop watching."""
+
+
+async def open_source(  # noqa: PLR0913
+    text: str,
+    *,
+    rev: str | None,
+    as_directory: bool,
+    poll_s: float,
+    state_folder: Path,
+    clock: Clock,
+    accept_rewinds: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> Source:
+    """The source that STORE names: a Git URL, a Git work tree or bare repository, or a plain directory.
+
+    `poll_s` and `accept_rewinds` are for URLs. Clones, and copies of directories, are kept below `state_folder`.
+    Nothing is fetched yet.
+
+    Raises:
+        ConfigurationError: the URL or a combination of options cannot be used.
+        StoreError: there is no such folder.
+    """
+    # Imported where they are needed: pygit2 costs 90 ms, which a plain directory need not pay.
+    if is_git_url(text):
+        if as_directory:
+            raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
+        from reconciler.adapters.sources.url import UrlSource  # noqa: PLC0415
+
+        return UrlSource(
+            parse_git_url(text),
+            rev=check_revision(rev) if rev is not None else None,
+            poll_s=poll_s,
+            state_folder=state_folder,
+            clock=clock,
+            accept_rewinds=accept_rewinds,
+            environ=environ,
+        )
+    from reconciler.adapters.sources.directory import DirectorySource  # noqa: PLC0415
+
+    try:
+        location = locate_store(text, as_directory=as_directory)
+    except StoreError:
+        # A volume that is not mounted, a link that leads nowhere: what was in force before goes on.
+        if rev is not None or not StoreCopy(state_folder, Path(text)).is_there:
+            raise
+        return DirectorySource(Path(text), clock, state_folder)
+    if location.repository is None:
+        if rev is not None:
+            raise ConfigurationError(f"{location}: --rev needs a Git repository, and this is read as a plain directory")
+        return DirectorySource(location.path, clock, state_folder)
+    from reconciler.adapters.sources.repository import RepositorySource  # noqa: PLC0415
+
+    return RepositorySource(location, rev, clock)

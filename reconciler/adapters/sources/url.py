@@ -1,0 +1,192 @@
+"""A Git URL that is followed: fetched into a bare clone of our own, and read from there.
+
+The commit in force is pinned in the clone. So a restart while the server is away goes on with it, and a branch that no
+longer leads forward from it is noticed: by default such a branch is not followed, because it is more often a mirror
+that lags behind or a push by mistake than a wish, and a fleet would go back to an older state without a review.
+`accept_rewinds` follows whatever the branch says, as most tools of the field do.
+
+Fetching is a task of its own that nobody waits for: a server that hangs holds up no round. `changed` returns at the end
+of each fetch, and `read` looks at what it brought.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.git.fetch import Fetched, Wanted, fetch
+from reconciler.adapters.git.history import Relation, in_force, pin, relation
+from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.snapshot import GitStore
+from reconciler.adapters.git.url import GitUrl
+from reconciler.adapters.sources.repository import stored_file
+from reconciler.adapters.sources.watch import wait_for
+from reconciler.errors import StoreError
+from reconciler.model.fleet import Snapshot, StoreFile
+
+_RETRY_MIN_S: Final = 5.0
+_FIRST_WAIT_S: Final = 30.0
+"""A first clone may take minutes; the start does not wait for all of it without a sign of life."""
+_JITTER: Final = 0.1
+
+_REFUSED: Final = {
+    Relation.REWOUND: "was set back to {new}, which is older than {old} that is in force",
+    Relation.REWRITTEN: "was rewritten: {new} does not follow from {old} that is in force",
+    Relation.UNRELATED: "has another history: {new} and {old} that is in force have no commit in common",
+}
+
+
+class UrlSource:
+    """Follows a branch or tag of a Git server, or stays at a commit of it."""
+
+    def __init__(
+        self,
+        url: GitUrl,
+        *,
+        rev: str | None,
+        poll_s: float,
+        state_folder: Path,
+        clock: Clock,
+        accept_rewinds: bool,
+        environ: Mapping[str, str],
+    ) -> None:
+        """Nothing is fetched yet."""
+        key = hashlib.sha256((rev or "HEAD").encode()).hexdigest()[:16]
+        self._url = url
+        self._reader = SnapshotReader(url.subdir)
+        self._folder = state_folder / "git" / url.digest
+        self._wanted = Wanted(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
+        self._pin = f"refs/fleet/in-force/{key}"
+        self._poll_s = poll_s
+        self._clock = clock
+        self._accepts_rewinds = accept_rewinds
+        self._environ = environ
+        self._reference = rev or "default branch"
+        self._snapshot: Snapshot | None = None
+        self._note = ""
+        self._fetching: asyncio.Task[None] | None = None
+        self._outcome: Fetched | StoreError | None = None
+        self._is_read = False
+        self._is_wanted = asyncio.Event()
+        self._failures = 0
+        self._next_s = clock.monotonic_s()
+
+    @property
+    def name(self) -> str:
+        """The URL without credentials."""
+        return str(self._url)
+
+    @property
+    def description(self) -> str:
+        """The URL without credentials, and what of it is followed."""
+        return f"{self._url} {self._reference.removeprefix('refs/heads/')}"
+
+    @property
+    def note(self) -> str:
+        """Says so while an older reading stands in for a server that does not answer."""
+        return self._note
+
+    async def changed(self) -> None:
+        """Return when the server was asked again."""
+        if self._fetching is not None and self._fetching.done() and self._is_read:
+            self._fetching = None
+        if self._fetching is None:
+            while (wait_s := self._next_s - self._clock.monotonic_s()) > 0 and not self._is_wanted.is_set():
+                await wait_for(self._is_wanted, wait_s, self._clock)
+        # Cancelling the wait leaves the fetch alone, and its end is told by the next call.
+        await asyncio.wait({self._fetch_task()})
+        self._fetching = None
+
+    def _fetch_task(self) -> asyncio.Task[None]:
+        if self._fetching is None:
+            self._is_wanted.clear()
+            self._fetching = asyncio.create_task(self._fetch())
+        return self._fetching
+
+    async def _fetch(self) -> None:
+        pause_s = self._poll_s
+        try:
+            self._outcome = await fetch(self._wanted, self._environ)
+            self._failures = 0
+        except (StoreError, OSError) as error:
+            fault = error if isinstance(error, StoreError) else None
+            self._outcome = fault or StoreError(f"{self._url}: no fetch can be started: {error}")
+            pause_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), self._poll_s)
+            self._failures += 1
+        self._is_read = False
+        # Many reconcilers that were started together would ask their server together for ever.
+        spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
+        self._next_s = self._clock.monotonic_s() + pause_s * spread
+
+    async def read(self) -> Snapshot | None:
+        """What the last fetch brought. Asked for without one since the last reading, the next fetch comes at once."""
+        if self._outcome is None:
+            await asyncio.wait({self._fetch_task()}, timeout=_FIRST_WAIT_S)
+        elif self._is_read:
+            self._is_wanted.set()
+        self._is_read = True
+        try:
+            snapshot = await asyncio.to_thread(self._advance, self._outcome)
+        except StoreError as error:
+            if self._snapshot is not None or (snapshot := await asyncio.to_thread(self._recall)) is None:
+                raise
+            self._note = f"{error}; going on with {snapshot.revision}, which was in force before"
+        else:
+            self._note = ""
+        if snapshot is not None:
+            self._snapshot = snapshot
+        return snapshot
+
+    def _advance(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
+        if fetched is None:
+            raise StoreError(f"{self._url}: the first fetch is still running")
+        if isinstance(fetched, StoreError):
+            raise fetched
+        self._reference = fetched.reference or fetched.commit
+        before = in_force(self._folder, self._pin)
+        if before is not None and before != fetched.commit and not self._accepts_rewinds:
+            self._check(before, fetched.commit)
+        if self._snapshot is not None and self._snapshot.revision == fetched.commit:
+            return None
+        return self._reader.read(GitStore(self._folder), fetched.commit)
+
+    def _check(self, old: str, new: str) -> None:
+        found = relation(self._folder, old, new)
+        if found is not Relation.FORWARD:
+            why = _REFUSED[found].format(old=old[:12], new=new[:12])
+            raise StoreError(
+                f"{self.description} {why}; push a commit that follows from that (git revert), or start with "
+                "--accept-rewinds to follow the branch as it is"
+            )
+
+    def _recall(self) -> Snapshot | None:
+        """What was in force when the clone was last used."""
+        commit = in_force(self._folder, self._pin) if self._folder.is_dir() else None
+        return self.recall(commit) if commit else None
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Pin the commit in the clone: what the branch leads to next is compared with it."""
+        if in_force(self._folder, self._pin) != revision:
+            pin(self._folder, self._pin, revision)
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit that the clone has."""
+        try:
+            return self._reader.read(GitStore(self._folder), revision)
+        except StoreError:
+            return None
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """The blob, as long as the clone has it."""
+        return stored_file(self._folder, path, blob)
+
+    async def close(self) -> None:
+        """End a fetch that is under way."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait({self._fetching})

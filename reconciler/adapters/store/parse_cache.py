@@ -1,0 +1,120 @@
+"""Parse results between runs, in a SQLite file that may be deleted at any time.
+
+Kept are files without a fault: nearly all of a store. Secrets are never written, nor files that hold one or may speak
+of one. A row counts only when its checksum and the versions of the parser and of the program are right.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from reconciler import __version__
+from reconciler.adapters.store.parse_cache_rows import Unpacker, packed_file
+from reconciler.model.fleet import StoreFile
+from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key
+
+_FORMAT: Final = 7
+_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, body BLOB NOT NULL)"
+)
+_REVISIONS: Final = 3
+"""So many times the files of a store are kept: those of another revision are soon asked for again."""
+_VERSION: Final = PARSER_VERSION * 1000 + _FORMAT
+_USER_VERSION: Final = zlib.crc32(f"{_VERSION} {__version__}".encode()) >> 1
+"""Another release may read something else out of a body, so that each begins anew. SQLite keeps 31 bits of it."""
+
+
+class ParseCache:
+    """Loads and saves `ParsedFile`s by `memo_key`. A cache that cannot be used is empty, never an error."""
+
+    def __init__(self, path: Path) -> None:
+        """Use the file at `path`, whose folder exists; it is made, or made anew when it is of another version."""
+        self._path = path
+
+    def keys(self) -> frozenset[str]:
+        """What is kept, unless a row is spoilt, which `load` tells."""
+        try:
+            with self._connection() as connection:
+                return frozenset(key for (key,) in connection.execute("SELECT key FROM files"))
+        except (sqlite3.Error, OSError) as error:
+            self._discard_if_corrupt(error)
+            return frozenset()
+
+    def load(self, files: Iterable[StoreFile]) -> dict[str, ParsedFile]:
+        """What is kept of these files; the others are to be parsed."""
+        keys = {memo_key(file) for file in files}
+        found: dict[str, ParsedFile] = {}
+        try:
+            with self._connection() as connection:
+                unpacker = Unpacker()
+                for key, checksum, body in connection.execute("SELECT key, checksum, body FROM files"):
+                    if key in keys and isinstance(body, bytes) and _checksum(key, body) == checksum:
+                        file = unpacker.file(body)
+                        if file is not None:
+                            found[key] = file
+        except (sqlite3.Error, OSError) as error:
+            self._discard_if_corrupt(error)
+            return {}
+        return found
+
+    def save(self, parsed: Mapping[str, ParsedFile]) -> None:
+        """Keep these files, and others as long as they are few. A full disk or a locked file leaves it as it was."""
+        try:
+            with self._connection() as connection:
+                kept = {key for (key,) in connection.execute("SELECT key FROM files")}
+                rows = ((key, _checksum(key, body), body) for key, body in _packed_rows(parsed, kept))
+                connection.execute("BEGIN IMMEDIATE")
+                is_full = len(kept | parsed.keys()) > _REVISIONS * len(parsed)
+                gone = [(key,) for key in sorted(kept - parsed.keys())] if is_full else []
+                connection.executemany("DELETE FROM files WHERE key = ?", gone)
+                connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self._discard_if_corrupt(error)
+
+    def _discard_if_corrupt(self, error: Exception) -> None:
+        """Delete a file that is no database any more, so that the next run makes it anew."""
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=5)
+        try:
+            self._path.chmod(0o600)
+            # A row fills a page of the usual size, and would be read in pieces. It counts when the file is made.
+            connection.execute("PRAGMA page_size = 16384")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = OFF")
+            if connection.execute("PRAGMA user_version").fetchone() != (_USER_VERSION,):
+                connection.execute("DROP TABLE IF EXISTS files")
+                connection.execute(f"PRAGMA user_version = {_USER_VERSION}")
+            connection.execute(_SCHEMA)
+            yield connection
+        finally:
+            connection.close()
+
+
+def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:
+    for key, file in parsed.items():
+        packed = packed_file(file) if key not in kept and is_cacheable(file) else None
+        if packed is not None:
+            yield key, packed
+
+
+def is_cacheable(file: ParsedFile) -> bool:
+    """Whether a file holds no Secret, nothing that may go into one (an override), and is without any remark."""
+    if file.problems or file.frozen or file.overrides or file.has_template_syntax:
+        return False
+    return not any(template.gvk.kind == "Secret" for template in file.templates)
+
+
+def _checksum(key: str, body: bytes) -> int:
+    """Against accidents: whoever can write the file can as well write the checksum."""
+    return zlib.crc32(body, zlib.crc32(key.encode()))

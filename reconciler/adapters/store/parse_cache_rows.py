@@ -1,0 +1,147 @@
+"""One file of the parse cache as bytes. Bodies of templates stay packed until somebody asks for them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.content import Content
+from reconciler.model.demand import Facts
+from reconciler.model.fleet import FleetSettings, Template
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Source
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.templates.facts import facts_of
+
+
+class KeptTemplate(Struct, frozen=True, array_like=True):
+    """A template. Its group and kind are those of its identity, its path is that of its file."""
+
+    group: str
+    version: str
+    kind: str
+    namespace: str
+    name: str
+    line: int
+    content: Content
+
+
+class KeptFile(Struct, frozen=True, array_like=True):
+    """A file without a fault."""
+
+    path: str
+    blob: str
+    templates: tuple[KeptTemplate, ...]
+    propagation: tuple[PropagationPolicy, ...]
+    clusters: tuple[Cluster, ...]
+    settings: tuple[FleetSettings, ...]
+    skipped: tuple[Source, ...]
+
+
+class Unpacker:
+    """Makes files of bytes whose checksum was right. Types and namespaces that are equal are one object."""
+
+    def __init__(self) -> None:
+        """Begin with no text known."""
+        self._gvks: dict[tuple[str, str, str], GVK] = {}
+        self._namespaces: dict[str, str] = {}
+        self._places: dict[tuple[str, str, str, str], tuple[GVK, str]] = {}
+
+    def file(self, packed: bytes) -> ParsedFile | None:
+        """The file as it was packed; None when it is none of ours."""
+        try:
+            kept = _decoder().decode(packed)
+        except msgspec.MsgspecError:
+            return None
+        path = kept.path
+        return ParsedFile(
+            path=path,
+            blob=kept.blob,
+            templates=tuple([self._template(template, path) for template in kept.templates]),
+            propagation=kept.propagation,
+            clusters=kept.clusters,
+            settings=kept.settings,
+            skipped=kept.skipped,
+        )
+
+    def _template(self, kept: KeptTemplate, path: str) -> Template:
+        told = (kept.group, kept.version, kept.kind, kept.namespace)
+        shared = self._places.get(told)
+        if shared is None:
+            gvk = self._gvks.setdefault(told[:3], GVK(*told[:3]))
+            shared = self._places[told] = (gvk, self._namespaces.setdefault(kept.namespace, kept.namespace))
+        gvk, namespace = shared
+        return Template(
+            gvk=gvk,
+            identity=Identity(gvk.group, gvk.kind, namespace, kept.name),
+            body=kept.content,
+            source=Source(path, kept.line),
+        )
+
+
+_decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
+
+
+_MARKS_OF_SECRETS: Final = (b"PRIVATE KEY", b"last-applied-configuration", b"Secret")
+"""Texts beside which something secret may stand though the kind is another one; such a file is parsed each time."""
+
+
+def packed_file(file: ParsedFile) -> bytes | None:
+    """A file without a fault and without overrides as bytes.
+
+    None when something secret may stand in it, or when it would come back as another one.
+    """
+    try:
+        bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
+        if any(map(_may_hold_secrets, bodies)):
+            return None
+        kept = KeptFile(
+            path=file.path,
+            blob=file.blob,
+            templates=tuple(map(_kept, file.templates, bodies)),
+            propagation=file.propagation,
+            clusters=file.clusters,
+            settings=file.settings,
+            skipped=file.skipped,
+        )
+        packed = msgspec.msgpack.encode(kept)
+    except (OverflowError, UnicodeEncodeError):
+        return None  # An integer beyond 64 bits, or half a surrogate pair.
+    if not (file.propagation or file.clusters or file.settings):
+        return packed
+    return None if _may_hold_secrets(packed) or Unpacker().file(packed) != file else packed
+
+
+def _may_hold_secrets(packed: bytes) -> bool:
+    return any(mark in packed for mark in _MARKS_OF_SECRETS)
+
+
+def _kept(template: Template, body: bytes) -> KeptTemplate:
+    gvk, identity = template.gvk, template.identity
+    assert (gvk.group, gvk.kind) == identity[:2], "a template is what its document says"
+    return KeptTemplate(
+        group=gvk.group,
+        version=gvk.version,
+        kind=gvk.kind,
+        namespace=identity.namespace,
+        name=identity.name,
+        line=template.source.line,
+        content=Content(
+            packed=Raw(body),
+            known_labels=template.labels,
+            known_annotations=template.annotations,
+            known_digest=template.digest,
+            facts=_facts(template),
+        ),
+    )
+
+
+def _facts(template: Template) -> Facts | None:
+    """What its interpreter reads out of it, where another run reads the same."""
+    facts_of(template)
+    return template.content.facts if template.content is not None else None

@@ -1,0 +1,277 @@
+"""The files of a store, from a directory or from a commit: one set of rules for both.
+
+Links never lead out of the store. A link to what is read anyway is passed over, so that nothing stands twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from enum import Enum, auto
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
+
+from reconciler.adapters.store.ignore import (
+    IGNORE_FILE,
+    MAX_IGNORE_BYTES,
+    IgnoreRules,
+    is_hidden_folder,
+    is_ignored,
+    is_leftover,
+    with_rules,
+)
+from reconciler.errors import StoreError
+from reconciler.model.fleet import StoreFile
+from reconciler.model.problem import Problem, Severity, Source
+from reconciler.stages.fleet.parse import is_store_file, memo_key
+
+MAX_FILES: Final = 200_000
+MAX_TOTAL_BYTES: Final = 2**30
+_MAX_HOPS: Final = 40
+_LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+
+
+class EntryKind(Enum):
+    """What stands under a name."""
+
+    FILE = auto()
+    FOLDER = auto()
+    LINK = auto()
+    REPOSITORY = auto()
+    """A submodule, or a repository inside a work tree: its files belong to another store."""
+    SPECIAL = auto()
+    """A pipe, a socket, a device."""
+
+
+class Entry(NamedTuple):
+    """A name in a folder. `handle` is for the tree that it came from."""
+
+    name: str
+    kind: EntryKind
+    handle: Any = None
+
+
+class Unreadable(Exception):
+    """One entry cannot be read; the message is for people."""
+
+
+class StoreTree(Protocol):
+    """Where files come from. Paths are relative to the store's root, without links in them; "" is the root.
+
+    Each method may raise Unreadable, which concerns that entry alone.
+    """
+
+    def children(self, folder: str) -> Iterable[Entry]:
+        """The names in a folder."""
+
+    def entry(self, path: str) -> Entry | None:
+        """What stands at a path, not followed when it is a link; None when nothing does."""
+
+    def blob(self, entry: Entry) -> str | None:
+        """Blob name of a file where it is known without reading it."""
+
+    def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
+        """Blob name and content of a file, cut off after `limit` bytes where that is cheaper."""
+
+    def target(self, path: str, entry: Entry) -> str:
+        """The text of a link."""
+
+
+class _Walk(Struct):
+    """What was found so far. Keys of `real` are real paths; links come last, when all of it is known."""
+
+    tree: StoreTree
+    limit: int
+    known: Collection[str] = ()
+    files: dict[str, tuple[str, Entry]] = field(default_factory=dict)
+    """Shown path to real path and entry."""
+    real: set[str] = field(default_factory=set)
+    links: deque[tuple[str, str, Entry]] = field(default_factory=deque)
+    """Shown path, real path, entry."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def report(self, path: str, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
+        self.problems.append(Problem(source=Source(path), code=code, message=message, severity=severity))
+
+
+def read_tree(
+    tree: StoreTree, limit: int, known: Collection[str] = ()
+) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
+    """The store's files in path order, and what is wrong with those that cannot be read. Files end after `limit` bytes.
+
+    `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data.
+
+    Raises:
+        StoreError: there are more files or bytes than a store can have.
+    """
+    walk = _Walk(tree, limit, known)
+    _visit(walk, "", "", None)
+    while walk.links:
+        _follow(walk, *walk.links.popleft())
+    read, total = [], 0
+    for path, (real, entry) in sorted(walk.files.items()):
+        file = _read(walk, path, real, entry)
+        if file is not None:
+            read.append(file)
+            total += len(file.data)
+        if total > MAX_TOTAL_BYTES:
+            raise StoreError(f"the store holds more than {MAX_TOTAL_BYTES:,} bytes of documents")
+    return tuple(read), tuple(walk.problems)
+
+
+def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> None:
+    """Collect the files of a folder and of those below it."""
+    pending = [(shown, real, rules)]
+    while pending:
+        shown, real, rules = pending.pop()
+        walk.real.add(real)
+        try:
+            entries = sorted(walk.tree.children(real), key=attrgetter("name"))
+        except Unreadable as error:
+            walk.report(shown or ".", "folder-unreadable", str(error))
+            continue
+        rules = _rules_inside(walk, shown, real, rules, entries)
+        for entry in entries:
+            shown_path = _join(shown, entry.name)
+            real_path = shown_path if shown == real else _join(real, entry.name)
+            if entry.kind is EntryKind.FOLDER:
+                if not is_hidden_folder(entry.name) and not is_ignored(rules, shown_path, is_folder=True):
+                    pending.append((shown_path, real_path, rules))
+            elif not is_leftover(entry.name) and (rules is None or not is_ignored(rules, shown_path, is_folder=False)):
+                _take(walk, shown_path, real_path, entry)
+
+
+def _rules_inside(
+    walk: _Walk, shown: str, real: str, rules: IgnoreRules | None, entries: list[Entry]
+) -> IgnoreRules | None:
+    found = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
+    if found is None:
+        return rules
+    path = _join(real, IGNORE_FILE)
+    if found.kind is not EntryKind.FILE:
+        walk.report(_join(shown, IGNORE_FILE), "ignore-file-unreadable", "it is no ordinary file")
+        return rules
+    try:
+        _, text = walk.tree.read(path, found, MAX_IGNORE_BYTES + 1)
+    except Unreadable as error:
+        walk.report(_join(shown, IGNORE_FILE), "ignore-file-unreadable", str(error))
+        return rules
+    if len(text) > MAX_IGNORE_BYTES:
+        walk.report(_join(shown, IGNORE_FILE), "ignore-file-unreadable", f"more than {MAX_IGNORE_BYTES:,} bytes")
+        return rules
+    inner, problems = with_rules(rules, shown, text)
+    walk.problems.extend(problems)
+    return inner
+
+
+def _take(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
+    if entry.kind is EntryKind.LINK:
+        walk.links.append((shown, real, entry))
+    elif entry.kind is EntryKind.REPOSITORY:
+        message = "a repository inside the store is not read; copy its files, or make it a store of its own"
+        walk.report(shown, "submodule-skipped", message, Severity.HINT)
+    elif not is_store_file(entry.name):
+        return
+    elif entry.kind is EntryKind.SPECIAL:
+        walk.report(shown, "not-a-file", "a pipe, socket or device is not read; take it out of the store")
+    elif not _is_utf8(shown):
+        walk.report(_printable(shown), "name-not-utf-8", "the name is not UTF-8; rename the file")
+    else:
+        walk.files[shown] = (real, entry)
+        walk.real.add(real)
+        if len(walk.files) > MAX_FILES:
+            raise StoreError(f"the store holds more than {MAX_FILES:,} files of documents")
+
+
+def _follow(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
+    """Take what a link leads to, unless it is read anyway."""
+    try:
+        path, found = _resolve(walk.tree, real, walk.tree.target(real, entry))
+    except Unreadable as error:
+        # Without the suffix of a document it may lead to anything, most often to nothing of the store.
+        severity = Severity.ERROR if is_store_file(shown) else Severity.WARNING
+        walk.report(shown, "link-refused", str(error), severity)
+        return
+    if path in walk.real:
+        return
+    if found.kind is EntryKind.FOLDER:
+        if not is_hidden_folder(shown.rpartition("/")[2]):
+            _visit(walk, shown, path, None)
+    elif found.kind is not EntryKind.FILE or is_store_file(shown):
+        _take(walk, shown, path, found._replace(name=shown.rpartition("/")[2]))
+
+
+def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, Entry]:
+    """The real path that a link leads to, within the store."""
+    done = link.split("/")[:-1]
+    todo = deque(_parts(target))
+    found = Entry("", EntryKind.FOLDER)
+    hops = 0
+    while todo:
+        part = todo.popleft()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            if not done:
+                raise Unreadable("the link leads out of the store; copy what it points to into the store")
+            done.pop()
+            found = Entry("", EntryKind.FOLDER)
+            continue
+        path = "/".join([*done, part])
+        entry = tree.entry(path)
+        if entry is None:
+            raise Unreadable("the link leads to nothing; mend it or take it out")
+        if entry.kind is EntryKind.LINK:
+            hops += 1
+            if hops > _MAX_HOPS:
+                raise Unreadable("the link leads round in a circle; mend it or take it out")
+            todo.extendleft(reversed(_parts(tree.target(path, entry))))
+            continue
+        done.append(part)
+        found = entry
+    return "/".join(done), found
+
+
+def _parts(target: str) -> list[str]:
+    if target.startswith("/"):
+        raise Unreadable("the link is absolute and may lead out of the store; make it relative")
+    return target.split("/")
+
+
+def _read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
+    name = walk.tree.blob(entry) if walk.known else None
+    if name is not None:
+        file = StoreFile(path=path, blob=name, data=b"")
+        if memo_key(file) in walk.known:
+            return file
+    try:
+        blob, data = walk.tree.read(real, entry, walk.limit)
+    except Unreadable as error:
+        walk.report(path, "file-unreadable", str(error))
+        return None
+    if is_lfs_pointer(data):
+        walk.report(
+            path, "lfs-pointer", "a Git LFS pointer stands in place of the content; store the file in Git itself"
+        )
+        return None
+    return StoreFile(path=path, blob=blob, data=data)
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Whether Git LFS keeps the content elsewhere."""
+    return data.startswith(_LFS_POINTER)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _is_utf8(path: str) -> bool:
+    """Whether no byte of the path was smuggled in as a lone surrogate."""
+    return path.isascii() or not any("\udc80" <= character <= "\udcff" for character in path)
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", errors="backslashreplace").decode()

@@ -1,0 +1,5 @@
+"""The demo: what this does, on embedded clusters."""
+
+from reconciler.cli.demo.command import command
+
+__all__ = ["command"]

@@ -1,0 +1,121 @@
+"""The world of the demo, in one folder: three embedded clusters, a fleet store, and the daemon that follows it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.kube.breaker import BreakerSettings
+from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.adapters.kube.transport import TransportSettings
+from reconciler.cli.demo.repository import MAIN, DemoRepository
+from reconciler.daemon.round.session import Access
+from reconciler.daemon.service.serve import Service, serve
+from reconciler.daemon.service.service import Signals
+from reconciler.daemon.vitals.logs import TextLines
+from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.model.cluster import Cluster
+from reconciler.sim import ClusterSpec, FleetInABox, NodeSpec, Settings
+from reconciler.web.server import serving
+
+GPU: Final = "nvidia.com/gpu"
+_QUICK: Final = Settings(start_s=0.4, stop_s=0.2)
+"""Pods are ready within half a second, so that nobody has to wait for the story."""
+_IMPATIENT: Final = TransportSettings(breaker=BreakerSettings(pause_s=0.1, pause_max_s=0.1))
+"""The onlooker asks a silent cluster again at once; the daemon has its usual patience."""
+CLUSTERS: Final = (
+    ClusterSpec(name="hangzhou", nodes=tuple(NodeSpec(name=f"hz-{i}", cpu="8") for i in (1, 2)), settings=_QUICK),
+    ClusterSpec(name="beijing", nodes=tuple(NodeSpec(name=f"bj-{i}", cpu="8") for i in (1, 2)), settings=_QUICK),
+    ClusterSpec(
+        name="idc", nodes=(NodeSpec(name="idc-1", cpu="16", memory="32Gi", extended=((GPU, "1"),)),), settings=_QUICK
+    ),
+)
+
+
+class DemoWorld(Struct, frozen=True, kw_only=True):
+    """What runs, and where. `members` is the onlooker's access to the clusters, apart from the daemon's."""
+
+    folder: Path
+    repository: DemoRepository
+    box: FleetInABox
+    members: Members
+    status_page: str
+    may_start: asyncio.Event
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig with a context a cluster."""
+        return self.box.kubeconfig
+
+    @property
+    def journal(self) -> Path:
+        """The daemon's journal."""
+        return self.folder / "journal.db"
+
+    @property
+    def log(self) -> Path:
+        """The daemon's log."""
+        return self.folder / "daemon.log"
+
+    def start_daemon(self) -> None:
+        """From now on the daemon follows the store."""
+        self.may_start.set()
+
+
+@asynccontextmanager
+async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
+    """A world below the folder. The daemon ends with the block; where it fails, the block is cancelled."""
+    vitals, clock, signals = Vitals(), SystemClock(), Signals()
+    repository = await asyncio.to_thread(DemoRepository, folder / "fleet")
+    async with FleetInABox(CLUSTERS, folder) as box, serving("127.0.0.1:0", vitals, clock) as page:
+        configs = load_members(box.kubeconfig, [Cluster(name=name) for name in box.names])
+        async with Members.open(configs, agent=UserAgent("demo"), settings=_IMPATIENT) as members:
+            world = DemoWorld(
+                folder=folder,
+                repository=repository,
+                box=box,
+                members=members,
+                status_page=page,
+                may_start=asyncio.Event(),
+            )
+            with _log_file(world.log):
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(_reconcile(world, vitals, signals))
+                    try:
+                        yield world
+                    finally:
+                        signals.stop.set()
+                        world.may_start.set()
+
+
+async def _reconcile(world: DemoWorld, vitals: Vitals, signals: Signals) -> None:
+    """`reconciler run FLEET --rev main`, in this process."""
+    store = str(world.repository.folder)
+    access = Access(kubeconfig=world.kubeconfig, journal=world.journal, store=store)
+    await world.may_start.wait()
+    await serve(Service(store=store, rev=MAIN, as_directory=False, access=access), vitals, signals)
+
+
+@contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    """What the process logs goes to a file while the block runs."""
+    root, ours = logging.getLogger(), logging.getLogger("reconciler")
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(TextLines())
+    root.addHandler(handler)
+    before = ours.level
+    ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        ours.setLevel(before)
+        root.removeHandler(handler)
+        handler.close()

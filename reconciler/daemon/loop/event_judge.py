@@ -1,0 +1,108 @@
+"""Whether an event of a watch concerns us: echoes of our own writes and what is as wanted mark nothing.
+
+Source: design, "Events are nudges": a round always reads state; an event only says what may be stale.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.daemon.loop.agenda import Agenda
+from reconciler.daemon.loop.established import Established
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.state import Situation
+from reconciler.daemon.pace.beliefs import Beliefs
+from reconciler.daemon.pace.fights import Fights
+from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.engine import World, is_in_step
+from reconciler.errors import MemberClusterError
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity
+
+log = logging.getLogger("reconciler")
+
+
+class EventJudge:
+    """Marks on the agenda what the next round must look at."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        situation: Situation,
+        agenda: Callable[[], Agenda],
+        beliefs: Beliefs,
+        fights: Fights,
+        unfinished: Unfinished,
+        established: Established,
+    ) -> None:
+        """Share what the rounds know. `agenda`: the one of the next round."""
+        self._established = established
+        self._parts = parts
+        self._situation = situation
+        self._agenda = agenda
+        self._beliefs = beliefs
+        self._fights = fights
+        self._unfinished = unfinished
+        self._passed: set[Identity] | None = None
+
+    def round_begins(self) -> None:
+        """A round reads the clusters from now on; what it finds to wait for something is not known before its end."""
+        self._passed = set()
+
+    def round_ends(self) -> None:
+        """Mark what waits since this round and had an event that showed nothing to concern us before."""
+        missed = [identity for identity in self._passed or () if self._unfinished.is_held(identity)]
+        self._passed = None
+        if missed:
+            self._agenda().mark(*missed)
+
+    def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
+        """A complete list of a kind: what contradicts our beliefs is looked at."""
+        if isinstance(self._situation.reachable.get(cluster), str):
+            self._agenda().mark_everything()
+            return
+        self._agenda().mark(*self._beliefs.doubtful(cluster, gvk.group_kind, objects))
+
+    def seen(self, cluster: str, event: WatchEvent) -> None:
+        """An object came, changed or went."""
+        live = event.object
+        now_s = self._parts.clock.monotonic_s()
+        pause_s = self._fights.pause_left_s(cluster, live.identity, now_s)
+        if pause_s > 0:
+            # Whatever round came in between, it is looked at again when the pause is over.
+            self._unfinished.put_off(live.identity, now_s, pause_s)
+            return
+        if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._is_as_wanted(cluster, live)):
+            if self._passed is not None:
+                self._passed.add(live.identity)
+            return
+        self._beliefs.doubt(cluster, live.identity)
+        self._agenda().mark(live.identity)
+
+    def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
+        """Whether an event shows nothing that concerns us: a status that moved on, a field that is not ours.
+
+        Health matters while something waits for it; then a round has to look.
+        """
+        now, identity = self._situation, live.identity
+        manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
+        if manifest is None or now.decision is None or self._unfinished.waits(identity):
+            return False
+        world = World(fleet=now.decision.fleet, ledger=now.known.ledger, record_key=now.known.record_key)
+        if not is_in_step(world, now.decision, manifest, live):
+            return False
+        self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
+        self._established.look(cluster, live)
+        return True
+
+    def trouble(self, cluster: str, error: MemberClusterError) -> None:
+        """A watch broke; said once, until the cluster answers again."""
+        vital = self._parts.vitals.clusters.get(cluster)
+        if vital is not None and vital.is_up:
+            vital.is_up, vital.why = False, error.message
+            log.warning("cluster does not answer", extra={"event": "ClusterUnreachable", "cluster": cluster,
+                                                          "error": error.message})  # fmt: skip
+            self._beliefs.forget(cluster)
+            self._agenda().mark_everything()

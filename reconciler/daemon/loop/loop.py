@@ -1,0 +1,216 @@
+"""The control loop: one task that waits for a nudge, reads, plans, acts and records; everything else only nudges.
+
+Source: design, "Events are nudges": a round always reads state and enforces it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from reconciler.adapters.sources.watch import wait_for
+from reconciler.daemon.loop.agenda import Agenda
+from reconciler.daemon.loop.established import Established
+from reconciler.daemon.loop.event_judge import EventJudge
+from reconciler.daemon.loop.lookout import Lookout
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.recorder import Settler
+from reconciler.daemon.loop.state import Situation
+from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
+from reconciler.daemon.loop.writer import Writer
+from reconciler.daemon.observing.look import Glance, Looked, read_world, remembered
+from reconciler.daemon.pace.absent import Absent
+from reconciler.daemon.pace.beliefs import Beliefs
+from reconciler.daemon.pace.fights import Fights
+from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.held_elsewhere import with_holders
+from reconciler.daemon.watches.watch_keeper import WatchKeeper
+from reconciler.daemon.watches.watches import Listeners, Watches
+from reconciler.engine import plan_round
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
+
+log = logging.getLogger("reconciler")
+
+_SETTLE_S = 0.05
+"""Events come in bursts: a round waits this long for the rest of one."""
+_NO_STORE_S = 1.0
+"""Pause before a store that could never be read is tried again."""
+_ABSENT_S = 1.0
+"""How often it is looked up whether a cluster that could not be read is to be asked again."""
+_BEAT_S = 5.0
+"""How often an idle loop shows that it lives."""
+
+
+class ControlLoop:
+    """One fleet, one journal, one task."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Nothing is read before `run`."""
+        self._parts = parts
+        self._agenda = Agenda()
+        self._stop = asyncio.Event()
+        self._absent = Absent()
+        self._unfinished = Unfinished()
+        self._now = Situation()
+        beliefs, fights = Beliefs(), Fights()
+        self._established = Established(self._now)
+        self._follower = StoreFollower(parts)
+        self._lookout = Lookout(parts, self._now)
+        self._writer = Writer(parts, fights)
+        self._settler = Settler(parts, self._now, beliefs, fights, self._unfinished, self._absent)
+        self._judge = judge = EventJudge(
+            parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished, self._established
+        )
+        self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
+        self._keeper = WatchKeeper(self._watches)
+
+    def nudge(self) -> None:
+        """Something outside changed: a suspension began or ended."""
+        self._agenda.mark_everything()
+
+    def reload(self) -> None:
+        """Read the kubeconfig again; while it is unusable, the one in force stays."""
+        if self._now.fleet is not None:
+            try:
+                self._parts.members.update(self._parts.configs_of(self._now.fleet))
+            except ConfigurationError as error:
+                log.error("the kubeconfig cannot be read; the old one stays in force",
+                          extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
+        self._parts.vitals.is_reloading = self._agenda.reload = True
+        self._agenda.mark_store()
+        self._agenda.mark_everything()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set; a round that has begun is finished.
+
+        Raises:
+            JournalError: nothing may be done that cannot be recorded.
+            FleetHeld: another journal holds the fleet.
+        """
+        self._stop = stop
+        self._now.known = remembered(self._parts.journal)
+        tasks = [asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent())]
+        for task in tasks:
+            task.add_done_callback(lambda _: self._agenda.wake.set())
+        tasks.append(asyncio.create_task(self._wake_on(stop)))
+        try:
+            while not stop.is_set():
+                await self._wait()
+                for task in tasks:
+                    if task.done() and not stop.is_set():
+                        task.result()
+                if stop.is_set():
+                    break
+                await self._round()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._watches.close()
+
+    # What nudges
+
+    async def _wake_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._agenda.wake.set()
+
+    async def _watch_store(self) -> None:
+        while True:
+            await self._parts.source.changed()
+            self._agenda.mark_store()
+            await self._parts.clock.sleep(_SETTLE_S)
+
+    async def _watch_absent(self) -> None:
+        clock, parts = self._parts.clock, self._parts
+        while True:
+            await clock.sleep(_ABSENT_S)
+            if await self._absent.came_back(parts.members, self._now.known.cluster_uids, clock.monotonic_s()):
+                self._agenda.mark_everything()
+
+    async def _wait(self) -> None:
+        """Until there is something to do, or a timer is due."""
+        clock = self._parts.clock
+        self._parts.beat("idle")
+        while self._agenda.is_empty:
+            due_s = min(self._lookout.next_s(), self._unfinished.next_retry_s())
+            pause_s = min(due_s - clock.monotonic_s(), _BEAT_S)
+            if pause_s <= 0:
+                self._lookout.mark(self._agenda, clock.monotonic_s())
+                self._agenda.mark(*self._unfinished.due(clock.monotonic_s()))
+                continue
+            self._agenda.wake.clear()
+            await wait_for(self._agenda.wake, pause_s, clock)
+            self._established.record(self._parts.journal)
+            self._parts.beat("idle")
+            if self._stop.is_set():
+                return
+
+    # Rounds
+
+    async def _round(self) -> None:
+        agenda, self._agenda = self._agenda, Agenda(everything=False, store=False, wake=self._agenda.wake)
+        await self._work_off(agenda)
+        if agenda.reload:
+            self._parts.vitals.is_reloading = self._agenda.reload
+
+    async def _work_off(self, agenda: Agenda) -> None:
+        if agenda.store:
+            await self._read_store(agenda)
+        fleet = self._now.fleet
+        if fleet is None:
+            self._agenda.everything = True
+            await self._parts.clock.sleep(_NO_STORE_S)
+            self._agenda.store = True
+            return
+        started_s = self._parts.clock.monotonic_s()
+        now = self._parts.clock.now()
+        changed = await self._lookout.look(fleet, agenda, now)
+        only = None if changed is None else changed | agenda.identities | self._unfinished.confirming
+        if only is not None and not only:
+            return
+        await self._settle(fleet, only, now)
+        self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
+
+    async def _read_store(self, agenda: Agenda) -> None:
+        fleet = await self._follower.read()
+        if fleet is None:
+            return
+        before, self._now.fleet, self._now.decision = self._now.fleet, fleet, None
+        if needs_other_members(before, fleet):
+            self._parts.members.update(self._parts.configs_of(fleet))
+            self._absent.keep(frozenset(fleet.clusters))
+        if concerns_everything(before, fleet):
+            agenda.mark_everything()
+
+    async def _settle(self, fleet: Fleet, only: frozenset[Identity] | None, now: str) -> None:
+        """Read, plan, write and record; `only` these, None: everything."""
+        parts, situation = self._parts, self._now
+        decision = situation.decision
+        assert decision is not None, "looking around decides"
+        copies = _copies(situation) if only is None else len(only) * len(fleet.clusters)
+        reading = partial(parts.beat, "reading the clusters", copies)
+        reading()
+        glance = Glance(only=only, schemas=situation.schemas, progress=reading)
+        self._judge.round_begins()
+        world = await read_world(fleet, situation.reachable, situation.known, decision, situation.observations, glance)
+        situation.schemas = world.schemas
+        parts.beat("planning", copies)
+        planned = await asyncio.to_thread(plan_round, world, now, decision)
+        planned = await dry_run(planned, parts.members, world, progress=partial(parts.beat, "asking for dry runs"))
+        planned = with_holders(self._writer.restrained(planned, now), situation.held_elsewhere)
+        results = await self._writer.write(planned.plan, fleet)
+        looked = Looked(world=world, decision=decision, now=now, uids={})
+        self._settler.settle(planned, looked, results, self._agenda)
+        self._judge.round_ends()
+        self._keeper.follow(fleet, situation.known.ledger, parts.members, anew=only is None)
+
+
+def _copies(situation: Situation) -> int:
+    """How many copies a round over everything has to do with, at most."""
+    bindings = situation.decision.bindings.values() if situation.decision is not None else ()
+    wanted = sum(len(binding.targets) for binding in bindings)
+    return wanted + sum(len(rows) for rows in situation.known.ledger.values())

@@ -1,0 +1,44 @@
+"""What the control loop and its steps work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.kubeconfig import MemberConfig
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.adapters.sources.source import Source
+from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+
+ITEM_S = 0.003
+"""So long a file, a template or a copy may take on average: six times or more of what was measured."""
+
+ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
+"""How the members of a fleet are reached."""
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """All of it is open."""
+
+    source: Source
+    store: StoreInForce
+    journal: Journal
+    holder: Holder
+    members: Members
+    configs_of: ConfigsOf
+    agent: UserAgent
+    clock: Clock
+    vitals: Vitals
+
+    def beat(self, phase: str, items: int = 0) -> None:
+        """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""
+        self.vitals.phase = phase
+        self.vitals.allowance_s = items * ITEM_S
+        self.vitals.heartbeat_s = self.clock.monotonic_s()

@@ -1,0 +1,167 @@
+"""The last part of a round: record it, and remember what the next one must look at again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from reconciler.daemon.loop.agenda import Agenda
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.state import Situation
+from reconciler.daemon.loop.writer import unmade
+from reconciler.daemon.observing.copies import left_since
+from reconciler.daemon.observing.live_autoscalers import scaled_by
+from reconciler.daemon.observing.look import Looked, remembered
+from reconciler.daemon.pace.absent import Absent
+from reconciler.daemon.pace.beliefs import Beliefs
+from reconciler.daemon.pace.fights import Fights
+from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.failures import failures_after
+from reconciler.daemon.round.picture import merged
+from reconciler.daemon.round.remember import record_picture, remember
+from reconciler.daemon.vitals.picture_vitals import show
+from reconciler.engine import Decision, Round, World
+from reconciler.model.member import Read
+from reconciler.model.plan import Cause, Change
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.report.status.fleet_tables import FleetTables
+from reconciler.stages.incremental.changed_keys import changed_keys
+from reconciler.stages.moves.stalled import MOVE_STALLED, PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
+from reconciler.stages.observations.instants import age_s
+
+log = logging.getLogger("reconciler")
+
+
+class Settler:
+    """Brings the situation up to date with what a round saw and did."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        situation: Situation,
+        beliefs: Beliefs,
+        fights: Fights,
+        unfinished: Unfinished,
+        absent: Absent,
+    ) -> None:
+        """Share what the rounds know."""
+        self._parts = parts
+        self._situation = situation
+        self._beliefs = beliefs
+        self._fights = fights
+        self._unfinished = unfinished
+        self._absent = absent
+        self._tables = FleetTables()
+        self._recorded: Decision | None = None
+        self._stalled: frozenset[Problem] = frozenset()
+
+    def settle(self, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda) -> None:
+        """Take in a round. `agenda`: of the next one."""
+        parts, situation, world = self._parts, self._situation, looked.world
+        parts.beat("recording")
+        remember(parts.journal, planned, looked, results, placed=self._placed(planned.decision, world.only))
+        self._recorded = planned.decision
+        known_timers = parts.journal.timers()
+        timers = waiting_times(planned.plan.changes, known_timers, looked.now, world.only)
+        if timers != known_timers:
+            parts.journal.record_timers(timers)
+        before, situation.known = situation.known, remembered(parts.journal)
+        # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
+        known = situation.known.observations
+        situation.observations = replace(situation.observations, previous=known.previous)
+        self._beliefs.take_in(planned, world, results)
+        now_s = parts.clock.monotonic_s()
+        self._note_absent(world, now_s)
+        if situation.known.has_history and not before.has_history:
+            agenda.mark_everything()
+        left = left_since(before.ledger, situation.known.ledger)
+        if left:
+            # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
+            situation.decision = None
+            # Where an autoscaler is gone, what the store says of its target is in force again.
+            agenda.mark(*left, *scaled_by(left, before.ledger))
+            # What followed it waits until it has left.
+            agenda.mark(*self._unfinished.waiting)
+        every = (*results, *unmade(planned, results))
+        self._unfinished.settle(self._concerned(planned, world), planned.plan.changes, every)
+        for change in filter(is_waiting, planned.plan.changes):
+            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], looked.now)
+            if left_s > 0:
+                self._unfinished.look_at(change.identity, now_s + left_s + 1)
+        for result in every:
+            self._after(result, now_s)
+        self._show(planned, looked, results)
+
+    def _show(self, planned: Round, looked: Looked, results: tuple[Result, ...]) -> None:
+        parts, situation = self._parts, self._situation
+        picture = merged(situation.picture, planned, results, looked.world.only)
+        situation.picture = self._with_stalled(picture, looked.now)
+        situation.failures = failures_after(situation.failures, situation.picture, results)
+        record_picture(
+            parts.journal,
+            situation.picture,
+            looked,
+            situation.failures,
+            source=parts.source.name,
+            source_error=parts.vitals.source_error,
+            tables=self._tables,
+        )
+        show(parts.vitals, situation.picture, looked, situation.failures)
+
+    def _with_stalled(self, picture: Round, now: str) -> Round:
+        """The picture with what waits for too long, which is logged once."""
+        others = (found for found in picture.plan.problems if found.code != MOVE_STALLED)
+        found = tuple(stalled(picture.plan.changes, self._situation.known.timers, now))
+        for problem in found:
+            if problem not in self._stalled:
+                extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
+                log.warning("a move makes no progress", extra=extra)
+        self._stalled = frozenset(found)
+        problems = tuple(sorted({*others, *found}))
+        return replace(picture, plan=replace(picture.plan, problems=problems))
+
+    def _placed(self, decision: Decision, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
+        """What may be placed otherwise than the last round recorded; None: anything."""
+        if only is None or self._recorded is None:
+            return None
+        return only | changed_keys(self._recorded.bindings, decision.bindings)
+
+    def _note_absent(self, world: World, now_s: float) -> None:
+        missing: dict[str, str] = {}
+        for name, member in world.members.items():
+            if isinstance(member, Read):
+                self._absent.was_read(name)
+            elif name in self._parts.members:
+                self._absent.was_not_read(name, now_s)
+                missing[name] = member.why
+        if missing:
+            # Until it answers, no other cluster waits for it.
+            self._situation.reachable = {**self._situation.reachable, **missing}
+
+    def _concerned(self, planned: Round, world: World) -> Iterable[Identity]:
+        if world.only is not None:
+            return world.only
+        return {*planned.decision.bindings, *self._unfinished.all}
+
+    def _after(self, result: Result, now_s: float) -> None:
+        change = result.change
+        if result.error:
+            self._unfinished.retry(change.identity, now_s)
+        elif change.cause is Cause.DRIFT:
+            self._parts.vitals.drifts[change.cluster] += 1
+            if self._fights.healed(change.cluster, change.identity, now_s):
+                _tell_of_fight(change)
+        pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
+        if pause_s > 0:
+            self._unfinished.put_off(change.identity, now_s, pause_s)
+
+
+def _tell_of_fight(change: Change) -> None:
+    managers = sorted({found.owner.manager for found in change.fields if found.owner is not None})
+    log.warning("somebody keeps undoing our changes; backing off",
+                extra={"event": "FightDetected", "cluster": change.cluster,
+                       "obj": str(change.identity), "managers": managers})  # fmt: skip

@@ -1,0 +1,34 @@
+"""What the control loop goes by: each step of a round brings its part of it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from reconciler.daemon.observing.look import Known, Reachable
+from reconciler.daemon.round.failures import Failures
+from reconciler.engine import Decision, Round
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
+from reconciler.model.refs import GVK
+from reconciler.stages.schemas.schema import Schema
+
+
+class Situation(Struct):
+    """Values of the last round.
+
+    `fleet`: the store in force, None before the first reading. `decision`: None when it is void. `picture`: the last
+    round over everything, with what later rounds changed of it.
+    """
+
+    fleet: Fleet | None = None
+    decision: Decision | None = None
+    observations: Observations = field(default_factory=Observations)
+    known: Known = field(default_factory=Known)
+    reachable: Reachable = field(default_factory=dict)
+    held_elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Clusters where a copy of the journal holds the fleet, and what to do about it."""
+    schemas: Mapping[GVK, Schema] = field(default_factory=dict)
+    picture: Round | None = None
+    failures: Failures = field(default_factory=dict)

@@ -1,0 +1,151 @@
+"""Read the store into force: a fleet that cannot be read, or is another one, never takes the place of the last."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.round.remember import record_source_error
+from reconciler.errors import StoreError
+from reconciler.model.fleet import Fleet, Snapshot
+from reconciler.model.problem import Problem, Severity
+
+log = logging.getLogger("reconciler")
+
+
+class StoreFollower:
+    """Reads when told to; what is wrong with the store is logged once, and shown until it is mended.
+
+    A revision that was read and refused stays refused until another one is read. What is in force is the revision that
+    was accepted last; the journal names it, so that a restart goes on with it.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        """Nothing is read yet."""
+        self._parts = parts
+        self._note = ""
+        self._errors: tuple[Problem, ...] = ()
+        self._refusal = ""
+        self._is_in_force = False
+
+    async def read(self) -> Fleet | None:
+        """The fleet when another one is in force from now on; None: what is in force stays."""
+        parts = self._parts
+        parts.beat("reading the store")
+        try:
+            snapshot = await parts.source.read()
+        except StoreError as error:
+            return await self._without(str(error))
+        parts.vitals.source_read_at = parts.clock.now()
+        self._say_how_it_is_followed()
+        if snapshot is not None:
+            fleet = await self._parse(snapshot)
+            self._refusal = self._why_refused(fleet)
+            if not self._refusal:
+                self._recovered()
+                return await self._accept(fleet)
+            parts.store.reject()
+        if self._refusal:
+            return await self._without(self._refusal)
+        self._recovered()
+        return None
+
+    async def _parse(self, snapshot: Snapshot) -> Fleet:
+        self._parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
+        return await asyncio.to_thread(self._parts.store.parse, snapshot)
+
+    async def _accept(self, fleet: Fleet) -> Fleet:
+        parts, vitals, name = self._parts, self._parts.vitals, fleet.settings.name
+        log.info("the store advanced", extra={"event": "SourceAdvanced", "rev": fleet.revision})
+        self._say_what_is_broken(fleet)
+        if parts.journal.fleet != name:
+            parts.journal.record_fleet(name)
+        vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
+        parts.agent.take_up(name, fleet.revision)
+        good_blobs = parts.store.good_blobs
+        try:
+            await asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs)
+        except StoreError as error:
+            log.warning("the revision in force cannot be kept for a restart",
+                        extra={"event": "SourceNotKept", "rev": fleet.revision, "error": str(error)})  # fmt: skip
+        parts.journal.record_in_force(fleet.revision, good_blobs)
+        self._is_in_force = True
+        return fleet
+
+    async def _without(self, error: str) -> Fleet | None:
+        """Nothing new comes into force. After a start, what was in force before does."""
+        vitals = self._parts.vitals
+        if vitals.source_error != error:
+            stays = "the last good revision stays in force" if self._is_in_force else "nothing of it is followed"
+            log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
+        vitals.source_error = error
+        record_source_error(self._parts.journal, error)
+        return None if self._is_in_force else await self._recalled()
+
+    async def _recalled(self) -> Fleet | None:
+        """The revision that the journal names, as far as the source still has it."""
+        parts = self._parts
+        revision = parts.journal.revision_in_force
+        snapshot = await asyncio.to_thread(parts.source.recall, revision) if revision else None
+        if snapshot is None:
+            return None
+        fleet = await self._parse(snapshot)
+        if self._why_refused(fleet):
+            parts.store.reject()
+            return None
+        log.info("going on with the revision that was in force before",
+                 extra={"event": "SourceRecalled", "rev": revision})  # fmt: skip
+        return await self._accept(fleet)
+
+    def _recovered(self) -> None:
+        vitals = self._parts.vitals
+        if vitals.source_error:
+            record_source_error(self._parts.journal, "")
+            log.info("the store can be followed again", extra={"event": "SourceRecovered"})
+        vitals.source_error = ""
+
+    def _say_how_it_is_followed(self) -> None:
+        """The branch is known after the first read only; a note (polling instead of events) is logged once."""
+        source = self._parts.source
+        self._parts.vitals.source = source.description
+        if source.note and source.note != self._note:
+            log.warning(source.note, extra={"event": "SourceNote"})
+        self._note = source.note
+
+    def _say_what_is_broken(self, fleet: Fleet) -> None:
+        """Once for the same errors, with the first of them; `validate` and `status` list them all."""
+        errors = tuple(sorted(found for found in fleet.problems if found.severity is Severity.ERROR))
+        if errors and errors != self._errors:
+            log.warning(f"errors in the store: {len(errors)}; what they concern stays as it is",
+                        extra={"event": "StoreBroken", "rev": fleet.revision, "err_code": errors[0].code,
+                               "error": str(errors[0])})  # fmt: skip
+        elif self._errors and not errors:
+            log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
+        self._errors = errors
+
+    def _why_refused(self, fleet: Fleet) -> str:
+        """Why the store may not come into force: it names no fleet, or another one than the journal. Empty: it may."""
+        bound, settings = self._parts.journal.fleet, fleet.settings
+        if settings.name and bound in ("", settings.name, *settings.previous_names):
+            return ""
+        revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
+        if not settings.name:
+            return f"{revision}: it has no document of kind Fleet with a name"
+        return (
+            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; if the fleet was "
+            f"renamed, add {bound!r} to spec.previousNames of its Fleet document"
+        )
+
+
+def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
+    """Whether everything has to be looked at, not only what is decided otherwise."""
+    if before is None or needs_other_members(before, after):
+        return True
+    # Copies that no decision speaks of were frozen, or are from now on.
+    return (before.is_complete, before.frozen) != (after.is_complete, after.frozen)
+
+
+def needs_other_members(before: Fleet | None, after: Fleet) -> bool:
+    """Whether clusters have to be opened or left."""
+    return before is None or before.clusters != after.clusters or before.settings != after.settings

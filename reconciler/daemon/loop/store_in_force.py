@@ -1,0 +1,125 @@
+"""The store that is in force: the last good revision, with the last good content of every broken file."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from itertools import compress
+from operator import is_not
+
+from reconciler.model.fleet import Fleet, Snapshot, StoreFile
+from reconciler.stages.fleet.assemble import assemble
+from reconciler.stages.fleet.assemble_memo import AssembleMemo
+from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.last_good import emptied, good_files, says_nothing, with_last_good
+from reconciler.stages.fleet.parse import parse_file
+
+_State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile], dict[str, str]]
+
+
+class StoreInForce:
+    """Parses snapshots; only files that changed are parsed again."""
+
+    def __init__(self, good_blobs: Mapping[str, str], read_blob: Callable[[str, str], StoreFile | None]) -> None:
+        """Begin with what the journal remembers.
+
+        `good_blobs`: path to the blob that was good last. `read_blob`: path and blob to the file, None when the store
+        no longer has it (a plain directory never has).
+        """
+        self._stored: tuple[StoreFile, ...] = ()
+        self._parsed: list[ParsedFile] = []
+        self._broken: set[str] = set()
+        self._assembled = AssembleMemo()
+        self._good: dict[str, ParsedFile] = {}
+        self._remembered = dict(good_blobs)
+        self._read_blob = read_blob
+        self._is_directory = False
+        self._before: _State = (self._stored, self._parsed, self._broken, self._good, self._remembered)
+
+    def parse(self, snapshot: Snapshot) -> Fleet:
+        """The fleet of the snapshot. Slow for many new files: call it off the event loop."""
+        self._before = self._stored, self._parsed, set(self._broken), dict(self._good), dict(self._remembered)
+        # A commit is written as a whole: a file that it empties is meant to be empty.
+        self._is_directory = snapshot.revision.startswith("dir:")
+        gc.disable()
+        try:
+            fresh = self._parse_new(snapshot.files)
+        finally:
+            gc.freeze()
+            gc.enable()
+        self._recall(fresh)
+        in_force = with_last_good(self._parsed, self._good) if self._is_any_broken(fresh) else self._parsed
+        fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
+        self._good.update(good_files(fresh))
+        return fleet
+
+    def reject(self) -> None:
+        """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
+        self._stored, self._parsed, self._broken, self._good, self._remembered = self._before
+
+    def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
+        """Parse the files that are not as they were; those that are gone are forgotten."""
+        if len(files) == len(self._stored):
+            differing = list(compress(range(len(files)), map(is_not, files, self._stored)))
+            if all(files[index].path == self._stored[index].path for index in differing):
+                return self._replace(files, differing)
+        known = {file.path: file for file in self._parsed}
+        parsed, fresh = [], []
+        for file in files:
+            found = known.get(file.path)
+            if found is None or found.blob != file.blob:
+                found = self._parse_file(file)
+                fresh.append(found)
+            parsed.append(found)
+        for path in known.keys() - {file.path for file in files}:
+            self._good.pop(path, None)
+            self._remembered.pop(path, None)
+            self._broken.discard(path)
+        self._parsed, self._stored = parsed, files
+        return fresh
+
+    def _replace(self, files: tuple[StoreFile, ...], differing: list[int]) -> list[ParsedFile]:
+        """Parse the files at these places again, where their content is another one."""
+        parsed, fresh = self._parsed.copy(), []
+        for index in differing:
+            if files[index].blob != parsed[index].blob:
+                parsed[index] = self._parse_file(files[index])
+                fresh.append(parsed[index])
+        self._parsed, self._stored = parsed, files
+        return fresh
+
+    def _parse_file(self, file: StoreFile) -> ParsedFile:
+        parsed = parse_file(file)
+        if not (self._is_directory and says_nothing(parsed)):
+            return parsed
+        earlier = self._good.get(file.path) or self._recalled(file.path)
+        if earlier is None:
+            # Values of a chart are nobody's documents, and may have been edited.
+            had_documents = not parsed.skipped and self._remembered.get(file.path, file.blob) != file.blob
+        else:
+            had_documents = not says_nothing(earlier)
+        return emptied(parsed) if had_documents else parsed
+
+    def _is_any_broken(self, fresh: list[ParsedFile]) -> bool:
+        for file in fresh:
+            (self._broken.add if file.frozen else self._broken.discard)(file.path)
+        return bool(self._broken)
+
+    def _recall(self, files: list[ParsedFile]) -> None:
+        """After a start: what was good of the files that are broken now, as far as it can still be read."""
+        for file in files:
+            if file.frozen and file.path not in self._good:
+                found = self._recalled(file.path)
+                if found is not None:
+                    self._good[file.path] = found
+
+    def _recalled(self, path: str) -> ParsedFile | None:
+        """What the journal remembers to have been good, as far as it can still be read."""
+        blob = self._remembered.get(path)
+        stored = self._read_blob(path, blob) if blob else None
+        return parse_file(stored) if stored is not None else None
+
+    @property
+    def good_blobs(self) -> dict[str, str]:
+        """Path to the blob in force: what the journal has to remember."""
+        return {path: file.blob for path, file in self._good.items()}

@@ -1,0 +1,78 @@
+"""For which templates free capacity matters: their workloads are observed, and a commit of others reads no nodes.
+
+A fleet of which one policy in a hundred divides by free capacity would else list the workloads of all others, too, in
+every namespace of every cluster.
+"""
+
+from __future__ import annotations
+
+from reconciler.engine import Decision
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity, ResourceRef
+from reconciler.stages.documents.scopes import BUILT_IN
+from reconciler.stages.incremental.changed_keys import changed_keys
+from reconciler.stages.placement.room.wants_capacity import policy_wants_capacity, wants_capacity
+
+
+def is_room_needed(fleet: Fleet, decided: Decision | None) -> bool:
+    """Whether a store that moved on since it was decided last has to be placed by the room that there is now."""
+    if not wants_capacity(fleet):
+        return False
+    if decided is None or decided.fleet.propagation != fleet.propagation:
+        return True
+    return any(may_need_room(found, decided) for found in changed_keys(decided.fleet.templates, fleet.templates))
+
+
+def may_need_room(identity: Identity, decided: Decision) -> bool:
+    """Whether free capacity may matter for a template: unless it has been claimed by a policy that wants none."""
+    policy = decided.policies.get(identity)
+    return policy is None or policy_wants_capacity(policy)
+
+
+def workloads_to_observe(fleet: Fleet, decided: Decision | None = None) -> dict[Identity, ResourceRef]:
+    """The workloads of the store whose state in the clusters may decide anything. `decided`: the last decision."""
+    if decided is not None and decided.fleet.propagation != fleet.propagation:
+        decided = None
+    fails_over = can_fail_over(fleet)
+    return {
+        identity: ResourceRef(template.gvk, identity.namespace, identity.name)
+        for identity, template in fleet.templates.items()
+        if is_to_observe(identity, decided, fails_over=fails_over)
+        # What no policy claims is placed nowhere, unless it has come since.
+        and (decided is None or identity not in decided.claims.unclaimed)
+    }
+
+
+def can_fail_over(fleet: Fleet) -> bool:
+    """Whether any policy asks for application failover."""
+    return any(policy.application_failover is not None for policy in fleet.propagation)
+
+
+def is_to_observe(identity: Identity, decided: Decision | None, *, fails_over: bool) -> bool:
+    """Whether the state of something in the clusters may decide anything. `fails_over`: some policy lets it.
+
+    Placement looks at what has replicas or is a set of pods, failover at whatever runs something.
+    """
+    if decided is not None and not may_need_room(identity, decided):
+        return False
+    if is_placed_by_room(identity):
+        return True
+    policy = decided.policies.get(identity) if decided is not None else None
+    may_fail_over = fails_over if policy is None else policy.application_failover is not None
+    return may_fail_over and may_run_something(identity)
+
+
+def is_placed_by_room(identity: Identity) -> bool:
+    """Whether it runs a number of pods that is in its template."""
+    interpreter = interpreter_for(*identity[:2])
+    return bool(interpreter.replicas_path) or interpreter.demand is not _PLAIN.demand
+
+
+def may_run_something(identity: Identity) -> bool:
+    """Whether it may run pods: what has a pod template, and every custom kind of which nobody says that it has none."""
+    return interpreter_for(*identity[:2]).pod_template is not _PLAIN.pod_template or identity[:2] not in BUILT_IN
+
+
+_PLAIN = Interpreter(kinds=())

@@ -1,0 +1,150 @@
+"""Read the members as far as a round needs it: our objects by label, the rest of what is wanted by name.
+
+Source: design, "Ownership marks": absent from the labelled list is not absent, a read decides; promise 3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.observing.live_autoscalers import autoscaled
+from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.model.member import Member, NotRead, Read
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.stages.ownership.marks import FLEET_LABEL
+
+PROMPT_S = 5.0
+"""So long all others wait for a cluster that does not answer."""
+_READ_BY_NAME_MAX = 8
+"""Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
+
+
+class Interest(Struct, frozen=True, kw_only=True):
+    """What a round wants to know of one cluster: kinds to list by our label, and objects that must be looked up.
+
+    `complete`: kinds of which everything that matters is among `wanted`, so that no list is needed.
+    """
+
+    kinds: frozenset[GVK] = frozenset()
+    wanted: frozenset[ResourceRef] = frozenset()
+    complete: frozenset[tuple[str, str]] = frozenset()
+
+
+class _Findings(Struct):
+    objects: dict[Identity, LiveObject] = field(default_factory=dict)
+    absent: set[Identity] = field(default_factory=set)
+    kinds: set[tuple[str, str]] = field(default_factory=set)
+    unread: dict[Identity, str] = field(default_factory=dict)
+
+
+async def gather(
+    members: Mapping[str, MemberCluster | str],
+    interest: Mapping[str, Interest],
+    fleet_names: tuple[str, ...],
+    progress: Callable[[], None] = lambda: None,
+) -> dict[str, Member]:
+    """Each cluster as it was read, or why it was not; one that fails never holds up the others.
+
+    `members`: the open client, or why there is none. `fleet_names`: the fleet's name and its previous ones.
+    `progress` is told after each cluster.
+    """
+
+    async def read(name: str, member: MemberCluster | str) -> Member:
+        if isinstance(member, str):
+            return NotRead(name=name, why=member)
+        wanted = interest.get(name, Interest())
+        try:
+            # Lists of a large cluster may take their time; single objects may not.
+            async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
+                return await _read(member, wanted, fleet_names)
+        except MemberClusterError as error:
+            return NotRead(name=name, why=error.message)
+        except TimeoutError:
+            return NotRead(name=name, why=f"no answer within {PROMPT_S:g} s")
+        finally:
+            progress()
+
+    found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
+    return {member.name: member for member in found}
+
+
+async def _read(member: MemberCluster, interest: Interest, fleet_names: tuple[str, ...]) -> Read:
+    discovery = await member.discover()
+    served = discovery.served()
+    findings = _Findings()
+    selector = f"{FLEET_LABEL} in ({','.join(name for name in fleet_names if name)})"
+    kinds = sorted(gvk for gvk in interest.kinds if gvk in served)
+    await asyncio.gather(*(_list(member, gvk, selector, findings) for gvk in kinds))
+    missing = [ref for ref in interest.wanted if ref.gvk in served and ref.identity not in findings.objects]
+    await asyncio.gather(*(_look_up(member, *group, findings) for group in _grouped(missing)))
+    # A kind that is not served has no objects, unless the API server that should serve it does not answer.
+    unserved = [ref for ref in interest.wanted if ref.gvk not in served]
+    findings.absent |= {ref.identity for ref in unserved if ref.gvk.api_version not in discovery.stale}
+    findings.unread.update(
+        {
+            ref.identity: f"{ref.gvk.api_version} does not answer"
+            for ref in unserved
+            if ref.identity not in findings.absent
+        }
+    )
+    return Read(
+        name=member.name,
+        objects=findings.objects,
+        absent=frozenset(findings.absent),
+        kinds=frozenset(findings.kinds | interest.complete),
+        served=served,
+        unread=findings.unread,
+        autoscaled=await autoscaled(member, discovery, findings.objects),
+    )
+
+
+async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findings) -> None:
+    try:
+        listing = await member.list_objects(gvk, label_selector=selector)
+    except Forbidden:
+        # Without the list nothing of the kind is deleted; what is wanted is still read by name.
+        return
+    except KindNotServed:
+        return
+    findings.objects.update({found.identity: found for found in listing.objects})
+    if listing.is_complete:
+        findings.kinds.add(gvk.group_kind)
+
+
+def _grouped(missing: Iterable[ResourceRef]) -> list[tuple[GVK, str, tuple[str, ...]]]:
+    groups: dict[tuple[GVK, str], list[str]] = defaultdict(list)
+    for ref in sorted(missing):
+        groups[ref.gvk, ref.namespace].append(ref.name)
+    return [(gvk, namespace, tuple(names)) for (gvk, namespace), names in groups.items()]
+
+
+async def _look_up(
+    member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], findings: _Findings
+) -> None:
+    to_read = names
+    if len(names) > _READ_BY_NAME_MAX:
+        try:
+            listing = await member.list_metadata(gvk, namespace=namespace)
+        except Forbidden:
+            pass
+        else:
+            present = {found.identity.name for found in listing.objects}
+            to_read = tuple(name for name in names if name in present or not listing.is_complete)
+            findings.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in to_read}
+    await asyncio.gather(*(_read_one(member, gvk, namespace, name, findings) for name in to_read))
+
+
+async def _read_one(member: MemberCluster, gvk: GVK, namespace: str, name: str, findings: _Findings) -> None:
+    identity = Identity(*gvk.group_kind, namespace, name)
+    try:
+        findings.objects[identity] = await member.get(gvk, namespace, name)
+    except ObjectNotFound:
+        findings.absent.add(identity)
+    except Forbidden as error:
+        findings.unread[identity] = error.message

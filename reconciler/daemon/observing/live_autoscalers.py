@@ -1,0 +1,88 @@
+"""Which of the objects that were read an autoscaler in their cluster scales, whoever made that autoscaler.
+
+Source: design, row "spec.replicas under an HPA / KEDA target": in the store for that cluster, or seen live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.adapters.journal.mirror import Ledger
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.discovery import Discovery
+from reconciler.errors import Forbidden, KindNotServed
+from reconciler.interpreters.registry import GENERIC, interpreter_for
+from reconciler.interpreters.replicas import REPLICAS
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.ownership.managed_fields import entries_of
+
+_SCALERS: Final = (("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject"))
+_KNOWN_WRITERS: Final = frozenset({"kube-controller-manager", "keda-operator"})
+"""What the autoscalers of Kubernetes and KEDA are called where they write a scale subresource."""
+_NAMESPACES_MAX: Final = 4
+"""Above so many namespaces, one list of the whole cluster is cheaper than one of each."""
+
+
+async def autoscaled(
+    member: MemberCluster, discovery: Discovery, objects: Mapping[Identity, LiveObject]
+) -> frozenset[Identity]:
+    """Those of the objects that an autoscaler of the cluster scales.
+
+    Where autoscalers may not be listed, what one of them has scaled before counts as scaled still.
+    """
+    candidates = {identity for identity, live in objects.items() if _may_be_scaled(identity, live)}
+    if not candidates:
+        return frozenset()
+    kinds = [served.gvk for group_kind in _SCALERS if (served := discovery.preferred(*group_kind)) is not None]
+    namespaces = {identity.namespace for identity in candidates}
+    places = sorted(namespaces) if len(namespaces) <= _NAMESPACES_MAX else [""]
+    targets: set[Identity] = set()
+
+    async def one(gvk: GVK, namespace: str) -> bool:
+        try:
+            listing = await member.list_objects(gvk, namespace=namespace)
+        except (Forbidden, KindNotServed):
+            return False
+        targets.update(_targets(gvk, listing.objects))
+        return True
+
+    were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
+    if not all(were_read):
+        targets |= {identity for identity in candidates if _was_autoscaled(objects[identity])}
+    return frozenset(candidates & targets)
+
+
+def scaled_by(gone: Iterable[Identity], ledger: Ledger) -> set[Identity]:
+    """What those of the identities that are autoscalers scaled, as it was recorded before they went."""
+    targets: set[Identity] = set()
+    for identity in gone:
+        target_of = interpreter_for(*identity[:2]).scale_target
+        for rows in ledger.values() if target_of is not GENERIC.scale_target else ():
+            row = rows.get(identity)
+            target = target_of(row.recorded) if row is not None and row.recorded is not None else None
+            targets |= {target} if target is not None else set()
+    return targets
+
+
+def _may_be_scaled(identity: Identity, live: LiveObject) -> bool:
+    """Whether the kind can have an autoscaler; one that is not described shows it once it was scaled."""
+    interpreter = interpreter_for(*identity[:2])
+    if interpreter is not GENERIC:
+        return interpreter.replicas_path == REPLICAS
+    return any(entry.get("subresource") == "scale" for entry in entries_of(live.body))
+
+
+def _targets(gvk: GVK, scalers: Iterable[LiveObject]) -> Iterable[Identity]:
+    target_of = interpreter_for(*gvk.group_kind).scale_target
+    found = (target_of(scaler.body) for scaler in scalers)
+    return (target for target in found if target is not None)
+
+
+def _was_autoscaled(live: LiveObject) -> bool:
+    return any(
+        entry.get("subresource") == "scale" and entry.get("manager") in _KNOWN_WRITERS
+        for entry in entries_of(live.body)
+    )

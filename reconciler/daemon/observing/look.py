@@ -1,0 +1,337 @@
+"""One look at the world: who the members are, what they offer, what of ours they hold. The result is a `World`.
+
+Source: design §3 (the pipeline), "Fleet store" (a name that answers with another kube-system uid is Unknown).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.journal.mirror import Ledger
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.members import Members
+from reconciler.adapters.observe.observe import observe
+from reconciler.daemon.observing.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
+from reconciler.daemon.observing.gather import PROMPT_S, Interest, gather
+from reconciler.daemon.observing.suspensions import closed_by
+from reconciler.engine import Decision, World, copies_in, decide, schemas_of
+from reconciler.errors import ClusterReplaced, MemberClusterError
+from reconciler.model.binding import Constraint, Tick
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
+from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.stages.decision.prerequisites import withheld_prerequisites
+from reconciler.stages.observations.instants import in_force
+from reconciler.stages.placement.room.wants_capacity import wants_capacity
+from reconciler.stages.schemas.schema import Schema, schema_of_openapi
+from reconciler.stages.ticks.tick import tick
+from reconciler.stages.ticks.timers import remembered_times
+
+Reachable = Mapping[str, MemberCluster | str]
+"""The clients that answered, and why the others did not."""
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What outlives a round: from the journal, or empty where there is none (a pull-request check)."""
+
+    ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
+    observations: Observations = field(default_factory=Observations)
+    """Previous placements and constraints; its clusters are not used."""
+    released: Mapping[str, Mapping[Identity, str]] = field(default_factory=dict)
+    """By cluster the uids of what was released there."""
+    cluster_uids: Mapping[str, str] = field(default_factory=dict)
+    record_key: bytes = b""
+    has_history: bool = True
+    suspensions: tuple[SuspensionRecord, ...] = ()
+    losses: Losses = field(default_factory=Losses)
+    timers: Mapping[str, str] = field(default_factory=dict)
+    """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
+    unanswered: tuple[Intent, ...] = ()
+    """Requests whose answers never came: their objects have to be looked at."""
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """A look: the world, the decision that it rests on, and the kube-system uids that were seen."""
+
+    world: World
+    decision: Decision
+    now: str
+    uids: Mapping[str, str]
+
+
+def remembered(journal: Journal) -> Known:
+    """What the journal knows, read in one consistent view."""
+    with journal.transaction():
+        unanswered = tuple(journal.open_intents().values())
+        return Known(
+            ledger=with_unanswered(journal.ledger(), unanswered),
+            released=journal.released(),
+            observations=Observations(constraints=constraints_in(journal), previous=journal.previous_placements()),
+            cluster_uids=journal.cluster_uids(),
+            record_key=journal.hash_key,
+            has_history=journal.complete_rounds() > 0,
+            suspensions=journal.suspensions(),
+            losses=journal.losses(),
+            timers=journal.timers(),
+            unanswered=unanswered,
+        )
+
+
+def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
+    """The ledger with what a request may have made whose answer never came, until that can be looked at.
+
+    A run that may be under way there must not be started a second time elsewhere.
+    """
+    missing: dict[str, dict[Identity, AppliedRow]] = {}
+    for intent in intents:
+        if intent.action in ARRIVES and intent.identity not in ledger.get(intent.cluster, {}):
+            row = AppliedRow(cluster=intent.cluster, gvk=intent.gvk, identity=intent.identity, revision=intent.revision)
+            missing.setdefault(intent.cluster, {})[intent.identity] = row
+    if not missing:
+        return ledger
+    # Clusters of which nothing is missing keep the mapping that they are compared by.
+    found = {name: dict(sorted({**ledger.get(name, {}), **rows}.items())) for name, rows in missing.items()}
+    return dict(sorted({**ledger, **found}.items()))
+
+
+def is_assumed(row: AppliedRow) -> bool:
+    """Whether a row stands for what was never seen: it has no uid."""
+    return not row.uid
+
+
+def constraints_in(journal: Journal) -> tuple[Constraint, ...]:
+    """What ticks and persons have put on placements, those of ticks first; ended ones too."""
+    return (*journal.constraints(), *map(_eviction, journal.evictions()))
+
+
+def _eviction(order: EvictionRecord) -> Constraint:
+    """A person's order as the constraint that carries it out."""
+    why = f": {order.reason}" if order.reason else ""
+    return Constraint(
+        identity=order.identity,
+        cluster=order.cluster,
+        replicas_max=0,
+        excludes=True,
+        reason=f"evicted by {order.who or 'a person'}{why}",
+        until=order.until,
+        since=order.since,
+        tick=Tick.EVICTION,
+    )
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """How much of the world a look takes in.
+
+    `clusters`: read only these (empty: all); placement still rests on all of them. `only`: read these identities alone,
+    by name. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place anew.
+    `at`: as of this time (RFC 3339 UTC), with what the ticks of the service would decide then; empty: now, without.
+    """
+
+    clusters: tuple[str, ...] = ()
+    only: frozenset[Identity] | None = None
+    deep: bool = False
+    fresh: bool = False
+    at: str = ""
+    schemas: Mapping[GVK, Schema] = field(default_factory=dict)
+    """Kinds that members have described already."""
+    progress: Callable[[], None] = lambda: None
+    """Told after each cluster that was read."""
+
+
+EVERYTHING = Glance()
+
+
+async def look(fleet: Fleet, members: Members, known: Known, clock: Clock, glance: Glance = EVERYTHING) -> Looked:
+    """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
+    reachable, uids = await reach(fleet, members, known.cluster_uids)
+    seen_at = clock.now()
+    observations = await observe_members(fleet, reachable, known, seen_at, deep=glance.deep)
+    now, copies = glance.at or seen_at, copies_in(known.ledger)
+    observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
+    decision = decide(fleet, observations, now, copies=copies, fresh=glance.fresh)
+    if glance.at:
+        observations, _ = remembered_times(observations, known.timers)
+        ticked = tick(decision, observations, now, lambda given: decide(fleet, given, now, copies=copies))
+        decision = ticked.decision
+        previous = {**observations.previous, **ticked.restored}
+        observations = replace(observations, constraints=ticked.constraints, previous=previous)
+    world = await read_world(fleet, reachable, known, decision, observations, glance)
+    return Looked(world=world, decision=decision, now=now, uids=uids)
+
+
+async def read_world(
+    fleet: Fleet,
+    reachable: Reachable,
+    known: Known,
+    decision: Decision,
+    observations: Observations,
+    glance: Glance = EVERYTHING,
+) -> World:
+    """The members' objects, as far as the decision and the glance want them."""
+    names = (fleet.settings.name, *fleet.settings.previous_names)
+    chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
+    found = await gather(chosen, _interest(decision, known, glance.only), names, glance.progress)
+    schemas = await described_kinds(decision, chosen, glance.schemas, glance.only)
+    return World(
+        fleet=fleet,
+        members=found,
+        observations=observations,
+        ledger=known.ledger,
+        released=known.released,
+        record_key=known.record_key,
+        has_history=known.has_history,
+        fresh=glance.fresh,
+        only=glance.only,
+        losses=known.losses,
+        schemas=schemas,
+    )
+
+
+async def described_kinds(
+    decision: Decision,
+    reachable: Reachable,
+    known: Mapping[GVK, Schema],
+    only: frozenset[Identity] | None = None,
+) -> dict[GVK, Schema]:
+    """Schemas of custom kinds that the store uses and does not define, from the first member that describes them.
+
+    `only`: of these templates.
+    """
+    schemas = dict(known)
+    schema_of = schemas_of(decision)
+    templates = decision.fleet.templates
+    chosen = templates if only is None else templates.keys() & only
+    kinds = {templates[identity].gvk for identity in chosen} - schemas.keys()
+    for gvk in sorted(gvk for gvk in kinds if schema_of(gvk) is None):
+        for member in reachable.values():
+            if isinstance(member, str):
+                continue
+            try:
+                schema = schema_of_openapi(await member.openapi(gvk.api_version), gvk)
+            except MemberClusterError:
+                continue
+            if schema is not None:
+                schemas[gvk] = schema
+                break
+    return schemas
+
+
+async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:
+    """The clients that answer as who they were before, why the others do not, and the kube-system uids seen."""
+    reachable: dict[str, MemberCluster | str] = {
+        name: str(members.failed[name]) if name in members.failed else "no access is configured"
+        for name in fleet.clusters
+    }
+    uids: dict[str, str] = {}
+
+    async def meet(name: str) -> None:
+        try:
+            async with asyncio.timeout(PROMPT_S):
+                uid = await members[name].identity()
+            if recorded.get(name, uid) != uid:
+                raise ClusterReplaced(name, "another cluster answers under this name (its kube-system uid differs)")
+        except MemberClusterError as error:
+            reachable[name] = error.message
+        except TimeoutError:
+            reachable[name] = f"no answer within {PROMPT_S:g} s"
+        else:
+            reachable[name], uids[name] = members[name], uid
+
+    await asyncio.gather(*(meet(name) for name in fleet.clusters if name in members))
+    for name, first in second_names(uids, recorded).items():
+        # Under two names, what leaves the one would be deleted under the other.
+        reachable[name] = (
+            f"it is the same cluster as {first} (one kube-system uid); take one of the two out of the store"
+        )
+        del uids[name]
+    return reachable, uids
+
+
+def second_names(uids: Mapping[str, str], recorded: Mapping[str, str]) -> dict[str, str]:
+    """Names of clusters that answer under another name too, to that name: the one that was recorded, else the first."""
+    names: dict[str, str] = {}
+    for name in sorted(uids, key=lambda name: (name not in recorded, name)):
+        names.setdefault(uids[name], name)
+    return {name: names[uid] for name, uid in uids.items() if names[uid] != name}
+
+
+async def observe_members(
+    fleet: Fleet,
+    reachable: Reachable,
+    known: Known,
+    now: str,
+    *,
+    deep: bool = False,
+    decided: Decision | None = None,
+) -> Observations:
+    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity, or `deep`.
+
+    `decided`: the last decision, by which workloads to which capacity does not matter are left out.
+    """
+    deep = deep or wants_capacity(fleet)
+    written = workloads_to_observe(fleet, decided) if deep else {}
+    fails_over = can_fail_over(fleet)
+
+    async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
+        if isinstance(member, str):
+            return ClusterObservation(name=name, reachable=False, observed_at=now)
+        try:
+            if deep:
+                applied = _applied_workloads(known.ledger.get(name, {}), decided, fails_over=fails_over)
+                return await observe(member, {**written, **applied}.values(), now=now)
+            apis = frozenset((await member.discover()).served())
+        except MemberClusterError:
+            return ClusterObservation(name=name, reachable=False, observed_at=now)
+        return ClusterObservation(name=name, observed_at=now, apis=apis)
+
+    seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
+    return replace(known.observations, clusters={observation.name: observation for observation in seen})
+
+
+def _applied_workloads(
+    rows: Mapping[Identity, AppliedRow], decided: Decision | None, *, fails_over: bool
+) -> dict[Identity, ResourceRef]:
+    return {
+        identity: ResourceRef(row.gvk, identity.namespace, identity.name)
+        for identity, row in rows.items()
+        if is_to_observe(identity, decided, fails_over=fails_over)
+    }
+
+
+def _bound(decision: Decision, only: frozenset[Identity]) -> frozenset[Identity]:
+    """What of these is placed, and what of it waits for something that may not be there."""
+    bound = only & decision.bindings.keys()
+    return bound | withheld_prerequisites(decision, bound)
+
+
+def _interest(decision: Decision, known: Known, only: frozenset[Identity] | None) -> dict[str, Interest]:
+    """Per cluster the kinds to list and the objects to look up; with `only`, nothing is listed."""
+    templates = decision.fleet.templates
+    kinds = {template.gvk for template in templates.values()} if only is None else set()
+    wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
+    for identity in decision.bindings if only is None else _bound(decision, only):
+        template = templates.get(identity)
+        gvk = template.gvk if template else GVK(identity.group, "v1", identity.kind)
+        for cluster in decision.bindings[identity].clusters:
+            if cluster in wanted:
+                wanted[cluster].add(ResourceRef(gvk, identity.namespace, identity.name))
+    interest: dict[str, Interest] = {}
+    for name, refs in wanted.items():
+        rows = known.ledger.get(name, {})
+        if only is None:
+            applied = {row.gvk for row in rows.values()}
+            named = {ref.identity for ref in refs}
+            # A list can lack items without saying so: what is missing from it is read by name.
+            left = {ResourceRef(row.gvk, i.namespace, i.name) for i, row in rows.items() if i not in named}
+            interest[name] = Interest(kinds=frozenset(kinds | applied), wanted=frozenset(refs | left))
+        else:
+            left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in only if i in rows}
+            interest[name] = Interest(wanted=frozenset(refs | left), complete=frozenset(i[:2] for i in only))
+    return interest

@@ -1,0 +1,50 @@
+"""A person's order to stop writing, as holds on changes. Works without Git; expires by itself when told so.
+
+Scopes: `fleet`, `cluster NAME`, or a subject as it is written everywhere (`Deployment demo/web`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.engine import Round
+from reconciler.model.ledger import SuspensionRecord
+from reconciler.model.plan import Change, Plan
+from reconciler.stages.placement.closings import closed_by_order
+from reconciler.stages.plan.order import waves_without
+
+
+def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
+    """Why nothing is written, by scope: the words of the orders that are in force."""
+    return {found.scope: _words(found) for found in suspensions}
+
+
+def restrained(planned: Round, suspensions: Iterable[SuspensionRecord]) -> Round:
+    """The round as far as a person's orders allow it: suspensions that are in force, a fleet that is only observed."""
+    plan = suspend(planned.plan, suspensions)
+    if planned.decision.fleet.settings.observe_only:
+        plan = replace(plan, waves=())
+    return replace(planned, plan=plan)
+
+
+def suspend(plan: Plan, suspensions: Iterable[SuspensionRecord]) -> Plan:
+    """The plan with every change held that a suspension covers."""
+    closed = closed_by(suspensions)
+    if not closed:
+        return plan
+    changes = tuple(_held(change, closed) for change in plan.changes)
+    return replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
+
+
+def _held(change: Change, closed: Mapping[str, str]) -> Change:
+    why = closed_by_order(closed, change.identity, change.cluster)
+    return replace(change, held=change.held or why) if why is not None else change
+
+
+def _words(found: SuspensionRecord) -> str:
+    who = f" by {found.who}" if found.who else ""
+    until = f" until {found.until}" if found.until else ""
+    reason = f": {found.reason}" if found.reason else ""
+    return f"{found.scope} is suspended{who}{until}{reason}"

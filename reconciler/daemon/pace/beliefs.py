@@ -1,0 +1,64 @@
+"""What the control loop believes of each copy: that it is as wanted, in the version that was last seen.
+
+An event that shows exactly that version is an echo of our own write. Per copy only uid and resourceVersion are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.daemon.round.act import Result
+from reconciler.engine import Round, World
+from reconciler.model.member import NotRead, Read
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action
+from reconciler.model.refs import Identity
+
+
+class Beliefs:
+    """(cluster, identity) to the version that was found as wanted."""
+
+    def __init__(self) -> None:
+        """Nothing is believed at first."""
+        self._versions: dict[str, dict[Identity, tuple[str, str]]] = {}
+
+    def confirm(self, cluster: str, identity: Identity, uid: str, resource_version: str) -> None:
+        """The copy is as wanted in this version."""
+        self._versions.setdefault(cluster, {})[identity] = (uid, resource_version)
+
+    def doubt(self, cluster: str, identity: Identity) -> None:
+        """Nothing is believed of the copy any more."""
+        self._versions.get(cluster, {}).pop(identity, None)
+
+    def forget(self, cluster: str) -> None:
+        """Nothing is believed of a cluster any more."""
+        self._versions.pop(cluster, None)
+
+    def take_in(self, planned: Round, world: World, results: Iterable[Result]) -> None:
+        """What was read and needs no change is as wanted; so is what was just written, in the version acknowledged."""
+        due = {(change.cluster, change.identity) for change in planned.plan.changes}
+        for name, member in world.members.items():
+            if isinstance(member, NotRead):
+                self.forget(name)
+            elif isinstance(member, Read):
+                for identity, live in member.objects.items():
+                    if (name, identity) not in due:
+                        self.confirm(name, identity, live.uid, live.resource_version)
+        for result in results:
+            change = result.change
+            if result.error or change.action in (Action.DELETE, Action.RELEASE):
+                self.doubt(change.cluster, change.identity)
+            else:
+                self.confirm(change.cluster, change.identity, result.uid, result.resource_version)
+
+    def holds(self, cluster: str, live: LiveObject) -> bool:
+        """Whether the object is in the version that is believed to be as wanted."""
+        believed = self._versions.get(cluster, {}).get(live.identity)
+        return believed == (live.uid, live.resource_version)
+
+    def doubtful(self, cluster: str, group_kind: tuple[str, str], listed: Iterable[LiveObject]) -> set[Identity]:
+        """What a complete list of a kind contradicts: other versions, objects unknown to us, and missing ones."""
+        seen = {live.identity: live for live in listed}
+        believed = self._versions.get(cluster, {})
+        gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
+        return gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}

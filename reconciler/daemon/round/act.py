@@ -1,0 +1,209 @@
+"""Carry out a plan: cluster by cluster side by side, wave after wave, each request journaled before it is sent.
+
+Only an answer closes an intent. Where it was lost, the intent stays open until `recover` has looked at the object.
+One bad object or cluster never holds up the others. Source: design, "Apply", "Journal", promises 4 and 7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.round.perform import Done, perform
+from reconciler.errors import MemberClusterError
+from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.plan import Action, Change, Plan
+from reconciler.model.refs import Identity
+from reconciler.report.mask import Masker
+from reconciler.stages.deletion.guard import is_held_by_number, losses_of
+from reconciler.stages.moves.moves import still_established
+from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership.recorded import recorded_digest
+
+_LEAVES = (Action.DELETE, Action.RELEASE)
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """How one change ended. `error` is empty when it was made.
+
+    `is_open`: it failed, and may have been made all the same; its object has to be looked at.
+    """
+
+    change: Change
+    error: str = ""
+    is_open: bool = False
+    uid: str = ""
+    resource_version: str = ""
+
+
+async def _never_lost(_: MemberCluster) -> None:
+    return None
+
+
+class Acting(Struct, frozen=True, kw_only=True):
+    """Who acts, on what, and who is told."""
+
+    members: Mapping[str, MemberCluster]
+    journal: Journal
+    fleet: str
+    revision: str
+    tell: Callable[[Result], None] = lambda result: None
+    clock: Clock = field(default_factory=SystemClock)
+    lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
+    """Whether the fleet is no longer held in a cluster, and why: asked before what cannot be taken back."""
+    confirmed: frozenset[tuple[str, Identity]] = frozenset()
+    """Copies that go with a person's consent: the guards do not count them."""
+
+
+def not_held(plan: Plan, failed: Mapping[str, MemberClusterError]) -> tuple[Result, ...]:
+    """The changes that are due in clusters where the fleet could not be held, as failures. `failed`: by cluster."""
+    due = (plan.changes[index] for wave in plan.waves for index in wave)
+    return tuple(_not_held(change, failed[change.cluster]) for change in due if change.cluster in failed)
+
+
+def _not_held(change: Change, error: MemberClusterError) -> Result:
+    return Result(change=change, error=f"the fleet cannot be held there: {error.message}")
+
+
+def _why_stays(change: Change, failed: Collection[Identity]) -> str:
+    """Why a change is not begun after others failed; empty: it may be."""
+    owner = min(change.after.intersection(failed), default=None)
+    return f"it stays, since {owner} could not be deleted" if owner is not None else ""
+
+
+def _told(result: Result, acting: Acting) -> Result:
+    acting.tell(result)
+    return result
+
+
+async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
+    """Results in the order of the plan; held changes have none.
+
+    Raises:
+        JournalError: nothing is sent that could not be journaled first.
+    """
+    per_cluster: dict[str, list[list[int]]] = {}
+    for wave in plan.waves:
+        of_wave: dict[str, list[int]] = {}
+        for index in wave:
+            of_wave.setdefault(plan.changes[index].cluster, []).append(index)
+        for cluster, indexes in of_wave.items():
+            per_cluster.setdefault(cluster, []).append(indexes)
+    results: dict[int, Result] = {}
+    if plan.confirmed and any(
+        (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
+    ):
+        # What a person has looked at counts no more, neither what goes now nor what went before it.
+        acting.journal.forget_losses()
+    acting = replace(acting, confirmed=plan.confirmed)
+
+    async def run(cluster: str, waves: list[list[int]]) -> None:
+        member, lost = acting.members[cluster], None
+        failed: set[Identity] = set()
+        for number, wave in enumerate(waves):
+            stays = {index: why for index in wave if (why := _why_stays(plan.changes[index], failed))}
+            for index, why in stays.items():
+                results[index] = _told(Result(change=plan.changes[index], error=why), acting)
+                failed.add(plan.changes[index].identity)
+            indexes = [index for index in wave if index not in stays]
+            changes = [plan.changes[index] for index in indexes]
+            if number and lost is None and any(change.action in _LEAVES for change in changes):
+                lost = await acting.lost(member)
+            if lost is None:
+                ended = await _wave(member, changes, acting)
+            else:
+                ended = [_told(_not_held(change, lost), acting) for change in changes]
+            results.update(zip(indexes, ended, strict=True))
+            failed |= {result.change.identity for result in ended if result.error}
+
+    await asyncio.gather(*(run(cluster, waves) for cluster, waves in sorted(per_cluster.items())))
+    return tuple(results[index] for index in sorted(results))
+
+
+async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
+    """All changes of one wave in one cluster. One group commit before the requests and one after them."""
+    counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
+    losses = losses_of(counted, acting.clock.now())
+    intents = acting.journal.begin((_intent(change, acting.revision) for change in changes), losses)
+    masker = Masker()
+    for change in changes:
+        masker.change(change)
+
+    async def one(change: Change) -> tuple[Result, Done | None]:
+        try:
+            done = await perform(member, change, acting.fleet)
+        except MemberClusterError as error:
+            # What an API server says may quote what was sent to it.
+            text = masker.text(error.message)
+            result = Result(change=change, error=text, is_open=not error.changed_nothing)
+            acting.tell(result)
+            return result, None
+        result = Result(change=change, uid=done.uid, resource_version=done.resource_version)
+        acting.tell(result)
+        return result, done
+
+    ended = await asyncio.gather(*(one(change) for change in changes))
+    done = [(result.change, made) for result, made in ended if made is not None]
+    acting.journal.finish(
+        [
+            IntentOutcome(intent, Outcome.FAILED if result.error else Outcome.DONE, result.error)
+            for intent, (result, _) in zip(intents, ended, strict=True)
+            if not result.is_open
+        ],
+        applied=[
+            *(row for change, made in done if (row := applied_row(change, made, acting)) is not None),
+            *_in_doubt([result.change for result, made in ended if made is None], acting),
+        ],
+        removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
+    )
+    return [result for result, _ in ended]
+
+
+def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:
+    """What is there after a write that failed, and how much of it serves, is only known once it has been looked at."""
+    ledger = acting.journal.ledger()
+    for change in failed:
+        row = ledger.get(change.cluster, {}).get(change.identity)
+        if row is not None and row.established is not None and change.action not in _LEAVES:
+            yield replace(row, established=None)
+
+
+def _intent(change: Change, revision: str) -> Intent:
+    return Intent(
+        cluster=change.cluster,
+        gvk=change.gvk,
+        identity=change.identity,
+        action=change.action,
+        uid=change.uid,
+        revision=revision,
+    )
+
+
+def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None:
+    """What the journal keeps of an object that was written; None when it left, or carries no mark of ours."""
+    owner = read_owner(change.manifest) if change.manifest is not None else None
+    if owner is None or change.action in _LEAVES:
+        return None
+    known = acting.journal.ledger().get(change.cluster, {}).get(change.identity)
+    return AppliedRow(
+        cluster=change.cluster,
+        gvk=change.gvk,
+        identity=change.identity,
+        uid=done.uid,
+        manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
+        recorded=change.declared or change.manifest,
+        policy=str(owner.policy) if owner.policy else "",
+        keep=owner.keep,
+        flavor=owner.flavor,
+        replicas=owner.replicas,
+        dependency=owner.dependency,
+        revision=acting.revision,
+        source=change.source,
+        established=still_established(known, done.uid, owner.replicas),
+    )

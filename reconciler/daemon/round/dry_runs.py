@@ -1,0 +1,103 @@
+"""Ask the API server where the three-way comparison does not vouch for its answer: server-side apply as a dry run.
+
+Source: design, "Diff", engine S: on request, and for what T cannot vouch for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.engine import Round, World, schemas_of
+from reconciler.errors import InvalidObject, MemberClusterError
+from reconciler.model.member import Read
+from reconciler.model.plan import Action, Change
+from reconciler.model.problem import Problem
+from reconciler.stages.comparison.compare import overall_cause
+from reconciler.stages.diff.dry_run import dry_run_changes, is_write_needed
+from reconciler.stages.ownership.ownership import field_manager
+from reconciler.stages.plan.order import waves_without
+
+_IN_FLIGHT = 16
+
+
+async def dry_run(
+    planned: Round,
+    members: Mapping[str, MemberCluster],
+    world: World,
+    *,
+    every: bool = False,
+    progress: Callable[[], None] = lambda: None,
+) -> Round:
+    """The round with its doubtful updates settled by the API servers; with `every`, all updates.
+
+    What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
+    allowed or not answered, the comparison stands as it is.
+    """
+    slots = asyncio.Semaphore(_IN_FLIGHT)
+
+    async def ask(change: Change) -> tuple[Change | None, Problem | None]:
+        if change.action is not Action.UPDATE or change.held or not (every or change.engine == "S"):
+            return change, None
+        async with slots:
+            progress()
+            return await _ask(change, members[change.cluster], world, planned)
+
+    answers = await asyncio.gather(*(ask(change) for change in planned.plan.changes))
+    kept = [index for index, (change, _) in enumerate(answers) if change is not None]
+    position = {index: at for at, index in enumerate(kept)}
+    changes = tuple(change for change, _ in answers if change is not None)
+    waves = tuple(tuple(position[index] for index in wave if index in position) for wave in planned.plan.waves)
+    problems = {problem for _, problem in answers if problem is not None}
+    plan = replace(
+        planned.plan,
+        changes=changes,
+        waves=waves_without(waves, changes),
+        problems=tuple(sorted({*planned.plan.problems, *problems})),
+    )
+    return replace(planned, plan=plan)
+
+
+async def _ask(
+    change: Change, member: MemberCluster, world: World, planned: Round
+) -> tuple[Change | None, Problem | None]:
+    seen = world.members[change.cluster]
+    live = seen.objects.get(change.identity) if isinstance(seen, Read) else None
+    assert change.manifest is not None, "an update has a manifest"
+    if live is None:
+        return change, None
+    manager = field_manager(world.fleet.settings.name)
+    try:
+        result = await member.apply(
+            change.gvk,
+            change.identity.namespace,
+            change.identity.name,
+            change.manifest,
+            manager=manager,
+            force=True,
+            uid=live.uid,
+            dry_run=True,
+        )
+    except InvalidObject as error:
+        # The dry run cannot know of fields that are taken over first, and that may be what it does not like.
+        return (change, None) if change.removed_paths else _refused(change, error)
+    except MemberClusterError:
+        return change, None
+    schema = schemas_of(planned.decision, world)(change.gvk)
+    fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
+    if not is_write_needed(fields) and not change.removed_paths:
+        return None, None
+    return replace(change, fields=fields, cause=overall_cause(fields), engine="S"), None
+
+
+def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:
+    problem = Problem(
+        source=change.source,
+        code="refused-by-api-server",
+        message=f"{change.identity} would be refused: {error.message}",
+        cluster=change.cluster,
+    )
+    return replace(change, held="the API server would refuse it"), problem

@@ -1,0 +1,275 @@
+"""One change as requests. Every request carries a precondition, so that a stale plan changes nothing.
+
+Source: design, "Apply": create with resourceVersion "1", update with the uid and force, delete after the marks were
+read again, release as a guarded patch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.errors import AlreadyExists, InvalidObject, MemberClusterError, ObjectNotFound, WriteConflict
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action, Change
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.ownership.adoption import adoption_operations, release_operations, takeover_operations
+from reconciler.stages.ownership.ownership import field_manager, is_marked
+from reconciler.stages.ownership.yielded import replicas_path, steady_path
+
+_ATTEMPTS_MAX = 5
+"""How often a guarded patch is tried again after somebody else wrote in between."""
+_GONE_WAIT_S = 60.0
+_READY_WAIT_S = 30.0
+_POLL_S = 0.2
+
+_T = TypeVar("_T")
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """What the API server acknowledged: the uid of the object that was written or removed, and its new version."""
+
+    uid: str
+    resource_version: str = ""
+
+
+class _Attempt:
+    """One change on its way: its member, and whether a write of it may have been carried out."""
+
+    def __init__(self, member: MemberCluster) -> None:
+        self.member = member
+        self.may_have_written = False
+
+    async def write(self, request: Awaitable[_T]) -> _T:
+        try:
+            answer = await request
+        except MemberClusterError as error:
+            self.may_have_written |= not error.changed_nothing
+            raise
+        self.may_have_written = True
+        return answer
+
+
+async def perform(member: MemberCluster, change: Change, fleet: str) -> Done:
+    """Make one change.
+
+    Raises:
+        MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to be
+            looked at: an answer was lost, or something was written before a later step failed.
+    """
+    attempt = _Attempt(member)
+    try:
+        return await _performed(attempt, change, fleet)
+    except MemberClusterError as error:
+        error.changed_nothing = not attempt.may_have_written
+        raise
+
+
+async def _performed(attempt: _Attempt, change: Change, fleet: str) -> Done:
+    match change.action:
+        case Action.CREATE:
+            return await _create(attempt, change, fleet)
+        case Action.UPDATE:
+            return await _update(attempt, change, fleet)
+        case Action.ADOPT:
+            return await _adopt(attempt, change, fleet)
+        case Action.REPLACE:
+            await _delete(attempt, change, fleet)
+            await _until_gone(attempt, change)
+            return await _create(attempt, change, fleet)
+        case Action.DELETE:
+            return await _delete(attempt, change, fleet)
+        case Action.RELEASE:
+            return await _release(attempt, change, fleet)
+
+
+async def _create(attempt: _Attempt, change: Change, fleet: str) -> Done:
+    namespace, name = change.identity.namespace, change.identity.name
+    assert change.manifest is not None, "a create has a manifest"
+    try:
+        live = await attempt.write(
+            attempt.member.create(change.gvk, namespace, name, change.manifest, manager=field_manager(fleet))
+        )
+    except AlreadyExists as error:
+        # Our own earlier request may have arrived though its answer did not.
+        live = await attempt.member.get(change.gvk, namespace, name)
+        if not is_marked(live, fleet, change.previous_names):
+            raise AlreadyExists(
+                attempt.member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
+            ) from error
+        live = await _send(
+            attempt, change, fleet, uid=live.uid, resource_version=_unscaled_version(attempt, change, live)
+        )
+    if change.identity.kind == "CustomResourceDefinition":
+        await _until_established(attempt, change)
+    return Done(uid=live.uid, resource_version=live.resource_version)
+
+
+async def _update(attempt: _Attempt, change: Change, fleet: str) -> Done:
+    assert change.manifest is not None, "an update has a manifest"
+    version = change.resource_version
+    if change.predecessors:
+        version = await _patched(
+            attempt, change, fleet, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
+        )
+    version = await _take_over(attempt, change, fleet) or version
+    return await _applied(attempt, change, fleet, version)
+
+
+async def _take_over(attempt: _Attempt, change: Change, fleet: str) -> str:
+    """Server-side apply prunes only what is ours: what else has to go is taken over first. As `_patched`."""
+    if not change.removed_paths:
+        return ""
+    return await _patched(
+        attempt, change, fleet, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
+    )
+
+
+async def _adopt(attempt: _Attempt, change: Change, fleet: str) -> Done:
+    assert change.manifest is not None, "an adoption has a manifest"
+    version = await _patched(attempt, change, fleet, lambda live: adoption_operations(live, field_manager(fleet)))
+    version = await _take_over(attempt, change, fleet) or version
+    return await _applied(attempt, change, fleet, version)
+
+
+async def _applied(attempt: _Attempt, change: Change, fleet: str, version: str) -> Done:
+    """Apply to the object that was compared.
+
+    One that was written since must be ours still, and have the replicas that are sent only so that they stay.
+    """
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            live = await _send(attempt, change, fleet, uid=change.uid, resource_version=version)
+        except WriteConflict:
+            if attempts == _ATTEMPTS_MAX:
+                raise
+            # A status that moved on is nothing; another number of replicas, or a mark taken off, is somebody's choice.
+            found = await _planned_for(attempt, change, fleet)
+            version = _unscaled_version(attempt, change, found) if change.steady_path else found.resource_version
+        else:
+            return Done(uid=live.uid, resource_version=live.resource_version)
+
+
+def _unscaled_version(attempt: _Attempt, change: Change, live: LiveObject) -> str:
+    """The version of an object that has the replicas that the change would send; empty when it sends none.
+
+    Raises:
+        WriteConflict: it has others, so that the next round has to find out whose choice they are.
+    """
+    assert change.manifest is not None, "what is applied has a manifest"
+    if dig(change.manifest, *replicas_path(change.identity)) is None:
+        return ""
+    if not steady_path(change.identity, change.manifest, live.body):
+        raise WriteConflict(
+            attempt.member.name, f"{change.identity} was scaled meanwhile; it is compared again", status=409
+        )
+    return live.resource_version
+
+
+async def _send(attempt: _Attempt, change: Change, fleet: str, *, uid: str, resource_version: str = "") -> LiveObject:
+    assert change.manifest is not None, "what is applied has a manifest"
+    return await attempt.write(
+        attempt.member.apply(
+            change.gvk,
+            change.identity.namespace,
+            change.identity.name,
+            change.manifest,
+            manager=field_manager(fleet),
+            force=True,
+            uid=uid,
+            resource_version=resource_version,
+        )
+    )
+
+
+async def _patched(
+    attempt: _Attempt, change: Change, fleet: str, operations_for: Callable[[JsonObject], Sequence[JsonObject]]
+) -> str:
+    """Send the operations for the object as it is now; once more when somebody wrote in between.
+
+    Its version afterwards.
+    """
+    namespace, name = change.identity.namespace, change.identity.name
+    for number in range(_ATTEMPTS_MAX):
+        live = await _planned_for(attempt, change, fleet)
+        operations = operations_for(live.body)
+        if not operations:
+            return live.resource_version
+        try:
+            patched = await attempt.write(attempt.member.json_patch(change.gvk, namespace, name, operations))
+            return patched.resource_version
+        except WriteConflict:
+            if number == _ATTEMPTS_MAX - 1:
+                raise
+    return ""
+
+
+async def _delete(attempt: _Attempt, change: Change, fleet: str) -> Done:
+    namespace, name = change.identity.namespace, change.identity.name
+    try:
+        live = await _planned_for(attempt, change, fleet)
+        await attempt.write(attempt.member.delete(change.gvk, namespace, name, uid=live.uid))
+    except ObjectNotFound:
+        return Done(uid=change.uid)
+    return Done(uid=live.uid)
+
+
+async def _release(attempt: _Attempt, change: Change, fleet: str) -> Done:
+    def operations_for(live: JsonObject) -> Sequence[JsonObject]:
+        return release_operations(live, field_manager(fleet))
+
+    with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
+        await _patched(attempt, change, fleet, operations_for)
+    return Done(uid=change.uid)
+
+
+async def _planned_for(attempt: _Attempt, change: Change, fleet: str) -> LiveObject:
+    """The object as it is now, its marks read again unless the change is to make it ours.
+
+    Raises:
+        WriteConflict: it is another object than planned for, or no longer ours.
+        ObjectNotFound: it is gone.
+    """
+    live = await attempt.member.get(change.gvk, change.identity.namespace, change.identity.name)
+    if live.uid != change.uid:
+        raise WriteConflict(
+            attempt.member.name, f"{change.identity} is another object than the one planned for", status=409
+        )
+    is_ours = change.action is Action.ADOPT or is_marked(live, fleet, change.previous_names)
+    if not is_ours:
+        raise WriteConflict(attempt.member.name, f"{change.identity} is no longer ours; it is left alone", status=409)
+    return live
+
+
+async def _until_gone(attempt: _Attempt, change: Change) -> None:
+    deadline = asyncio.get_running_loop().time() + _GONE_WAIT_S
+    while asyncio.get_running_loop().time() < deadline:
+        try:
+            live = await attempt.member.get(change.gvk, change.identity.namespace, change.identity.name)
+        except ObjectNotFound:
+            return
+        if live.uid != change.uid:
+            return
+        await asyncio.sleep(_POLL_S)
+    raise WriteConflict(
+        attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
+    )
+
+
+async def _until_established(attempt: _Attempt, change: Change) -> None:
+    deadline = asyncio.get_running_loop().time() + _READY_WAIT_S
+    while asyncio.get_running_loop().time() < deadline:
+        live = await attempt.member.get(change.gvk, "", change.identity.name)
+        conditions = dig(live.body, "status", "conditions") or ()
+        if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
+            await attempt.member.discover(refresh=True)
+            return
+        await asyncio.sleep(_POLL_S)
+    raise InvalidObject(attempt.member.name, f"{change.identity} was not established within {_READY_WAIT_S:.0f} s")

@@ -1,0 +1,60 @@
+"""The whole picture from partial rounds: what the last look at each identity left undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.daemon.round.act import Result
+from reconciler.engine import Round
+from reconciler.model.plan import Change, Manifest, Plan
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+
+
+def merged(before: Round | None, planned: Round, results: Iterable[Result], only: frozenset[Identity] | None) -> Round:
+    """The picture after a round: its own changes that are still due, and earlier ones of what it did not look at."""
+    done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
+    due = tuple(
+        change for change in planned.plan.changes if change.held or (change.cluster, change.identity) not in done
+    )
+    if before is None or only is None:
+        return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
+    kept = tuple(change for change in before.plan.changes if change.identity not in only)
+    problems = {*_problems_of_others(before, only), *planned.plan.problems}
+    plan = _plan(planned.plan, (*kept, *due), tuple(sorted(problems)))
+    plan = replace(plan, is_complete=before.plan.is_complete and planned.plan.is_complete)
+    return replace(planned, plan=plan, manifests=_manifests(before.manifests, planned.manifests, only))
+
+
+def _plan(plan: Plan, changes: tuple[Change, ...], problems: tuple[Problem, ...]) -> Plan:
+    ordered = tuple(sorted(changes, key=lambda change: (change.identity, change.cluster, change.held or "")))
+    return replace(plan, changes=ordered, waves=(), problems=problems)
+
+
+def _problems_of_others(before: Round, only: frozenset[Identity]) -> Iterable[Problem]:
+    """Problems of single clusters that concern objects which were not looked at again.
+
+    What is wrong with the store itself comes anew with every decision.
+    """
+    names = {str(identity) for identity in only}
+    for problem in before.plan.problems:
+        if problem.cluster and not any(problem.message.startswith(f"{name} ") for name in names):
+            yield problem
+
+
+def _manifests(
+    before: Mapping[str, Mapping[Identity, Manifest]],
+    now: Mapping[str, Mapping[Identity, Manifest]],
+    only: frozenset[Identity],
+) -> dict[str, Mapping[Identity, Manifest]]:
+    found = dict(before)
+    for cluster in before.keys() | now.keys():
+        known, seen = before.get(cluster, {}), now.get(cluster, {})
+        if seen or any(identity in known for identity in only):
+            kept = dict(known)
+            for identity in only:
+                kept.pop(identity, None)
+            found[cluster] = kept | dict(seen)
+    return {cluster: found.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}

@@ -1,0 +1,173 @@
+"""A lost journal, filled again from the marks that the members' objects carry.
+
+Source: design, "Ownership marks": the marks rebuild objects, placements and keep; timers and exclusions begin anew;
+nothing is deleted until one complete round has been recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.journal.rebuild import rebuild
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.discovery import Discovery
+from reconciler.daemon.observing.look import Reachable, reach
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.round.session import Access, check_fleet, open_members
+from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
+from reconciler.model.binding import PreviousPlacement, TargetCluster
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.moves.moves import Run, run_of
+from reconciler.stages.ownership.marks import FLEET_LABEL
+from reconciler.stages.ownership.ownership import ownership_of
+
+_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
+"""Kinds whose whole body is read: whether they have ended stands in their status."""
+
+
+class Rebuilt(Struct, frozen=True, kw_only=True):
+    """What was found. `objects`: how many of ours per cluster; `failed`: what could not be read, by cluster.
+
+    `held_by`: per cluster who else holds the fleet: another journal, or a copy of this one. `set_aside`: where the
+    broken file went; `lost`: what could not be saved of it.
+    """
+
+    objects: Mapping[str, int] = field(default_factory=dict)
+    placements: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    held_by: Mapping[str, str] = field(default_factory=dict)
+    set_aside: Path | None = None
+    lost: tuple[str, ...] = ()
+
+
+async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False) -> Rebuilt:
+    """Build the journal anew. With `take_over` it holds the fleet afterwards, whoever did before.
+
+    Raises:
+        ConfigurationError: the store does not name the fleet, or what is left of the journal belongs to another one.
+        JournalLocked: a daemon or another command writes the journal.
+    """
+    assert access.journal is not None, "a journal is rebuilt somewhere"
+    if not fleet.settings.name:
+        raise ConfigurationError("the store has no document of kind Fleet with a name; its marks cannot be told apart")
+    if not access.journal.exists():
+        Journal.open(access.journal).close()
+    journal, set_aside, lost = rebuild(access.journal)
+    with journal:
+        check_fleet(journal, fleet)
+        holder = Holder(journal, access.clock)
+        async with open_members(fleet, access) as members:
+            reachable, uids = await reach(fleet, members, journal.cluster_uids())
+            failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
+            if take_over:
+                refused = await holder.hold(_answering(reachable), fleet.settings.name, take_over=True)
+                failed |= {name: error.message for name, error in refused.items()}
+            marks = await holder.held_by(_answering(reachable), fleet.settings.name)
+            held_by_others = {name: str(mark) for name, mark in marks.items()}
+            rows = await _rows_of_all(_answering(reachable), fleet, failed)
+        placements = placements_of(row for found in rows.values() for row in found)
+        with journal.transaction(durable=True):
+            for name, uid in sorted(uids.items()):
+                journal.record_cluster(name, uid)
+            journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
+            journal.record_bindings(fleet.revision, placements)
+    return Rebuilt(
+        objects={name: len(found) for name, found in rows.items()},
+        placements=len(placements),
+        failed=failed,
+        held_by=held_by_others,
+        set_aside=set_aside,
+        lost=lost,
+    )
+
+
+def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:
+    """The placements that the marks tell of: of what a policy placed, not of what follows it."""
+    targets: dict[Identity, list[TargetCluster]] = {}
+    for row in rows:
+        if row.policy and not row.dependency:
+            targets.setdefault(row.identity, []).append(TargetCluster(cluster=row.cluster, replicas=row.replicas))
+    return {
+        identity: PreviousPlacement(identity=identity, targets=tuple(sorted(found, key=lambda target: target.cluster)))
+        for identity, found in sorted(targets.items())
+    }
+
+
+def _answering(reachable: Reachable) -> list[MemberCluster]:
+    return [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
+
+
+async def _rows_of_all(
+    members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str]
+) -> dict[str, list[AppliedRow]]:
+    """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`."""
+
+    async def one(member: MemberCluster) -> tuple[str, list[AppliedRow]]:
+        try:
+            return member.name, await _rows(member, fleet, failed)
+        except MemberClusterError as error:
+            failed[member.name] = error.message
+            return member.name, []
+
+    return dict(await asyncio.gather(*(one(member) for member in members)))
+
+
+async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> list[AppliedRow]:
+    discovery = await member.discover(refresh=True)
+    names = ",".join(name for name in (fleet.settings.name, *fleet.settings.previous_names) if name)
+    kinds = kinds_to_list(discovery, fleet)
+    missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
+
+    async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
+        read = member.list_objects if gvk.group_kind in _RUNS else member.list_metadata
+        try:
+            return (await read(gvk, label_selector=f"{FLEET_LABEL} in ({names})")).objects
+        except KindNotServed:
+            return ()
+        except Forbidden:
+            missing.append(f"{gvk.kind} may not be listed")
+            return ()
+
+    found = await asyncio.gather(*(listed(gvk) for gvk in kinds))
+    if missing:
+        failed[member.name] = "; ".join(missing)
+    rows = (_row(member.name, live, fleet) for objects in found for live in objects)
+    return sorted((row for row in rows if row is not None), key=lambda row: row.identity)
+
+
+def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
+    """Every kind that can be listed, once: in the version of the store's templates, else the server's preferred one."""
+    written = {template.gvk.group_kind: template.gvk for template in fleet.templates.values()}
+    served = discovery.served()
+    chosen: dict[tuple[str, str], GVK] = {}
+    for gvk in sorted(served, key=lambda gvk: (not discovery.kinds[gvk].is_preferred, gvk)):
+        wanted = written.get(gvk.group_kind)
+        chosen.setdefault(gvk.group_kind, wanted if wanted is not None and wanted in served else gvk)
+    return sorted(chosen.values())
+
+
+def _row(cluster: str, live: LiveObject, fleet: Fleet) -> AppliedRow | None:
+    """What the marks say of an object; None when it is not ours after all."""
+    owner = ownership_of(live, fleet.settings.name, fleet.settings.previous_names).owner
+    if owner is None:
+        return None
+    return AppliedRow(
+        cluster=cluster,
+        gvk=live.gvk,
+        identity=live.identity,
+        uid=live.uid,
+        policy=str(owner.policy) if owner.policy else "",
+        keep=owner.keep,
+        flavor=owner.flavor,
+        replicas=owner.replicas,
+        dependency=owner.dependency,
+        finished=live.identity[:2] in _RUNS and run_of(live.body) is Run.FINISHED,
+    )

@@ -1,0 +1,163 @@
+"""Requests whose answers never came, since a connection broke or the process died: what became of their objects.
+
+Each open intent's object is looked at, and the intent closed. Source: design, "Journal": an open intent means "look at
+that object first"; promise 4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.observing.gather import PROMPT_S
+from reconciler.daemon.observing.look import Known, Reachable, is_assumed
+from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action
+from reconciler.model.refs import Identity
+from reconciler.stages.ownership.marks import Owner
+from reconciler.stages.ownership.ownership import field_manager, holds_field, ownership_of
+
+_LEAVES = (Action.DELETE, Action.RELEASE)
+
+
+class _Found(Struct, frozen=True, kw_only=True):
+    """The object of an intent as it is now; `live` None: it is not there, or, unless `is_seen`, could not be seen."""
+
+    intent_id: int
+    intent: Intent
+    live: LiveObject | None
+    is_seen: bool = True
+
+
+async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> frozenset[Identity]:
+    """Close the intents that were left open, as far as their clusters answer; what they were about.
+
+    What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
+    its uid, or nobody could ever delete it. The next round compares and decides anew.
+    """
+    due = {
+        intent_id: (member, intent)
+        for intent_id, intent in journal.open_intents().items()
+        if isinstance(member := reachable.get(intent.cluster), MemberCluster)
+    }
+    looks = await asyncio.gather(*(_look(intent_id, *pair) for intent_id, pair in due.items()))
+    found = [look for look in looks if look is not None]
+    if not found:
+        return frozenset()
+    journal.finish(
+        [_outcome(look, fleet) for look in found],
+        applied=list(_rows(found, journal.ledger(), fleet)),
+        removed=_removed(found, fleet),
+    )
+    return frozenset(look.intent.identity for look in found)
+
+
+async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
+    """What is known, with what became of unanswered requests as far as it can be seen; nothing is recorded."""
+    due = [
+        _look(number, member, intent)
+        for number, intent in enumerate(known.unanswered)
+        if isinstance(member := reachable.get(intent.cluster), MemberCluster)
+    ]
+    found = [look for look in await asyncio.gather(*due) if look is not None]
+    ledger = {name: dict(rows) for name, rows in known.ledger.items()}
+    for look in found:
+        rows = ledger.get(look.intent.cluster, {})
+        if look.intent.identity in rows and is_assumed(rows[look.intent.identity]):
+            del rows[look.intent.identity]
+    for cluster, identity in _removed(found, fleet):
+        ledger.get(cluster, {}).pop(identity, None)
+    for row in list(_rows(found, ledger, fleet)):
+        ledger.setdefault(row.cluster, {})[row.identity] = row
+    seen = {look.intent_id for look in found}
+    unanswered = (intent for number, intent in enumerate(known.unanswered) if number not in seen)
+    return replace(
+        known,
+        ledger={name: dict(sorted(ledger[name].items())) for name in sorted(ledger) if ledger[name]},
+        unanswered=tuple(unanswered),
+    )
+
+
+async def _look(intent_id: int, member: MemberCluster, intent: Intent) -> _Found | None:
+    try:
+        async with asyncio.timeout(PROMPT_S):
+            live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
+    except ObjectNotFound:
+        live = None
+    except KindNotServed:
+        return (
+            None
+            if await _is_served(member, intent)
+            else _Found(intent_id=intent_id, intent=intent, live=None, is_seen=False)
+        )
+    except (MemberClusterError, TimeoutError):
+        return None  # Later, when the cluster answers.
+    return _Found(intent_id=intent_id, intent=intent, live=live)
+
+
+async def _is_served(member: MemberCluster, intent: Intent) -> bool:
+    """Whether the kind may be served all the same: some proxy answered that there is no such page."""
+    try:
+        async with asyncio.timeout(PROMPT_S):
+            return intent.gvk in (await member.discover(refresh=True)).kinds
+    except (MemberClusterError, TimeoutError):
+        return True
+
+
+def _owner(look: _Found, fleet: Fleet) -> Owner | None:
+    """Our mark on the object, if it is ours by more than a label that anybody could have copied."""
+    if look.live is None or not holds_field(look.live, (field_manager(fleet.settings.name),)):
+        return None
+    return ownership_of(look.live, fleet.settings.name, fleet.settings.previous_names).owner
+
+
+def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
+    is_ours = _owner(look, fleet) is not None
+    if look.is_seen and look.intent.action in (ARRIVES if is_ours else _LEAVES):
+        return IntentOutcome(look.intent_id, Outcome.DONE, "its answer was lost; seen to be done")
+    return IntentOutcome(
+        look.intent_id, Outcome.SUPERSEDED, "its answer was lost; seen not to be done, and decided anew"
+    )
+
+
+def _rows(
+    found: Iterable[_Found], ledger: Mapping[str, Mapping[Identity, AppliedRow]], fleet: Fleet
+) -> Iterable[AppliedRow]:
+    """Rows for objects that arrived and that the journal has no record of, from their marks.
+
+    Of one that was updated it is no longer known how much of it served.
+    """
+    for look in found:
+        owner, intent = _owner(look, fleet), look.intent
+        row = ledger.get(intent.cluster, {}).get(intent.identity)
+        if row is not None and row.established is not None and intent.action not in _LEAVES:
+            row = replace(row, established=None)
+            yield row
+        if owner is None or look.live is None or intent.action not in ARRIVES or (row and row.uid == look.live.uid):
+            continue
+        yield AppliedRow(
+            cluster=intent.cluster,
+            gvk=intent.gvk,
+            identity=intent.identity,
+            uid=look.live.uid,
+            policy=str(owner.policy) if owner.policy else "",
+            keep=owner.keep,
+            flavor=owner.flavor,
+            replicas=owner.replicas,
+            dependency=owner.dependency,
+            revision=intent.revision,
+        )
+
+
+def _removed(found: Iterable[_Found], fleet: Fleet) -> Iterable[tuple[str, Identity]]:
+    for look in found:
+        if look.is_seen and look.intent.action in _LEAVES and _owner(look, fleet) is None:
+            yield look.intent.cluster, look.intent.identity

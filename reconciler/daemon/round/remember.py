@@ -1,0 +1,264 @@
+"""What a round leaves in the journal beside its intents: placements, what was in step, events, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.daemon.observing.look import Looked
+from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.failures import Failures
+from reconciler.engine import Decision, Round, World
+from reconciler.model.binding import PreviousPlacement
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow, Event, Losses
+from reconciler.model.member import Read
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action, Manifest, Plan
+from reconciler.model.refs import Identity
+from reconciler.report.json_parts import placement_part, reasons_part
+from reconciler.report.mask import scrub_text
+from reconciler.report.plan.json import summary
+from reconciler.report.status.fleet_tables import FleetTables
+from reconciler.report.status.state_document import Picture, state_document, with_source_error
+from reconciler.stages.deletion.guard import losses_after
+from reconciler.stages.moves.moves import Run, run_of, still_established
+from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership.ownership import is_marked
+from reconciler.stages.ownership.recorded import recorded_digest
+
+_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
+
+
+def remember(
+    journal: Journal,
+    planned: Round,
+    looked: Looked,
+    results: Sequence[Result],
+    *,
+    placed: Collection[Identity] | None = None,
+) -> int:
+    """Record the round; its number, 0 before the first complete one.
+
+    `placed`: what may be placed otherwise than the journal says; None: anything.
+    """
+    plan, fleet = planned.plan, looked.world.fleet
+    with journal.transaction():
+        journal.record_applied(_confirmed(planned, looked, {(r.change.cluster, r.change.identity) for r in results}))
+        for cluster, gone in _gone(planned, looked):
+            journal.remove_applied(cluster, gone)
+        journal.patch_bindings(fleet.revision, _placements(planned, looked, placed))
+        number = 0
+        if _is_complete(planned, looked) or journal.complete_rounds():
+            number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
+        journal.settle_losses(_losses(journal, planned, looked))
+        journal.record_events((*_decisions(number, looked.now, plan), *_events(number, looked, results)))
+    return number
+
+
+def _losses(journal: Journal, planned: Round, looked: Looked) -> Losses:
+    """What the guards are to know in the next round. Each round looks at all that they hold."""
+    read = (name for name, member in looked.world.members.items() if isinstance(member, Read))
+    return losses_after(journal.losses(), planned.plan.changes, looked.world.fleet.settings.guards, looked.now, read)
+
+
+def _is_complete(planned: Round, looked: Looked) -> bool:
+    """Whether everything was read: the first such round is what deletions wait for."""
+    world = looked.world
+    return world.only is None and planned.plan.is_complete and world.members.keys() >= world.fleet.clusters.keys()
+
+
+def record_picture(
+    journal: Journal,
+    picture: Round,
+    looked: Looked,
+    failed: Failures,
+    *,
+    source: str = "",
+    source_error: str = "",
+    tables: FleetTables | None = None,
+) -> None:
+    """Replace the picture that `status` shows.
+
+    `picture`: what is due after the round, over the whole fleet. `source`: how the store was named.
+    """
+    shown = Picture(
+        round=picture,
+        members=looked.world.members,
+        time=looked.now,
+        number=journal.complete_rounds(),
+        failed=failed,
+        source=source,
+        source_error=source_error,
+    )
+    journal.record_state(state_document(shown, journal.state(), tables))
+
+
+def record_source_error(journal: Journal, error: str) -> None:
+    """Note in the picture why the store cannot be read now; empty: it can again."""
+    document = journal.state()
+    if document is not None and document.get("sourceError") != error:
+        journal.record_state(with_source_error(document, error))
+
+
+def _placements(
+    planned: Round, looked: Looked, placed: Collection[Identity] | None
+) -> dict[Identity, PreviousPlacement | None]:
+    """The decided placements, None: there is none any more; what a broken file may speak of stays as it was.
+
+    A fleet that only observes decides nothing that happens: its placements stay as they were, too.
+    """
+    before, decision = looked.world.observations.previous, planned.decision
+    if decision.fleet.settings.observe_only:
+        return {}
+    found: dict[Identity, PreviousPlacement | None] = {}
+    for identity in {*before, *decision.bindings} if placed is None else placed:
+        binding = decision.bindings.get(identity)
+        if binding is not None and binding.targets:
+            found[identity] = PreviousPlacement(
+                identity=identity, targets=binding.targets, affinity_name=binding.affinity_name
+            )
+        elif identity in before and decision.fleet.is_complete and identity not in decision.frozen:
+            found[identity] = None
+    return found
+
+
+def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
+    """Rows of objects that were found to be ours and as wanted, where the journal does not say so yet."""
+    due = {(change.cluster, change.identity) for change in planned.plan.changes}
+    for cluster, manifests in planned.manifests.items():
+        member = looked.world.members[cluster]
+        if not isinstance(member, Read):
+            continue
+        rows = looked.world.ledger.get(cluster, {})
+        for identity, manifest in manifests.items():
+            live = member.objects.get(identity)
+            if live is None or (cluster, identity) in due or (cluster, identity) in written:
+                continue
+            known = rows.get(identity)
+            row = _row(cluster, manifest, live, looked.world, known)
+            seen = planned.established.get(cluster, {}).get(identity)
+            if row is not None and seen is not None:
+                yield replace(row, established=seen)
+            elif row is not None and _is_news(row, known) and _is_ours(live, looked.world.fleet):
+                yield row
+
+
+def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
+    return is_marked(live, fleet.settings.name, fleet.settings.previous_names)
+
+
+def _gone(planned: Round, looked: Looked) -> Iterable[tuple[str, list[Identity]]]:
+    """Per cluster what was applied once, is wanted there no longer, and is proven to be no longer ours."""
+    world, decision = looked.world, planned.decision
+    names = (world.fleet.settings.name, *world.fleet.settings.previous_names)
+    for cluster, rows in sorted(world.ledger.items()):
+        member = world.members.get(cluster)
+        if not isinstance(member, Read):
+            continue
+        wanted = planned.manifests.get(cluster, {})
+        suspects = rows.keys() - wanted if world.only is None else (rows.keys() & world.only) - wanted.keys()
+        gone = [
+            identity
+            for identity in sorted(suspects - decision.frozen)
+            if not _is_bound(decision, identity, cluster) and _has_left(member, rows[identity], names)
+        ]
+        if gone:
+            yield cluster, gone
+
+
+def _is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
+    binding = decision.bindings.get(identity)
+    return binding is not None and any(target.cluster == cluster for target in binding.targets)
+
+
+def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
+    live = member.objects.get(row.identity)
+    if live is not None:
+        return not is_marked(live, fleet_names[0], fleet_names[1:])
+    # What is not served now, perhaps for a moment only, cannot be seen either.
+    return row.identity in member.absent and row.gvk in member.served
+
+
+def _row(
+    cluster: str, manifest: Manifest, live: LiveObject, world: World, known: AppliedRow | None
+) -> AppliedRow | None:
+    owner = read_owner(live.body)
+    if owner is None:
+        return None
+    return AppliedRow(
+        cluster=cluster,
+        gvk=manifest.gvk,
+        identity=manifest.identity,
+        uid=live.uid,
+        manifest_digest=recorded_digest(manifest.digest, manifest.identity, world.record_key),
+        recorded=manifest.body,
+        policy=str(owner.policy) if owner.policy else "",
+        keep=owner.keep,
+        flavor=owner.flavor,
+        replicas=owner.replicas,
+        dependency=owner.dependency,
+        finished=manifest.identity[:2] in _RUNS and run_of(live.body) is Run.FINISHED,
+        revision=world.fleet.revision,
+        source=manifest.source,
+        established=still_established(known, live.uid, owner.replicas),
+    )
+
+
+def _is_news(row: AppliedRow, known: AppliedRow | None) -> bool:
+    if known is None:
+        return True
+    return (row.uid, row.manifest_digest, row.finished) != (known.uid, known.manifest_digest, known.finished)
+
+
+def _decisions(number: int, time: str, plan: Plan) -> Iterable[Event]:
+    """What was decided anew: placements that are not what they were."""
+    for placed in plan.placements:
+        yield Event(
+            round=number,
+            time=time,
+            kind="placed",
+            subject=str(placed.identity),
+            data={
+                "revision": plan.head,
+                "before": placement_part(placed.before),
+                "after": placement_part(placed.after),
+                "reasons": reasons_part(placed.reasons),
+            },
+        )
+
+
+def _events(number: int, looked: Looked, results: Sequence[Result]) -> Iterable[Event]:
+    """What was written, and what came of it."""
+    manifests = (result.change.manifest for result in results if result.change.identity[:2] == ("", "Secret"))
+    secrets = [manifest for manifest in manifests if manifest is not None]
+    for result in results:
+        change = result.change
+        yield Event(
+            round=number,
+            time=looked.now,
+            kind="failed" if result.error else _PAST[change.action],
+            subject=f"{change.identity} @ {change.cluster}",
+            data={
+                "revision": looked.world.fleet.revision,
+                "action": str(change.action),
+                "cause": str(change.cause),
+                "source": str(change.source),
+                "fields": [field.path for field in change.fields],
+                # What an API server says may quote what was sent to it.
+                **({"error": scrub_text(result.error, secrets)} if result.error else {}),
+                **({"why": change.reason.text} if change.reason else {}),
+            },
+        )
+
+
+_PAST = {
+    Action.CREATE: "created",
+    Action.UPDATE: "updated",
+    Action.REPLACE: "replaced",
+    Action.DELETE: "deleted",
+    Action.RELEASE: "released",
+    Action.ADOPT: "adopted",
+}

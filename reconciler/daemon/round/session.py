@@ -1,0 +1,210 @@
+"""One-shot use of the shell: open members and journal, look once, plan, and perhaps act. What a command line needs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.observing.look import Glance, Known, Looked, look, reach, remembered
+from reconciler.daemon.observing.suspensions import restrained
+from reconciler.daemon.round.act import Acting, Result, act, not_held
+from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.failures import failures_after
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.round.picture import merged
+from reconciler.daemon.round.recover import answered, recover
+from reconciler.daemon.round.remember import record_picture, remember
+from reconciler.engine import Round, World, plan_round
+from reconciler.errors import ConfigurationError, JournalError
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.stages.observations.instants import in_force
+from reconciler.stages.plan.order import kept_waves
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """How the members and the journal are reached. `clusters`: only these; empty: all of the store."""
+
+    kubeconfig: Path | None = None
+    journal: Path | None = None
+    clusters: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=SystemClock)
+    store: str = ""
+    """How the store was named, for the picture that `status` shows."""
+
+
+@asynccontextmanager
+async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
+    """The members of the fleet. Nothing is connected before the first request."""
+    configs = load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
+    agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
+    async with Members.open(configs, agent=agent, clock=access.clock) as members:
+        yield members
+
+
+async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
+    """The round that would be made now, without writing anything. The journal is read when there is one.
+
+    `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones. `at`: as of this
+    time, with what descheduling and failover would decide then.
+    """
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters, at=at or ""))
+        planned = plan_round(looked.world, looked.now, looked.decision)
+        planned = await dry_run(planned, members, looked.world, every=server_side)
+    return restrained(planned, in_force(known.suspensions, looked.now))
+
+
+async def decide_once(fleet: Fleet, access: Access) -> Looked:
+    """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        return await look(fleet, members, known, access.clock)
+
+
+async def observe_once(fleet: Fleet, access: Access) -> Observations:
+    """What is known of every member now: capacity, workloads, and what the journal remembers."""
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        world = (await look(fleet, members, known, access.clock, Glance(deep=True))).world
+    return replace(world.observations, clusters=dict(_with_what_served(world)))
+
+
+def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
+    for name, seen in world.observations.clusters.items():
+        rows = world.ledger.get(name, {})
+        workloads = {
+            identity: replace(workload, established=rows[identity].established) if identity in rows else workload
+            for identity, workload in seen.workloads.items()
+        }
+        yield name, replace(seen, workloads=workloads)
+
+
+async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:
+    if path is None or not path.exists():
+        return Known()
+    with Journal.open(path, read_only=True) as journal, journal.transaction():
+        known = remembered(journal)
+    if not known.unanswered:
+        return known
+    reachable, _ = await reach(fleet, members, known.cluster_uids)
+    return await answered(known, reachable, fleet)
+
+
+async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Known:
+    """What the journal knows once the requests that an earlier command left unanswered were looked into."""
+    known = remembered(journal)
+    if not known.unanswered:
+        return known
+    reachable, _ = await reach(fleet, members, known.cluster_uids)
+    return remembered(journal) if await recover(journal, reachable, fleet) else known
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """What `apply` did: the round and the results of its changes; `is_agreed` False: the person said no."""
+
+    round: Round
+    results: tuple[Result, ...] = ()
+    is_agreed: bool = True
+
+
+async def apply_once(
+    fleet: Fleet,
+    access: Access,
+    agree: Callable[[Round], bool],
+    tell: Callable[[Result], None] = lambda result: None,
+) -> Applied:
+    """Look, show the plan to `agree`, make exactly that plan, and record it.
+
+    Raises:
+        ConfigurationError: the store does not name the fleet, or the journal belongs to another one.
+        JournalLocked: a daemon or another apply holds the journal.
+        FleetHeld: another journal holds the fleet.
+    """
+    assert access.journal is not None, "applying needs a journal"
+    if not fleet.settings.name:
+        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+    with Journal.open(access.journal) as journal:
+        check_fleet(journal, fleet)
+        async with open_members(fleet, access) as members:
+            holder = Holder(journal, access.clock)
+            if not fleet.settings.observe_only:
+                await holder.refuse_others(members.values(), fleet.settings.name)
+            known = await _recovered(journal, fleet, members)
+            looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
+            planned = plan_round(looked.world, looked.now, looked.decision)
+            planned = await dry_run(planned, members, looked.world)
+            planned = restrained(planned, in_force(known.suspensions, looked.now))
+            if planned.plan.waves and not agree(planned):
+                return Applied(round=planned, is_agreed=False)
+            _record_clusters(journal, looked)
+            acting = Acting(
+                members=members,
+                journal=journal,
+                fleet=fleet.settings.name,
+                revision=fleet.revision,
+                tell=tell,
+                clock=access.clock,
+                lost=lambda member: holder.lost(member, fleet.settings.name),
+            )
+            results = await _act(planned, acting, holder)
+            remember(journal, planned, looked, results)
+            picture = merged(None, planned, results, None)
+            record_picture(journal, picture, looked, failures_after({}, picture, results), source=access.store)
+    return Applied(round=planned, results=results)
+
+
+async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
+    plan = planned.plan
+    clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
+    if not clusters:
+        return ()
+    failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
+    refused = not_held(plan, failed)
+    for result in refused:
+        acting.tell(result)
+    waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
+    return (*refused, *await act(replace(plan, waves=waves), acting))
+
+
+def check_fleet(journal: Journal, fleet: Fleet) -> None:
+    """Bind a new journal to the fleet; refuse a journal of another one, unless the fleet was renamed openly."""
+    name = fleet.settings.name
+    if journal.fleet not in ("", name, *fleet.settings.previous_names):
+        raise ConfigurationError(
+            f"{journal.path}: it belongs to fleet {journal.fleet}, the store to {name}; use another --journal, "
+            f"or add {journal.fleet} to spec.previousNames of the Fleet document if it was renamed"
+        )
+    if journal.fleet != name:
+        journal.record_fleet(name)
+
+
+def _record_clusters(journal: Journal, looked: Looked) -> None:
+    known = journal.cluster_uids()
+    for name, uid in sorted(looked.uids.items()):
+        if name not in known:
+            journal.record_cluster(name, uid)
+
+
+def default_journal(environ: dict[str, str]) -> Path:
+    """`$STATE_DIRECTORY/journal.db`, else the user's state folder.
+
+    Raises:
+        JournalError: neither is known.
+    """
+    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
+    if state:
+        return Path(state) / "journal.db"
+    home = environ.get("XDG_STATE_HOME") or (f"{environ['HOME']}/.local/state" if environ.get("HOME") else "")
+    if not home:
+        raise JournalError("no state folder is known; name the journal with --journal")
+    return Path(home) / "fleet-reconciler" / "journal.db"

@@ -1,0 +1,130 @@
+"""The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.adapters.sources.source import Source, open_source
+from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.round.session import Access
+from reconciler.daemon.service.service import Signals
+from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+from reconciler.stages.observations.instants import in_force
+
+log = logging.getLogger("reconciler")
+
+_SUSPENSIONS_POLL_S = 2.0
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """What `run` was asked to do."""
+
+    store: str
+    rev: str | None
+    as_directory: bool
+    access: Access
+    poll_s: float = 60.0
+    accept_rewinds: bool = False
+
+
+async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
+    """Run until the signals ask to stop; a reload makes the loop read kubeconfig and clusters anew.
+
+    Raises:
+        JournalLocked: another process writes the journal.
+        ConfigurationError: an option is unusable.
+    """
+    assert service.access.journal is not None, "a service has a journal"
+    vitals.started_at = service.access.clock.now()
+    with Journal.open(service.access.journal) as journal:
+        async with _opened(service, journal, vitals) as loop:
+            orders = [
+                asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),
+                asyncio.create_task(_watch_reloads(signals, loop)),
+            ]
+            try:
+                await loop.run(signals.stop)
+            finally:
+                for order in orders:
+                    order.cancel()
+                await asyncio.gather(*orders, return_exceptions=True)
+                log.info("stopped", extra={"event": "Stopped"})
+
+
+@asynccontextmanager
+async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[ControlLoop]:
+    access = service.access
+    assert access.journal is not None, "a service has a journal"
+    source = await open_source(
+        service.store,
+        rev=service.rev,
+        as_directory=service.as_directory,
+        poll_s=service.poll_s,
+        state_folder=access.journal.parent,
+        clock=access.clock,
+        accept_rewinds=service.accept_rewinds,
+    )
+    agent = UserAgent(journal.fleet or "unnamed", "")
+    try:
+        async with Members.open({}, agent=agent, clock=access.clock) as members:
+            yield ControlLoop(_parts(access, source, journal, members, agent, vitals))
+    finally:
+        await source.close()
+
+
+def _parts(
+    access: Access, source: Source, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
+) -> Parts:
+    def configs_of(fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
+        return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
+
+    vitals.source = source.description
+    return Parts(
+        source=source,
+        store=StoreInForce(journal.good_blobs(), source.read_blob),
+        journal=journal,
+        holder=Holder(journal, access.clock),
+        members=members,
+        configs_of=configs_of,
+        agent=agent,
+        clock=access.clock,
+        vitals=vitals,
+    )
+
+
+async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> None:
+    """A person's orders come through the journal: suspensions and evictions, and their end."""
+
+    def orders() -> object:
+        # The number tells of what came and went between two looks; orders are all that others write.
+        now = clock.now()
+        return journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now)
+
+    known = orders()
+    while True:
+        await clock.sleep(_SUSPENSIONS_POLL_S)
+        found = orders()
+        if found != known:
+            known = found
+            loop.nudge()
+
+
+async def _watch_reloads(signals: Signals, loop: ControlLoop) -> None:
+    while True:
+        await signals.reload.wait()
+        signals.reload.clear()
+        loop.reload()

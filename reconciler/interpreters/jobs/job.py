@@ -1,0 +1,112 @@
+"""Job."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.pods.template import SPEC_TEMPLATE
+from reconciler.interpreters.reading import condition, count, mapping
+from reconciler.interpreters.replicas import with_count
+from reconciler.interpreters.server_fields import prune_server_fields, without_entries
+from reconciler.model.demand import Demand
+from reconciler.model.observation import Health, Outcome
+from reconciler.model.tree import JsonObject, dig, with_value, without
+
+PARALLELISM: Final = ("spec", "parallelism")
+COMPLETIONS: Final = ("spec", "completions")
+
+_BACK_OFF: Final = "BackoffLimitExceeded"
+_BACK_OFF_LIMIT: Final = 6
+"""What an API server fills in for backoffLimit."""
+_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+
+
+def _demand(body: JsonObject) -> Demand:
+    """Source: Karmada: replicas of a Job are its parallelism, at most its completions. Both count 1 when missing."""
+    parallelism = count(dig(body, *PARALLELISM), 1)
+    completions = dig(body, *COMPLETIONS)
+    return Demand(replicas=min(parallelism, count(completions, parallelism)), shape=SPEC_TEMPLATE.shape(body))
+
+
+def is_single_run(body: JsonObject) -> bool:
+    """Whether the Job says neither how many pods nor how many completions it has: one of each.
+
+    Source: Kubernetes, parallel execution for Jobs: both default to 1, whereas parallelism alone makes a work queue.
+    """
+    return dig(body, *PARALLELISM) is None and dig(body, *COMPLETIONS) is None
+
+
+def _with_parallelism(body: JsonObject, replicas: int) -> JsonObject:
+    if is_single_run(body):
+        return body if replicas == 1 else with_value(with_value(body, PARALLELISM, replicas), COMPLETIONS, 1)
+    return with_count(body, PARALLELISM, replicas)
+
+
+def _health(live: JsonObject) -> Health:
+    """Healthy while all active pods are ready, and once complete; Progressing while one waits; Unhealthy when failed.
+
+    Source: kstatus, which does not look at ready pods, however; Karmada has no rule.
+    """
+    match _outcome(live):
+        case Outcome.SUCCEEDED:
+            return Health.HEALTHY
+        case Outcome.FAILED:
+            return Health.UNHEALTHY
+    status = mapping(live.get("status"))
+    active = count(status.get("active"), 0)
+    # API servers before 1.24 do not count those that are ready.
+    return Health.HEALTHY if 0 < active <= count(status.get("ready"), active) else Health.PROGRESSING
+
+
+def _outcome(live: JsonObject) -> Outcome:
+    for kind, outcome in (("Complete", Outcome.SUCCEEDED), ("Failed", Outcome.FAILED)):
+        if condition(live, kind).get("status") == "True":
+            return outcome
+    return Outcome.RUNS
+
+
+def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
+    """Whether its own failures, or a limit that it sets itself, ended it.
+
+    Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit as one whose
+    container failed does. Under restartPolicy OnFailure the pods go when the limit is reached, so that nothing but a
+    disrupted one tells of a disruption; under Never pods that failed stay, unless they went with their node.
+    """
+    if condition(live, "Failed").get("reason", _BACK_OFF) != _BACK_OFF:
+        return True
+    if dig(live, "spec", "template", "spec", "restartPolicy") == "OnFailure":
+        return not disrupted
+    return own > count(dig(live, "spec", "backoffLimit"), _BACK_OFF_LIMIT)
+
+
+def _sanitize(body: JsonObject) -> JsonObject:
+    """Without the labels that the Job controller makes and without ttlSecondsAfterFinished.
+
+    Source: Karmada: pruned fields of a Job; design: a finished Job is recorded and not created again, so a member must
+    not remove it by itself.
+    """
+    pruned = SPEC_TEMPLATE.prune(without(prune_server_fields(body), ("spec", "ttlSecondsAfterFinished")))
+    if dig(pruned, "spec", "manualSelector") is True:
+        return pruned
+    pruned = without_entries(pruned, ("spec", "selector", "matchLabels"), _UID_LABELS)
+    if dig(pruned, "spec", "selector") == {}:
+        pruned = without(pruned, ("spec", "selector"))
+    return without_entries(pruned, ("spec", "template", "metadata", "labels"), _UID_LABELS + _NAME_LABELS)
+
+
+INTERPRETER = Interpreter(
+    kinds=(("batch", "Job"),),
+    demand=_demand,
+    with_replicas=_with_parallelism,
+    replicas_path=PARALLELISM,
+    dependencies=SPEC_TEMPLATE.dependencies,
+    images=SPEC_TEMPLATE.images,
+    containers=SPEC_TEMPLATE.containers,
+    pod_template=SPEC_TEMPLATE.of,
+    health=_health,
+    outcome=_outcome,
+    fails_by_itself=_fails_by_itself,
+    sanitize=_sanitize,
+)

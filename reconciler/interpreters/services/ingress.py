@@ -1,0 +1,35 @@
+"""Ingress."""
+
+from __future__ import annotations
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.pods.references import Mention, as_dependencies
+from reconciler.interpreters.reading import mappings, namespace_of, text
+from reconciler.interpreters.services.load_balancer import has_address
+from reconciler.model.demand import DependencyRef
+from reconciler.model.observation import Health
+from reconciler.model.tree import JsonObject, dig
+
+
+def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Source: Karmada: the Secrets of tls; backends and the IngressClass are not dependencies.
+
+    An entry without secretName does not stop the others (in Karmada it stops all).
+    """
+    mentions = (
+        Mention("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
+        for index, entry in mappings(dig(body, "spec", "tls"))
+    )
+    return as_dependencies(mentions, namespace_of(body))
+
+
+def _health(live: JsonObject) -> Health:
+    """Source: Karmada: healthy with an address. Without one it is Progressing: many controllers never give one."""
+    return Health.HEALTHY if has_address(live) else Health.PROGRESSING
+
+
+INTERPRETER = Interpreter(
+    kinds=(("networking.k8s.io", "Ingress"),),
+    dependencies=_dependencies,
+    health=_health,
+)

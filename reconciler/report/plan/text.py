@@ -1,0 +1,144 @@
+"""A plan for a person at a terminal.
+
+Summary first, then what destroys, then the rest, identical changes of many clusters as one entry; what is held with
+its reason and how to let it through; problems last, where the eye rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from reconciler.model.plan import Action, Plan
+from reconciler.report.json_parts import sorted_problems
+from reconciler.report.mask import mask_plan
+from reconciler.report.plan.group import Entry, grouped
+from reconciler.report.plan.lines import (
+    FULL,
+    SUMMARY_COLUMNS,
+    Detail,
+    counts_by_cluster,
+    entry_lines,
+    placement_lines,
+    short_revision,
+    spoken,
+    totals,
+    unjudged_count,
+    unjudged_lines,
+)
+from reconciler.report.problems_text import problem_lines, spoken_problems
+from reconciler.report.text.safe import joined, visible
+from reconciler.report.text.style import PLAIN, Style
+from reconciler.report.text.table import aligned
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """What was looked at, so that few changes prove something: numbers of clusters and of rendered objects."""
+
+    clusters: int
+    objects: int
+
+
+def plan_text(
+    plan: Plan,
+    style: Style = PLAIN,
+    *,
+    scope: Scope | None = None,
+    detail: Detail = FULL,
+    annotations: Iterable[str] = (),
+) -> str:
+    """The plan as text. `annotations`: more annotation names whose values are hidden."""
+    plan = mask_plan(plan, annotations=annotations)
+    ready = [change for change in plan.changes if change.held is None]
+    held = [change for change in plan.changes if change.held is not None]
+    entries = grouped(ready)
+    sections = (
+        _titled(DESTRUCTION, [e for e in entries if e.is_destructive], style, detail),
+        _titled("Changes", [e for e in entries if not e.is_destructive], style, detail),
+        _placements(plan, style),
+        _unjudged(plan, style, detail),
+        [*_titled("Held", grouped(held), style, detail), *confirm_lines(plan.held_digest, style)],
+        _problems(plan, style),
+    )
+    lines = [*_summary(plan, style, scope)]
+    for section in sections:
+        lines.extend(["", *section] if section else [])
+    return joined(lines)
+
+
+def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:
+    counts = counts_by_cluster(plan.changes)
+    revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
+    seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
+    said = ", ".join(part for part in (spoken(totals(counts.values())), unjudged_count(plan)) if part)
+    lines = ["  ".join(part for part in (style.bold(revisions), seen, said) if part)]
+    if not plan.is_complete:
+        lines.append(style.red(incomplete(plan)))
+    return [*lines, "", *(f"  {line}" for line in summary_table(plan))] if counts else lines
+
+
+DESTRUCTION = "Deletions, replacements and releases"
+_UNREAD = "INCOMPLETE: the store or a cluster could not be read; more may change than this (see the problems below)"
+
+_UNKNOWN = "INCOMPLETE: what is listed as not judged may change, too; observations of the clusters let it be judged"
+
+
+def incomplete(plan: Plan) -> str:
+    """Why more may change than a plan shows that is not complete."""
+    return _UNKNOWN if plan.unjudged else _UNREAD
+
+
+def summary_table(plan: Plan) -> list[str]:
+    """A line for each cluster with changes and, for more than one, their sum."""
+    counts = counts_by_cluster(plan.changes)
+    rows = [["CLUSTER", *(name.upper() for name in SUMMARY_COLUMNS)]]
+    rows.extend([visible(name), *map(str, row.values())] for name, row in counts.items())
+    if len(counts) > 1:
+        rows.append(["Total", *map(str, totals(counts.values()).values())])
+    return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
+
+
+def _titled(title: str, entries: Iterable[Entry], style: Style, detail: Detail) -> list[str]:
+    lines = [line for entry in entries for line in entry_lines(entry, style, detail)]
+    return [style.bold(title), *lines] if lines else []
+
+
+def _placements(plan: Plan, style: Style) -> list[str]:
+    ordered = sorted(plan.placements, key=lambda placement: placement.identity)
+    lines = [line for placement in ordered for line in placement_lines(placement, style)]
+    return [style.bold("Placements"), *lines] if lines else []
+
+
+def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
+    """How a person lets held deletions through; empty when none waits for that."""
+    if not held_digest:
+        return []
+    return [
+        f"To let what the guard holds pass, set in the document of kind Fleet: "
+        f"{style.bold(f'spec.guards.confirm: {visible(held_digest)}')}"
+    ]
+
+
+UNJUDGED = "Not judged"
+
+
+def _unjudged(plan: Plan, style: Style, detail: Detail) -> list[str]:
+    ordered = sorted(plan.unjudged, key=lambda found: found.identity)
+    lines = [line for found in ordered for line in unjudged_lines(found, style, detail)]
+    return [style.bold(UNJUDGED), *lines] if lines else []
+
+
+def _problems(plan: Plan, style: Style) -> list[str]:
+    problems = sorted_problems(plan.problems)
+    if not problems:
+        return []
+    return [style.bold(f"Problems ({spoken_problems(problems)})"), *problem_lines(problems, style)]
+
+
+def has_destruction(plan: Plan) -> bool:
+    """Whether the plan deletes, replaces or releases anything now: what `apply` asks about in red."""
+    return any(
+        change.held is None and change.action in (Action.DELETE, Action.REPLACE, Action.RELEASE)
+        for change in plan.changes
+    )

@@ -1,0 +1,170 @@
+"""`status` for people: clusters, policies, and everything that waits for something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reconciler.report.plan.lines import short_revision
+from reconciler.report.plan.text import confirm_lines
+from reconciler.report.status.document import constraint_words
+from reconciler.report.text.cluster_list import cluster_list
+from reconciler.report.text.safe import joined, visible
+from reconciler.report.text.style import PLAIN, Style
+from reconciler.report.text.table import aligned
+
+_SHOWN_MAX = 20
+"""Longer lists are cut; `-o wide` shows all of them, and `-o json` always does."""
+
+Document = Mapping[str, Any]
+
+
+def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False) -> str:
+    """The status document (`report.status_document`) for a terminal."""
+    limit = None if wide else _SHOWN_MAX
+    sections = [
+        _head(document, style),
+        _clusters(document["clusters"], style),
+        _policies(document["policies"], style, wide=wide),
+        _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
+        _cut("Failed", _failed(document.get("failed", ())), style, limit),
+        _cut("Suspended", _suspended(document["suspensions"]), style, limit),
+        _cut("Constraints", _constraints(document["constraints"]), style, limit),
+        _cut("Claimed by no policy", _unclaimed(document["unclaimed"]), style, limit),
+        _cut("Problems", _problems(document["problems"], style), style, limit),
+    ]
+    lines: list[str] = []
+    for section in sections:
+        lines += ["", *section] if section and lines else section
+    return joined(lines)
+
+
+def released_text(document: Document) -> str:
+    """The objects that were left to themselves, newest first; empty when there are none."""
+    rows = [
+        [
+            visible(entry["subject"]),
+            entry["time"],
+            short_revision(entry["revision"] or "-"),
+            visible(entry["cause"] or "-"),
+        ]
+        for entry in document["released"]
+    ]
+    return joined(aligned([["OBJECT", "RELEASED", "REVISION", "WHY"], *rows])) if rows else ""
+
+
+def _head(document: Document, style: Style) -> list[str]:
+    commit = document.get("commit")
+    words = f"  {commit['subject']} ({commit['author']})" if commit else ""
+    number = f"round {document['round']}" if document["round"] else "no complete round yet"
+    lines = [
+        style.bold(visible(f"Fleet {document['fleet'] or 'without a name'}")),
+        visible(f"  revision  {short_revision(document['revision'])}{words}"),
+        visible(f"  source    {document['source'] or 'not known'}"),
+        visible(f"  seen      {document['time']}  ({number})"),
+        visible(f"  writer    {document['writer'] or 'none; no daemon runs'}"),
+    ]
+    if document["sourceError"]:
+        lines.append("  " + style.red(visible(f"the store cannot be read: {document['sourceError']}")))
+    if not document["complete"]:
+        lines.append("  " + style.red("INCOMPLETE: not everything could be read"))
+    return lines
+
+
+_COUNTS = ("synced", "pending", "held", "failed")
+
+
+def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
+    if not clusters:
+        return [style.yellow("No clusters: the store has no document of kind Cluster.")]
+    rows = [
+        [
+            visible(cluster["name"]),
+            "yes" if cluster["up"] else "no",
+            *(str(cluster["objects"].get(count, 0)) for count in _COUNTS),
+            cluster["lastSuccess"] or "never",
+            visible(cluster["why"]),
+        ]
+        for cluster in clusters
+    ]
+    header = ["CLUSTER", "REACHABLE", *(count.upper() for count in _COUNTS), "LAST SUCCESS", "WHY NOT"]
+    lines = aligned([header, *rows], right=frozenset({2, 3, 4, 5}))
+    painted = [
+        line if cluster["up"] and not cluster["objects"].get("failed") else style.red(line)
+        for line, cluster in zip(lines[1:], clusters, strict=True)
+    ]
+    return [style.bold(lines[0]), *painted]
+
+
+def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list[str]:
+    if not policies:
+        return []
+    rows = [
+        [
+            visible(policy["policy"]),
+            str(policy["resources"]),
+            "-" if policy.get("replicas") is None else str(policy["replicas"]),
+            str(policy["unplaced"]),
+            visible(", ".join(policy["clusters"])) if wide else cluster_list(policy["clusters"]),
+        ]
+        for policy in policies
+    ]
+    lines = aligned([["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", "CLUSTERS"], *rows], right=frozenset({1, 2, 3}))
+    painted = [
+        style.yellow(line) if policy["unplaced"] or not policy["resources"] else line
+        for line, policy in zip(lines[1:], policies, strict=True)
+    ]
+    return [style.bold(lines[0]), *painted]
+
+
+def _cut(title: str, entries: list[str], style: Style, limit: int | None) -> list[str]:
+    if not entries:
+        return []
+    rest = len(entries) - limit if limit is not None and len(entries) > limit else 0
+    shown = entries[:limit] if rest else entries
+    more = [style.dim(f"  and {rest} more; -o wide shows all")] if rest else []
+    return [style.bold(f"{title} ({len(entries)})"), *(f"  {entry}" for entry in shown), *more]
+
+
+def _subject(resource: Document) -> str:
+    name = f"{resource['namespace']}/{resource['name']}" if resource["namespace"] else resource["name"]
+    return f"{resource['kind']} {name}"
+
+
+def _held(document: Document, style: Style) -> list[str]:
+    return [
+        style.yellow(entry["action"]) + visible(f" {_subject(entry['resource'])} @ {entry['cluster']}: {entry['why']}")
+        for entry in document["held"]
+    ]
+
+
+def _failed(failed: Sequence[Document]) -> list[str]:
+    return [
+        visible(f"{entry['action']} {_subject(entry['resource'])} @ {entry['cluster']}: {entry['error']}")
+        for entry in failed
+    ]
+
+
+def _suspended(suspensions: Sequence[Document]) -> list[str]:
+    return [
+        visible(f"{entry['scope']} by {entry['who']} until {entry['until'] or 'resumed'}: {entry['reason']}")
+        for entry in suspensions
+    ]
+
+
+def _constraints(constraints: Sequence[Document]) -> list[str]:
+    return [visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}") for entry in constraints]
+
+
+def _unclaimed(unclaimed: Sequence[Document]) -> list[str]:
+    return [visible(_subject(resource)) for resource in unclaimed]
+
+
+def _problems(problems: Sequence[Document], style: Style) -> list[str]:
+    colours = {"error": style.red, "warning": style.yellow}
+    lines = []
+    for entry in problems:
+        where = " ".join(filter(None, (entry["source"], entry["path"])))
+        said = visible(f"{where}: {entry['message']}" if where else entry["message"])
+        lines.append(f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {said} [{entry['code']}]")
+    return lines

@@ -1,0 +1,369 @@
+"""One manifest against one live object: the change that makes them equal, or why there is none.
+
+Source: design, "Diff", "Apply", rows conflictResolution, HPA and Jobs of the decisions table.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.model.binding import Reason
+from reconciler.model.fleet import IgnoreRule
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
+from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.model.policy import ConflictResolution, PropagationPolicy
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.diff.bodies import Bodies
+from reconciler.stages.diff.canonical import sendable
+from reconciler.stages.diff.three_way import Difference, Wanted, difference_from
+from reconciler.stages.ownership.adoption import adopted
+from reconciler.stages.ownership.ownership import (
+    TAKE_OVER,
+    Ownership,
+    Standing,
+    field_manager,
+    holds_field,
+    managers_of_fleet,
+    missing_marks,
+    ownership_of,
+)
+from reconciler.stages.ownership.shared_lists import shared_list, with_entries_of_others
+from reconciler.stages.ownership.yielded import Yielded, steady_path, with_live_replicas, yielded
+
+ALLOW_REPLACE = "fleet.reconciler/replace"
+"""Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
+
+CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
+"""Karmada's template annotation: `abort` or `overwrite`."""
+
+_TAKEN_BACK = Reason(rule="released", text="it was released from here, and is taken back")
+_NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
+
+
+class Stance(Struct, frozen=True, kw_only=True):
+    """How a cluster's objects are compared: who we are and what we may do.
+
+    `record_key`: the journal's key, with which Secret values were hashed when they were recorded.
+    """
+
+    fleet: str
+    previous_names: tuple[str, ...] = ()
+    record_key: bytes = b""
+    self_heal: bool = True
+    ignore: tuple[IgnoreRule, ...] = ()
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """What came out. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`."""
+
+    change: Change | None = None
+    problem: Problem | None = None
+    in_sync: bool = False
+    live: LiveObject | None = None
+
+
+def compare(  # noqa: PLR0913 - what is known of one object
+    manifest: Manifest,
+    live: Live,
+    row: AppliedRow | None,
+    bodies: Bodies,
+    stance: Stance,
+    policy: PropagationPolicy | None,
+    ownership: Ownership | None = None,
+    *,
+    released_uid: str = "",
+) -> Comparison:
+    """The change that makes `live` equal `manifest`.
+
+    `row`: what the journal recorded of the last apply there. `bodies`: those of the template, with the schema of its
+    kind; where that is unknown, engine T does not vouch for removals inside lists. `policy`: the one that governs the
+    template. `ownership`: of the live object, when it is known already. `released_uid`: of the object that was released
+    there last.
+    """
+    match live:
+        case Present(object=found):
+            if ownership is None:
+                ownership = ownership_of(found, stance.fleet, stance.previous_names)
+            if ownership.standing is not Standing.OURS:
+                if _is_returning(found, row, released_uid, ownership, stance):
+                    return _adoption(manifest, found, bodies, stance, _TAKEN_BACK)
+                return _foreign(manifest, found, row, ownership, bodies, stance, policy)
+            if row is not None and row.finished and found.uid == row.uid:
+                return _finished(manifest, found, row, bodies, stance)
+            return _ours(manifest, found, row, bodies, stance)
+        case Absent():
+            return _absent(manifest, row, bodies)
+        case Unknown(why=why):
+            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
+
+
+def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
+    if row is not None and row.finished and row.manifest_digest == manifest.digest:
+        return Comparison(in_sync=True)
+    # What was applied and is gone was deleted by somebody else.
+    cause = Cause.DECLARED if row is None else Cause.DRIFT
+    return Comparison(change=_change(manifest, Action.CREATE, cause, body=bodies.wanted(manifest.body).body))
+
+
+def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
+    predecessors = _predecessors(live, stance) if stance.previous_names else ()
+    if predecessors:
+        # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
+        live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
+    sent = _sent(manifest, live, row, stance)
+    wanted = bodies.wanted(sent.body)
+    difference = _difference(manifest, wanted, live, row, bodies, stance, sent.paths)
+    if not difference.fields and not difference.removed_paths:
+        # What stands for a real object holds nothing that nobody wrote, so that there is nothing to be unsure of.
+        if difference.unsure is None or bodies.are_shared:
+            return Comparison(in_sync=True, live=live)
+        doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
+        return Comparison(change=replace(doubtful, predecessors=predecessors, engine="S"), live=live)
+    if difference.replace:
+        return Comparison(change=_replacement(manifest, live, difference), live=live)
+    cause = overall_cause(difference.fields)
+    held = None
+    if cause is Cause.DRIFT and not stance.self_heal:
+        held = "drift is left as it is (spec.drift.selfHeal: false)"
+    change = _change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, held=held)
+    return Comparison(
+        change=replace(
+            change,
+            fields=difference.fields,
+            removed_paths=difference.removed_paths,
+            predecessors=predecessors,
+            engine="S" if difference.unsure else "T",
+        ),
+        live=live,
+    )
+
+
+def _sent(manifest: Manifest, live: LiveObject, row: AppliedRow | None, stance: Stance) -> Yielded:
+    """The body to send, and what of it is left to others."""
+    manager, body = field_manager(stance.fleet), manifest.body
+    if shared_list(manifest.identity):
+        declared = row.recorded if row is not None else None
+        body = with_entries_of_others(manifest.identity, body, live.body, declared, manager)
+    if not manifest.replicas_yielded:
+        return Yielded(body, ())
+    return yielded(manifest, body, live.body, manager)
+
+
+def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
+    """Managers of earlier names of the fleet that still hold fields of the object."""
+    managers = managers_of_fleet(stance.fleet, stance.previous_names)[1:]
+    return tuple(manager for manager in managers if holds_field(live, (manager,)))
+
+
+def _finished(manifest: Manifest, live: LiveObject, row: AppliedRow, bodies: Bodies, stance: Stance) -> Comparison:
+    # A finished Job or Pod is history: it is only touched when its template changes.
+    if row.manifest_digest == manifest.digest:
+        return Comparison(in_sync=True, live=live)
+    return _ours(manifest, live, row, bodies, stance)
+
+
+def _foreign(
+    manifest: Manifest,
+    live: LiveObject,
+    row: AppliedRow | None,
+    ownership: Ownership,
+    bodies: Bodies,
+    stance: Stance,
+    policy: PropagationPolicy | None,
+) -> Comparison:
+    if manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None:
+        # What lives in a namespace needs it to exist, not to be ours.
+        message = "exists in the cluster and is not ours; it is used as it is"
+        return Comparison(problem=_problem(manifest, "namespace-not-ours", message, Severity.HINT), live=live)
+    if ownership.standing is not Standing.NOBODYS and not _may_take_over(manifest, ownership):
+        message = (
+            f"exists and belongs to {ownership.holder}; release it there first, or set the annotation "
+            f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
+        )
+        return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
+    if conflict_resolution(manifest, policy) is ConflictResolution.ABORT:
+        if ownership.standing is Standing.NOBODYS and (lost := _lost_marks(live, row, stance)):
+            message = (
+                f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
+                "conflictResolution: Overwrite in its policy to adopt it"
+            )
+            return Comparison(problem=_problem(manifest, "object-let-go", message, Severity.WARNING), live=live)
+        message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
+        return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
+    return _adoption(manifest, live, bodies, stance)
+
+
+def _is_returning(
+    live: LiveObject, row: AppliedRow | None, released_uid: str, ownership: Ownership, stance: Stance
+) -> bool:
+    """Whether it is the very object that was released, and nobody else has come to own it.
+
+    One that was ours again since, and lost its marks, was let go by a person.
+    """
+    is_it = bool(released_uid) and live.uid == released_uid and ownership.standing is Standing.NOBODYS
+    return is_it and not dig(live.body, "metadata", "ownerReferences") and not _lost_marks(live, row, stance)
+
+
+def _adoption(
+    manifest: Manifest, live: LiveObject, bodies: Bodies, stance: Stance, reason: Reason | None = None
+) -> Comparison:
+    # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
+    taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
+    sent = _sent(manifest, taken, None, stance)
+    wanted = bodies.wanted(sent.body)
+    difference = _difference(manifest, wanted, taken, None, bodies, stance, sent.paths)
+    change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
+    return Comparison(
+        change=replace(
+            change,
+            fields=difference.fields,
+            removed_paths=difference.removed_paths,
+            reason=reason,
+        ),
+        live=live,
+    )
+
+
+def _lost_marks(live: LiveObject, row: AppliedRow | None, stance: Stance) -> tuple[str, ...]:
+    """The marks that somebody took off an object of ours; nothing when it never was ours.
+
+    It was when the journal recorded this very object, or when it has one of the marks and a field of ours still.
+    """
+    missing = missing_marks(live, stance.fleet, stance.previous_names)
+    if row is not None and row.uid == live.uid:
+        return missing
+    is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(stance.fleet, stance.previous_names))
+    return missing if is_marked else ()
+
+
+def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) -> ConflictResolution:
+    """What is done about an object that is not ours: Karmada's annotation of the template outranks the policy.
+
+    An unknown value falls back to the policy. Source: Karmada: `work.karmada.io/conflict-resolution`.
+    """
+    return resolution_of(manifest.body, policy)
+
+
+def resolution_of(body: JsonObject, policy: PropagationPolicy | None) -> ConflictResolution:
+    """As `conflict_resolution`, of what a template says."""
+    written = dig(body, "metadata", "annotations", CONFLICT_RESOLUTION)
+    if isinstance(written, str):
+        for resolution in ConflictResolution:
+            if written.lower() == resolution.value.lower():
+                return resolution
+    return policy.conflict_resolution if policy else ConflictResolution.ABORT
+
+
+def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:
+    return bool(dig(manifest.body, "metadata", "annotations", TAKE_OVER) == ownership.holder)
+
+
+def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
+    held = None
+    allowed = dig(manifest.body, "metadata", "annotations", ALLOW_REPLACE) == "allowed"
+    if manifest.identity.kind in _NEVER_REPLACED:
+        held = f"{difference.replace} cannot be changed and a {manifest.identity.kind} is never replaced"
+    elif not allowed:
+        held = (
+            f"{difference.replace} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
+            "on the template to delete and create it"
+        )
+    change = _change(
+        manifest, Action.REPLACE, Cause.DECLARED, body=with_live_replicas(manifest, live.body), live=live, held=held
+    )
+    return replace(change, fields=difference.fields, steady_path=())
+
+
+def _difference(
+    manifest: Manifest,
+    wanted: Wanted,
+    live: LiveObject,
+    row: AppliedRow | None,
+    bodies: Bodies,
+    stance: Stance,
+    left: tuple[str, ...] = (),
+) -> Difference:
+    recorded = row.recorded if row is not None else None
+
+    def find() -> Difference:
+        # Nearly always what was sent last is what would be sent now.
+        previous = wanted.recorded if recorded == wanted.recorded else recorded and sendable(recorded, bodies.schema)
+        if previous is not None and shared_list(manifest.identity):
+            # What others added is no news: else what somebody took away would look newly declared.
+            manager = field_manager(stance.fleet)
+            previous = with_entries_of_others(manifest.identity, previous, live.body, previous, manager)
+        return difference_from(
+            wanted,
+            live.body,
+            manager=field_manager(stance.fleet),
+            previous=previous,
+            schema=bodies.schema,
+            ignored=(*left, *ignored_paths(manifest, stance.ignore)) if left or stance.ignore else (),
+        )
+
+    return bodies.shared_difference(wanted, live.body, recorded, left, find) if bodies.are_shared else find()
+
+
+def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
+    """The field paths of `spec.ignore` that concern the object."""
+    identity = manifest.identity
+    return tuple(
+        path
+        for rule in rules
+        if rule.kind in ("", identity.kind)
+        and rule.group in (None, identity.group)
+        and rule.namespace in ("", identity.namespace)
+        and rule.name in ("", identity.name)
+        for path in rule.paths
+    )
+
+
+def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
+    """The cause of a change as a whole: the one that an author would look for first."""
+    causes = {field.cause for field in fields}
+    for cause in (
+        Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.OVERRIDE, Cause.PLACEMENT, Cause.OWNERSHIP,
+    ):  # fmt: skip
+        if cause in causes:
+            return cause
+    return Cause.DECLARED
+
+
+def _change(
+    manifest: Manifest,
+    action: Action,
+    cause: Cause,
+    *,
+    body: JsonObject,
+    live: LiveObject | None = None,
+    held: str | None = None,
+) -> Change:
+    return Change(
+        action=action,
+        cluster=manifest.cluster,
+        gvk=manifest.gvk,
+        identity=manifest.identity,
+        cause=cause,
+        source=manifest.source,
+        held=held,
+        manifest=body,
+        declared=None if body is manifest.body or not shared_list(manifest.identity) else manifest.body,
+        before=live.body if live else None,
+        manifest_digest=manifest.digest,
+        uid=live.uid if live else "",
+        resource_version=live.resource_version if live else "",
+        steady_path=steady_path(manifest.identity, body, live.body) if live else (),
+    )
+
+
+def _problem(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
+    return Problem(
+        source=manifest.source,
+        code=code,
+        message=f"{manifest.identity} {message}",
+        severity=severity,
+        cluster=manifest.cluster,
+    )

@@ -1,0 +1,67 @@
+"""Whose the objects of the members are, and where copies of ours live."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import Member, Read
+from reconciler.model.refs import Identity
+from reconciler.stages.comparison.compare import Stance
+from reconciler.stages.moves.moves import Replicas
+from reconciler.stages.ownership.ownership import Ownership, Standing, ownership_of
+
+
+class Seen(NamedTuple):
+    """What is known of one identity over the fleet.
+
+    `owners`: whose the object is, by the clusters where one was seen. `copies`: the clusters where copies of ours live
+    now, with the replicas assigned to them.
+    """
+
+    owners: Mapping[str, Ownership]
+    copies: Mapping[str, Replicas]
+
+
+class Standings:
+    """The standing of what was seen. `only`: of these identities alone.
+
+    An object is looked at when its identity is asked for, shortly before it is compared: bodies that were just looked
+    at are read again far more quickly than those of another pass over the fleet.
+    """
+
+    def __init__(
+        self,
+        members: Mapping[str, Member],
+        ledger: Mapping[str, Mapping[Identity, AppliedRow]],
+        stance: Stance,
+        only: Collection[Identity] | None = None,
+    ) -> None:
+        """Find out what is where; of members that were not read, what the journal remembers counts."""
+        self._members, self._ledger, self._stance = members, ledger, stance
+        self._clusters: dict[Identity, list[str]] = {}
+        for name, member in members.items():
+            there = member.objects if isinstance(member, Read) else ledger.get(name, {})
+            for identity in there if only is None else filter(there.__contains__, only):
+                self._clusters.setdefault(identity, []).append(name)
+
+    @property
+    def identities(self) -> Collection[Identity]:
+        """Everything of which an object, or a record of one, is somewhere."""
+        return self._clusters.keys()
+
+    def of(self, identity: Identity) -> Seen:
+        """Whose the objects are, and where ours are."""
+        owners: dict[str, Ownership] = {}
+        copies: dict[str, Replicas] = {}
+        fleet, previous_names = self._stance.fleet, self._stance.previous_names
+        for name in self._clusters.get(identity, ()):
+            member = self._members[name]
+            if not isinstance(member, Read):
+                copies[name] = self._ledger[name][identity].replicas
+                continue
+            found = owners[name] = ownership_of(member.objects[identity], fleet, previous_names)
+            if found.standing is Standing.OURS and found.owner is not None:
+                copies[name] = found.owner.replicas
+        return Seen(owners, copies)

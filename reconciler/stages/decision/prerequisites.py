@@ -1,0 +1,102 @@
+"""What must be in a cluster before an object can be there: its Namespace, and the definition of its kind.
+
+Where one of these is not there and is itself held back, an API server would refuse the object: it waits with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator
+
+from reconciler.model.refs import Identity
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.dependencies.namespaces import comes_by_itself, namespace_identity
+
+_DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_NAMESPACE = ("", "Namespace")
+_FROZEN = "it is frozen, since the store cannot be read completely"
+
+
+def prerequisites(decision: Decision, identity: Identity) -> Iterator[Identity]:
+    """What of the store has to be there first, wherever it goes."""
+    if identity.namespace and not comes_by_itself(decision.fleet, identity.namespace):
+        namespace = namespace_identity(identity.namespace)
+        if namespace in decision.bindings:
+            yield namespace
+    definition = decision.definition_of(identity[:2])
+    if definition is not None:
+        yield definition
+
+
+def withheld(decision: Decision, identity: Identity, cluster: str) -> str | None:
+    """Why a decision does not write what it places in a cluster; None: it does."""
+    return _FROZEN if identity in decision.frozen else decision.hold(identity, cluster)
+
+
+def waits_for_prerequisite(
+    decision: Decision, identity: Identity, cluster: str, is_lacking: Callable[[Identity], bool] = lambda needed: True
+) -> str | None:
+    """What an object has to wait for in a cluster: what it needs is lacking there and not written. None: nothing."""
+    for needed in prerequisites(decision, identity):
+        if cluster in decision.bindings[needed].clusters and is_lacking(needed):
+            why = withheld(decision, needed, cluster)
+            if why is not None:
+                return f"waits for {needed}: {why}"
+    return None
+
+
+def withheld_prerequisites(decision: Decision, identities: Collection[Identity]) -> set[Identity]:
+    """What these need in some cluster and is not written there."""
+    found = {needed for identity in identities for needed in prerequisites(decision, identity)}
+    return {needed for needed in found if _withheld_in(decision, needed)}
+
+
+def dependents(decision: Decision, needed: Collection[Identity]) -> set[Identity]:
+    """What is placed and has to wait for one of these."""
+    spaces = {identity.name for identity in needed if identity[:2] == _NAMESPACE}
+    kinds = {kind for kind, definition in decision.definitions.items() if definition in needed}
+    if not spaces and not kinds:
+        return set()
+    return {identity for identity in decision.bindings if identity.namespace in spaces or identity[:2] in kinds}
+
+
+def without_definition(decision: Decision) -> set[Identity]:
+    """What is placed where the store's definition of its kind is not."""
+    defined = {
+        kind: frozenset(_clusters(decision, definition))
+        for kind, definition in decision.definitions.items()
+        if definition in decision.bindings
+    }
+    if not defined:
+        return set()
+    return {
+        identity
+        for identity, binding in decision.bindings.items()
+        if identity[:2] in defined and not defined[identity[:2]].issuperset(binding.clusters)
+    }
+
+
+def differing_prerequisites(before: Decision, after: Decision, suspects: Collection[Identity]) -> set[Identity]:
+    """The Namespaces and definitions among `suspects` for which other objects have to wait than before."""
+    needed = (identity for identity in suspects if identity[:2] in (_NAMESPACE, _DEFINITION))
+    return {identity for identity in needed if _standing(before, identity) != _standing(after, identity)}
+
+
+def _standing(decision: Decision, needed: Identity) -> Hashable:
+    """Where something is placed, as far as that matters to what needs it, and where it is not written."""
+    clusters = _clusters(decision, needed) if needed[:2] == _DEFINITION else ()
+    return (clusters, _withheld_in(decision, needed))
+
+
+def _withheld_in(decision: Decision, identity: Identity) -> tuple[tuple[str, str], ...]:
+    found = ((cluster, withheld(decision, identity, cluster)) for cluster in _clusters(decision, identity))
+    return tuple([(cluster, why) for cluster, why in found if why is not None])
+
+
+def signature_of_prerequisites(decision: Decision, identity: Identity) -> Hashable:
+    """What of its prerequisites concerns an object: equal, it is settled alike."""
+    return tuple([(needed, _standing(decision, needed)) for needed in prerequisites(decision, identity)])
+
+
+def _clusters(decision: Decision, identity: Identity) -> tuple[str, ...]:
+    binding = decision.bindings.get(identity)
+    return tuple(binding.clusters) if binding is not None else ()

@@ -1,0 +1,225 @@
+"""The brake on deletions that edits of the store cause.
+
+Source: design, Fleet `spec.guards`: per cluster and over the fleet, deletions and releases are held above
+min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move of copies or
+of replicas that leaves volumes behind, until `confirm` carries the digest of the held changes. What was deleted or
+released within `window` counts together with what is due: a script that removes one file after another must not get
+further than one commit that removes them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.model.fleet import Guards
+from reconciler.model.ledger import Loss, Losses
+from reconciler.model.plan import Action, Change
+from reconciler.model.refs import Identity
+from reconciler.stages.observations.instants import instant
+from reconciler.stages.templates.volume_claims import replicas_moved
+
+ALWAYS_CONFIRMED = frozenset(
+    {
+        ("", "Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("", "PersistentVolume"),
+        ("", "PersistentVolumeClaim"),
+    }
+)
+"""Kinds whose deletion takes data or other objects with it."""
+
+HELD_BY_GUARD = "guard: "
+"""How the reason of a guard begins; other holds pass by themselves, these wait for a person."""
+
+NO_LOSSES = Losses()
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+Copy = tuple[str, Identity]
+"""Cluster and identity."""
+
+
+class Guarded(Struct, frozen=True, kw_only=True):
+    """The changes, with those held that need confirmation.
+
+    `digest` confirms what is held; empty: nothing is. `confirmed`: the copies that would be held, had a person not
+    confirmed it.
+    """
+
+    changes: tuple[Change, ...]
+    digest: str = ""
+    confirmed: frozenset[Copy] = frozenset()
+
+
+def limit(guards: Guards, managed: int) -> int:
+    """How many deletions and releases may pass unconfirmed where `managed` objects are ours."""
+    return min(guards.max_deletes, max(3, managed * guards.max_delete_percent // 100))
+
+
+def guard(
+    changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, int], now: str, losses: Losses = NO_LOSSES
+) -> Guarded:
+    """Hold what is too much at once.
+
+    `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
+    lately; a person's confirmation made it void, so that what was confirmed counts no more.
+    """
+    if not any(change.guarded or change.confirm for change in changes):
+        return Guarded(changes=changes)
+    reasons = _reasons(changes, guards, managed, _Lately(changes, guards, losses, now))
+    if not reasons:
+        return Guarded(changes=changes)
+    # What takes over is there before the old copy goes: what was let through stays let through.
+    digest = held_digest(changes[index] for index in reasons if changes[index].guarded or changes[index].confirm)
+    if digest == guards.confirm and not _is_over(guards.confirm_until, now):
+        return Guarded(changes=changes, confirmed=frozenset(_copy(changes[index]) for index in reasons))
+    held = tuple(
+        replace(change, held=f"{HELD_BY_GUARD}{reasons[index]}") if index in reasons else change
+        for index, change in enumerate(changes)
+    )
+    return Guarded(changes=held, digest=digest)
+
+
+def _copy(change: Change) -> Copy:
+    return change.cluster, change.identity
+
+
+def _is_over(until: str, now: str) -> bool:
+    ends, moment = instant(until), instant(now)
+    return ends is not None and moment is not None and moment > ends
+
+
+class _Count(Struct, frozen=True):
+    """How many copies are due or were lost lately in one place, and how many may be."""
+
+    due: int
+    made: int
+    most: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.due + self.made > self.most
+
+
+class _Lately:
+    """What counts beside what is due."""
+
+    def __init__(self, changes: Iterable[Change], guards: Guards, losses: Losses, now: str) -> None:
+        self.due: set[Copy] = {_copy(change) for change in changes if change.guarded}
+        self._guards = guards
+        self._losses = losses
+        self._now = now
+
+    def count(self, managed: Mapping[str, int], cluster: str | None) -> _Count:
+        """Of one cluster; None: over the fleet."""
+        due = {copy for copy in self.due if cluster in (None, copy[0])}
+        made = set(_counted(self._losses, self._guards, self._now, cluster)) - due
+        # What there was before the window, not the rest that shrinks with each loss.
+        ours = sum(managed.values()) if cluster is None else managed.get(cluster, 0)
+        return _Count(len(due), len(made), limit(self._guards, ours + len(made)))
+
+
+def _counted(losses: Losses, guards: Guards, now: str, cluster: str | None) -> Iterator[Copy]:
+    """The copies that were lost within the window before now, or before something began to be held there.
+
+    What was counted when a hold began is counted until that has ended: time alone lets nothing through.
+    """
+    if not losses.made:
+        return
+    held = [since for name, since in losses.held_since.items() if cluster in (None, name)]
+    begins = _begin((*held, now), guards)
+    for loss in losses.made:
+        if cluster in (None, loss.cluster) and (instant(loss.time) or _EPOCH) > begins:
+            yield loss.cluster, loss.identity
+
+
+def _begin(moments: Iterable[str], guards: Guards) -> datetime:
+    first = min(instant(moment) or _EPOCH for moment in moments)
+    return first - timedelta(seconds=guards.window_s)
+
+
+def _reasons(
+    changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, int], lately: _Lately
+) -> dict[int, str]:
+    clusters = {cluster: lately.count(managed, cluster) for cluster, _ in lately.due}
+    fleet = lately.count(managed, None)
+    reasons: dict[int, str] = {}
+    for index, change in enumerate(changes):
+        if not change.guarded:
+            continue
+        if change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED:
+            reasons[index] = f"deleting a {change.identity.kind} needs confirmation"
+        elif clusters[change.cluster].is_over:
+            reasons[index] = _too_many(clusters[change.cluster], guards, "in one cluster")
+        elif fleet.is_over:
+            reasons[index] = _too_many(fleet, guards, "over the fleet")
+    return reasons | _confirmed_moves(changes)
+
+
+def _confirmed_moves(changes: tuple[Change, ...]) -> dict[int, str]:
+    """What says itself why a person must let it pass, and what comes in its place: new copies, more replicas."""
+    why = {change.identity: change.confirm for change in changes if change.confirm}
+    if not why:
+        return {}
+    return {
+        index: change.confirm or why[change.identity]
+        for index, change in enumerate(changes)
+        if change.confirm or (change.identity in why and _takes_over(change))
+    }
+
+
+def _takes_over(change: Change) -> bool:
+    return change.action is Action.CREATE or (change.action is Action.UPDATE and replicas_moved(change) > 0)
+
+
+def _too_many(count: _Count, guards: Guards, where: str) -> str:
+    made = f" within {_duration(guards.window_s)}, {count.made} of them made already" if count.made else ""
+    return f"{count.due + count.made} deletions and releases {where}{made}, at most {count.most} pass"
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m" if minutes and not rest else f"{seconds}s"
+
+
+def held_digest(held: Iterable[Change]) -> str:
+    """Sixteen hex characters that stand for a set of held changes, whatever their order."""
+    lines = sorted(f"{change.action} {change.cluster} {change.identity.group} {change.identity}" for change in held)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def is_held_by_guard(change: Change) -> bool:
+    """Whether a person must confirm the change."""
+    return change.held is not None and change.held.startswith(HELD_BY_GUARD)
+
+
+def is_held_by_number(change: Change) -> bool:
+    """Whether a change that a guard holds, or a person let pass, is one of too many, and nothing by itself."""
+    is_special = change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED
+    return change.guarded and not change.confirm and not is_special
+
+
+def losses_after(losses: Losses, changes: Iterable[Change], guards: Guards, now: str, read: Iterable[str]) -> Losses:
+    """What is to be remembered after a round: since when something is held, and the losses that still count.
+
+    `changes`: all that is held after the round. `read`: the clusters that were read; in others nothing has ended.
+    """
+    holding = {change.cluster for change in changes if is_held_by_guard(change) and is_held_by_number(change)}
+    holding |= losses.held_since.keys() - set(read)
+    if not losses.made and not holding:
+        return NO_LOSSES
+    held_since = {cluster: losses.held_since.get(cluster, now) for cluster in sorted(holding)}
+    begins = _begin((*held_since.values(), now), guards)
+    made = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
+    return Losses(made=made, held_since=held_since)
+
+
+def losses_of(changes: Iterable[Change], now: str) -> tuple[Loss, ...]:
+    """What counts of changes that are about to be made."""
+    return tuple(
+        Loss(cluster=change.cluster, identity=change.identity, time=now) for change in changes if change.guarded
+    )

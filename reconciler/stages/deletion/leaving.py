@@ -1,0 +1,81 @@
+"""What is done about copies of ours that are no longer wanted where they are.
+
+Source: design, table "What happens to a member's copy, by cause"; "Ownership marks": what a deletion needs.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from reconciler.model.binding import Reason
+from reconciler.model.member import Read
+from reconciler.model.plan import Action, Change
+from reconciler.model.problem import NOWHERE, Problem, Severity, Source
+from reconciler.model.refs import Identity
+from reconciler.stages.comparison.scene import Scene
+from reconciler.stages.deletion.deletion import Fate, Loss, cause_of, is_edit
+from reconciler.stages.deletion.losses import LostCopy
+from reconciler.stages.ownership.ownership import managers_of_fleet, missing_witness
+from reconciler.stages.ownership.terminating import is_terminating, terminating
+from reconciler.stages.templates.volume_claims import why_confirmed
+
+
+def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:
+    """The change that a lost copy asks for, or the problem that stands in its way; neither where it is frozen.
+
+    `hold`: what its move waits for, None: nothing.
+    """
+    member = scene.members[lost.cluster]
+    if lost.fate is Fate.FROZEN or not isinstance(member, Read):
+        return None, None
+    identity = lost.live.identity
+    if is_terminating(lost.live):
+        source = _source(scene, identity, member.name)
+        return None, terminating(lost.live, member.name, source, is_wanted=False)
+    # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
+    follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
+    release = lost.fate is Fate.RELEASE or follows
+    change = Change(
+        action=Action.RELEASE if release else Action.DELETE,
+        cluster=member.name,
+        gvk=lost.live.gvk,
+        identity=identity,
+        cause=cause_of(lost.loss),
+        before=lost.live.body,
+        source=_source(scene, identity, member.name),
+        uid=lost.live.uid,
+        resource_version=lost.live.resource_version,
+        guarded=is_edit(lost.loss) and not follows,
+        reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
+    )
+    suspended = lost.hold or scene.decision.hold(identity, member.name)
+    if release:
+        return replace(change, held=suspended), None
+    change = replace(change, confirm=_why_confirmed(scene, lost))
+    row = scene.ledger.get(member.name, {}).get(identity)
+    managers = managers_of_fleet(scene.stance.fleet, scene.stance.previous_names)
+    witness = missing_witness(lost.live, member, row.uid if row else None, managers)
+    if not scene.has_history:
+        return replace(change, held="nothing is deleted before one complete round has been recorded"), None
+    if witness:
+        text = f"{identity} is no longer wanted but is not deleted: {witness}"
+        return None, Problem(
+            source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
+        )
+    return replace(change, held=hold or suspended), None
+
+
+def _why_confirmed(scene: Scene, lost: LostCopy) -> str:
+    identity = lost.live.identity
+    if scene.is_evicted(identity, lost.cluster):
+        return ""  # Somebody asked for just that.
+    moves = lost.loss in (Loss.PLACEMENT_LEFT, Loss.MOVED_BY_TICK)
+    return why_confirmed(identity, lost.live.body, lost.cluster, moves=moves)
+
+
+def _source(scene: Scene, identity: Identity, cluster: str) -> Source:
+    template = scene.decision.fleet.templates.get(identity)
+    if template is not None:
+        return template.source
+    row = scene.ledger.get(cluster, {}).get(identity)
+    return row.source if row else NOWHERE

@@ -1,0 +1,106 @@
+"""What becomes of the old copy of a failed application: the purge modes of its policy.
+
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover": Immediately goes as soon
+as others have taken over what it had, Graciously when these are healthy, or after the grace period when their pods
+have found nodes, Never when a person evicts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.model.binding import Constraint, Tick
+from reconciler.model.observation import ClusterObservation, workload_in
+from reconciler.model.policy import ApplicationFailover, PurgeMode
+from reconciler.model.refs import Identity
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.moves.moves import Effective, Replicas, Serving, effective, gains
+from reconciler.stages.observations.instants import age_s
+
+KEPT_BY_POLICY = "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
+
+
+def effective_after_failure(
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    failed: Mapping[str, Constraint],
+    terms: ApplicationFailover,
+    serving: Callable[[str], Serving],
+    is_running: Callable[[str], bool],
+    now: str,
+) -> Effective:
+    """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
+
+    `serving(cluster)`: what the copy there serves. `is_running(cluster)`: the scheduler has found nodes for its pods.
+    Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over. What
+    else leaves or shrinks meanwhile serves, and waits for those that take over to be available.
+    """
+    if terms.purge_mode is PurgeMode.GRACIOUSLY:
+        state = effective(target, old, serving)
+        if not all(is_grace_over(terms, exclusion, now) for exclusion in failed.values()):
+            return state
+
+        def taken(cluster: str) -> Serving:
+            copy = serving(cluster)
+            return replace(copy, is_available=True) if copy.is_written and is_running(cluster) else copy
+
+        return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
+    others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
+    state = effective(target, others, serving)
+    why = KEPT_BY_POLICY
+    if terms.purge_mode is PurgeMode.IMMEDIATELY:
+        unwritten = [cluster for cluster in sorted(target) if gains(target, old, cluster)]
+        if not unwritten and any(serving(cluster).is_written for cluster in target):
+            return state
+        why = f"waits for {', '.join(unwritten or sorted(target))} to take over"
+    kept = {cluster: old[cluster] for cluster in failed if cluster in old}
+    return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, why)})
+
+
+def _without(state: Effective, copies: Collection[str]) -> Effective:
+    """The state once nothing holds these copies, which are on no target."""
+    targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in copies}
+    return Effective(targets=targets, holds={name: why for name, why in state.holds.items() if name not in copies})
+
+
+def run_kept_by_policy(
+    decision: Decision, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+) -> Effective | None:
+    """The placement in force while Never keeps a failed Job or bare Pod, None when it does not.
+
+    It must not run twice, so that nothing takes over before a person has taken it away.
+    """
+    policy = decision.policies.get(identity)
+    terms = policy.application_failover if policy is not None else None
+    failed = failures_of(decision.ticked, identity, old) if decision.ticked else {}
+    if not failed or terms is None or terms.purge_mode is not PurgeMode.NEVER:
+        return None
+    staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
+    kept = {cluster: old[cluster] for cluster in failed}
+    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), KEPT_BY_POLICY))
+
+
+def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:
+    """Whether the copy that an exclusion takes away has had the time of grace that Graciously gives."""
+    return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
+
+
+def has_nodes(observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas) -> bool:
+    """Whether the scheduler has found nodes for all pods of the copy in a cluster that is to have so many replicas.
+
+    Pods that were not made yet have none, nor have those of replicas that were assigned since it was observed.
+    """
+    workload = workload_in(observed, identity, cluster)
+    if workload is None or workload.unschedulable or workload.missing:
+        return False
+    return None in (workload.assigned, replicas) or workload.assigned == replicas
+
+
+def failures_of(
+    ticked: Mapping[tuple[Identity, str], Constraint], identity: Identity, old: Iterable[str]
+) -> dict[str, Constraint]:
+    """The clusters of `old` that an application leaves since it failed there, with what excluded it."""
+    found = {cluster: ticked.get((identity, cluster)) for cluster in old}
+    return {name: tick for name, tick in found.items() if tick is not None and tick.tick is Tick.FAILOVER}

@@ -1,0 +1,206 @@
+"""What belongs to a workload and travels with it on request, although the workload does not refer to it.
+
+Source: ours; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a policy, or on
+a workload (which then counts instead): Services that select its pods, Ingresses in front of those Services (with their
+TLS Secrets under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
+from reconciler.model.binding import Binding, Reason
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.policy import Companion, PropagationPolicy
+from reconciler.model.refs import Identity
+from reconciler.model.tree import dig
+from reconciler.stages.dependencies.following import Brought, following
+from reconciler.stages.dependencies.inherited_policy import inherited_policy
+from reconciler.stages.dependencies.pod_selection import backends_of, selected_by_labels, selected_by_selector
+from reconciler.stages.documents.policy_annotations import BRING, parse_brings
+from reconciler.stages.templates.facts import references_of
+
+COMPANION = "companion"
+"""The rule of reasons that rest on a workload that brings something along."""
+
+
+class CompanionResult(Struct, frozen=True, kw_only=True):
+    """Bindings of what is brought along, to be joined over the others, and the policies of what has none of its own."""
+
+    bindings: Mapping[Identity, Binding] = field(default_factory=dict)
+    policies: Mapping[Identity, PropagationPolicy] = field(default_factory=dict)
+
+
+class _Mention(NamedTuple):
+    """One workload that brings a template along, and why, as the end of the sentence "it …"."""
+
+    owner: Identity
+    why: str
+
+
+class CompanionMemo:
+    """Which workloads bring something along, and the last result. It never changes an answer."""
+
+    __slots__ = ("changed", "result", "wanted")
+
+    def __init__(self) -> None:
+        """Start with no workload."""
+        self.wanted: dict[Identity, Collection[Companion]] = {}
+        self.result = CompanionResult()
+        self.changed: Collection[Identity] = ()
+        """Those whose binding the last call changed."""
+
+    def judge(
+        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], identities: Iterable[Identity]
+    ) -> None:
+        """Look again at what these templates bring along."""
+        for identity in identities:
+            brings = _brings(fleet, policies.get(identity), identity)
+            if brings:
+                self.wanted[identity] = brings
+            elif self.wanted:
+                self.wanted.pop(identity, None)
+
+
+def companions(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+    memo: CompanionMemo,
+    lookup: Lookup = interpreter_for,
+) -> CompanionResult:
+    """Where companions go: where their workloads go, besides where their own policy sends them.
+
+    `policies`: the policy that claims each template. `bindings`: of everything so far, dependencies included. `held`:
+    the clusters where a workload's old copy still is. `memo`: what brings something along has been judged.
+    """
+    before = memo.result
+    memo.result = (
+        _companions(fleet, policies, bindings, held, memo.wanted, lookup) if memo.wanted else CompanionResult()
+    )
+    after = memo.result
+    memo.changed = {
+        identity
+        for identity in before.bindings.keys() | after.bindings.keys()
+        if before.bindings.get(identity) != after.bindings.get(identity)
+        or before.policies.get(identity) != after.policies.get(identity)
+    }
+    return after
+
+
+def _companions(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+    wanted: Mapping[Identity, Collection[Companion]],
+    lookup: Lookup,
+) -> CompanionResult:
+    index = CompanionIndex(fleet, lookup)
+    brought: dict[Identity, list[_Mention]] = defaultdict(list)
+    for owner in sorted(wanted):
+        for identity, why in index.of(fleet.templates[owner], wanted[owner], policies[owner].propagate_deps):
+            brought[identity].append(_Mention(owner, why))
+    result: dict[Identity, Binding] = {}
+    inherited: dict[Identity, PropagationPolicy] = {}
+    for identity, mentions in sorted(brought.items()):
+        own = bindings.get(identity)
+        if own is None:
+            inherited[identity] = inherited_policy([policies[mention.owner] for mention in mentions])
+            own = Binding(identity=identity, policy=inherited[identity].ref, is_dependency=True)
+        result[identity] = _accompany(fleet, own, mentions, bindings, held)
+    return CompanionResult(bindings=result, policies=inherited)
+
+
+def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
+    if policy is None:
+        return ()
+    written = fleet.templates[identity].annotations.get(BRING)
+    return policy.brings if written is None else parse_brings(written)[0]
+
+
+def _accompany(
+    fleet: Fleet,
+    own: Binding,
+    mentions: list[_Mention],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+) -> Binding:
+
+    def brought() -> Iterator[Brought]:
+        for owner, why in mentions:
+            text, clusters = f"travels with {owner}", (*bindings[owner].clusters, *sorted(held.get(owner, ())))
+            reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
+            yield Brought(owner, reason, [(text, clusters)])
+
+    return following(own, brought())
+
+
+class CompanionIndex:
+    """Services, Ingresses and budgets by namespace, autoscalers by what they scale."""
+
+    def __init__(self, fleet: Fleet, lookup: Lookup = interpreter_for) -> None:
+        """Look at every template of the fleet once."""
+        self._fleet, self._lookup = fleet, lookup
+        self._by_kind: dict[tuple[str, str, str], list[Template]] = defaultdict(list)
+        self._scalers: dict[Identity, list[Identity]] = defaultdict(list)
+        for identity, template in sorted(fleet.templates.items()):
+            if identity.kind in ("Service", "Ingress", "PodDisruptionBudget"):
+                self._by_kind[identity[:3]].append(template)
+            interpreter = lookup(*identity[:2])
+            target = (
+                None if interpreter.scale_target is GENERIC.scale_target else interpreter.scale_target(template.body)
+            )
+            if target is not None:
+                self._scalers[target].append(identity)
+
+    def of(
+        self, workload: Template, brings: Collection[Companion], with_dependencies: bool
+    ) -> Iterator[tuple[Identity, str]]:
+        """Companions of a workload, each with why it is one."""
+        services = self._services(workload)
+        if Companion.SERVICES in brings:
+            yield from services.items()
+        if Companion.INGRESSES in brings:
+            yield from self._ingresses(workload, frozenset(service.name for service in services), with_dependencies)
+        if Companion.AUTOSCALERS in brings:
+            yield from ((identity, "it scales it") for identity in self._scalers.get(workload.identity, ()))
+        if Companion.BUDGETS in brings:
+            labels = self._pod_labels(workload)
+            for budget in self._by_kind.get(("policy", "PodDisruptionBudget", workload.identity.namespace), ()):
+                if labels and selected_by_selector(labels, dig(budget.body, "spec", "selector")):
+                    yield budget.identity, "it limits the disruption of its pods"
+
+    def _services(self, workload: Template) -> dict[Identity, str]:
+        """Services that select the pods, and the one that governs a StatefulSet."""
+        labels = self._pod_labels(workload)
+        governing = dig(workload.body, "spec", "serviceName") if workload.identity.kind == "StatefulSet" else None
+        found = {}
+        for service in self._by_kind.get(("", "Service", workload.identity.namespace), ()):
+            if selected_by_labels(labels, dig(service.body, "spec", "selector")):
+                found[service.identity] = "it selects its pods"
+            elif service.identity.name == governing:
+                found[service.identity] = "it governs it by spec.serviceName"
+        return found
+
+    def _ingresses(
+        self, workload: Template, services: frozenset[str], with_dependencies: bool
+    ) -> Iterator[tuple[Identity, str]]:
+        for ingress in self._by_kind.get(("networking.k8s.io", "Ingress", workload.identity.namespace), ()):
+            behind = sorted(services & backends_of(ingress.body))
+            if not behind:
+                continue
+            yield ingress.identity, f"it leads to Service {behind[0]}"
+            for ref in references_of(ingress, self._lookup) if with_dependencies else ():
+                if ref.identity in self._fleet.templates:
+                    yield ref.identity, f"{ingress.identity} refers to it in {ref.path}"
+
+    def _pod_labels(self, workload: Template) -> Mapping[str, str]:
+        labels = dig(self._lookup(*workload.identity[:2]).pod_template(workload.body), "metadata", "labels")
+        return labels if isinstance(labels, Mapping) else {}

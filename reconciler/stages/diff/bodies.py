@@ -1,0 +1,58 @@
+"""What is sent of one template, made ready once for all clusters that get the same body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler.model.tree import JsonObject
+from reconciler.stages.diff.canonical import sendable
+from reconciler.stages.diff.three_way import Difference, Wanted, wanted_of
+from reconciler.stages.ownership.recorded import recorded_form
+from reconciler.stages.schemas.schema import Schema
+
+
+class Bodies:
+    """The bodies of one kind, ready to be compared. What it remembers never changes an answer.
+
+    `schema` None: the kind is unknown.
+    """
+
+    __slots__ = ("_differences", "_ready", "_record_key", "are_shared", "schema")
+
+    def __init__(self, schema: Schema | None, record_key: bytes = b"", *, are_shared: bool = False) -> None:
+        """Start with no body.
+
+        `record_key`: the journal's key, with which Secret values are hashed. `are_shared`: members hold the same live
+        body where they got the same, so that a difference found in one of them is that of all.
+        """
+        self.are_shared = are_shared
+        self.schema = schema
+        self._record_key = record_key
+        # Rendering gives clusters with one outcome the same object. It is kept here, so that its id stays its own.
+        self._ready: dict[int, tuple[JsonObject, Wanted]] = {}
+        self._differences: dict[
+            tuple[int, int, int, tuple[str, ...]], tuple[tuple[JsonObject | None, ...], Difference]
+        ] = {}
+
+    def wanted(self, body: JsonObject) -> Wanted:
+        """A rendered body as it is sent and compared."""
+        known = self._ready.get(id(body))
+        if known is None:
+            sent = sendable(body, self.schema)
+            known = self._ready[id(body)] = (body, wanted_of(sent, recorded_form(sent, self._record_key)))
+        return known[1]
+
+    def shared_difference(
+        self,
+        wanted: Wanted,
+        live: JsonObject,
+        recorded: JsonObject | None,
+        left: tuple[str, ...],
+        find: Callable[[], Difference],
+    ) -> Difference:
+        """What `find` finds out about these, once. `left`: paths that are left to others."""
+        key = (id(wanted.body), id(live), id(recorded), left)
+        known = self._differences.get(key)
+        if known is None:
+            known = self._differences[key] = ((wanted.body, live, recorded), find())
+        return known[1]

@@ -1,0 +1,325 @@
+"""Three-way difference of one object: desired, live, and what we own of it.
+
+Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
+Fields that we never mentioned are never looked at, which is what makes server defaults and other managers silent.
+
+Source: design, "Diff", engine T; server-side apply's pruning rules as measured on a kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.model.plan import MISSING, Cause, FieldChange, FieldOwner
+from reconciler.model.refs import GVK
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.diff.canonical import equal
+from reconciler.stages.diff.immutable import immutable_change
+from reconciler.stages.diff.one_of import displaced
+from reconciler.stages.diff.trees import declared
+from reconciler.stages.diff.walk import Owned, Walk
+from reconciler.stages.ownership.field_path import (
+    FieldPath,
+    Keyed,
+    Member,
+    child_of,
+    matches,
+    parse_path,
+    path_text,
+    value_at,
+)
+from reconciler.stages.ownership.managed_fields import entries_of, is_applied_by, owners_of, owns, subtree, union
+from reconciler.stages.ownership.marks import OWNER_ANNOTATION
+from reconciler.stages.schemas.schema import FREE, Node, Schema, object_meta
+
+OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """What an apply would change, sorted by path.
+
+    `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
+    (or by nobody), and those that what is wanted excludes: server-side apply alone would leave them. Take them over
+    (`adoption.takeover_operations`) before the apply. `unsure` says why engine S has to decide; `replace` names an
+    immutable field that changes.
+    """
+
+    fields: tuple[FieldChange, ...] = ()
+    removed_paths: tuple[str, ...] = ()
+    unsure: str | None = None
+    replace: str | None = None
+
+
+NO_DIFFERENCE: Final = Difference()
+
+
+class Wanted(NamedTuple):
+    """What is asked of an object, in the forms that a comparison needs; all clusters with one body share it.
+
+    `body`: what would be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps.
+    `fields` and `metadata`: what of the body can be wished for.
+    """
+
+    body: JsonObject
+    recorded: JsonObject
+    fields: JsonObject
+    metadata: JsonObject
+
+
+def wanted_of(body: JsonObject, recorded: JsonObject | None = None) -> Wanted:
+    """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
+    fields = declared(body)
+    metadata = fields.pop("metadata")
+    return Wanted(body, body if recorded is None else recorded, fields, metadata)
+
+
+def difference_from(
+    wanted: Wanted,
+    live: JsonObject,
+    *,
+    manager: str,
+    previous: JsonObject | None = None,
+    schema: Schema | None,
+    ignored: tuple[str, ...] = (),
+) -> Difference:
+    """What applying what is wanted as `manager`, by force, would change in `live`.
+
+    `wanted` has been made ready for all clusters that are asked for the same. `previous` is the desired state of the
+    last apply; it tells drift from a new declaration and remembers fields whose ownership moved away; where the journal
+    may not hold values (Secrets), it has hashes, as `wanted.recorded` has. `ignored` are field paths left to others
+    (ignore rules, autoscalers). A field that another manager owns as well and that left the desired state is handed
+    over: no change, and our ownership stays until our next apply; it does no harm meanwhile, and a round with nothing
+    to do writes nothing.
+    """
+    node = schema.root if schema is not None else FREE
+    ours: list[Owned] = []
+    held: list[Owned] = []
+    for entry in entries_of(live):
+        (ours if is_applied_by(entry, manager) else held).append(entry["fieldsV1"])
+    owned = ours[0] if len(ours) == 1 else union(ours)
+    # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
+    walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
+    found = live.get("metadata")
+    fields = dict(owned)
+    fields.pop("f:metadata", None)
+    fields.pop("f:status", None)
+    walk.objects(wanted.fields, live, fields, node, ())
+    if isinstance(found, (dict, Mapping)):
+        # Metadata is the API server's own type whatever the kind is.
+        walk.keeps_empty = False
+        walk.objects(wanted.metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
+    lost: tuple[FieldPath, ...] = ()
+    if previous is not None and previous is not wanted.recorded:
+        lost = _lost(previous, wanted.recorded, live, owned, manager, node)
+    if not walk.changed and not walk.removed and not lost:
+        return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
+    return _assembled(_Found(wanted, live, manager, previous, schema), walk, lost, ignored)
+
+
+class _Found(Struct, frozen=True):
+    """The inputs of one comparison, for naming causes."""
+
+    wanted: Wanted
+    live: JsonObject
+    manager: str
+    previous: JsonObject | None
+    schema: Schema | None
+
+    @property
+    def keeps_empty(self) -> bool:
+        return self.schema is None or self.schema.keeps_empty
+
+    def cause_of(self, path: FieldPath) -> Cause:
+        return cause_of(path, self.previous, self.wanted.recorded)
+
+    def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
+        """Fields that have to go, with the changed path for whose sake: only one of the two may be there."""
+        # The table is that of Kubernetes' own kinds.
+        if self.schema is None or self.schema.keeps_empty:
+            return {}
+        return displaced(self.wanted.fields, self.live, self.schema.root, (path for path, _, _ in changed))
+
+    def is_declared_by_others(self, path: FieldPath) -> bool:
+        """Whether another manager holds something at or below the path by Apply: its declared will, which is left."""
+        others = (entry for entry in entries_of(self.live) if not is_applied_by(entry, self.manager))
+        return any(e.get("operation") == "Apply" and subtree(e["fieldsV1"], path) is not None for e in others)
+
+
+def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tuple[str, ...]) -> Difference:
+    patterns = tuple(pattern for pattern in map(parse_path, left) if pattern is not None)
+
+    def is_left(path: FieldPath) -> bool:
+        return any(matches(pattern, path) for pattern in patterns)
+
+    changed = [(path, before, after) for path, before, after in walk.changed if not is_left(path)]
+    removed = {path: before for path, before, _ in walk.removed if not is_left(path)}
+    taken = [path for path in lost if not is_left(path)]
+    displacing = {path: because for path, because in found.rivals(changed).items()
+                  if path not in removed and path not in taken and not is_left(path)}  # fmt: skip
+    rivals = {path: because for path, because in displacing.items() if not found.is_declared_by_others(path)}
+    pairs = [
+        *((path, _changed(found, path, before, after)) for path, before, after in changed),
+        *((path, _removed(found, path, before)) for path, before in removed.items()),
+        *((path, _removed(found, path, value_at(found.live, path))) for path in taken),
+        *((path, _removed(found, path, value_at(found.live, path), found.cause_of(rivals[path]))) for path in rivals),
+    ]
+    if not pairs:
+        return NO_DIFFERENCE
+    pairs.sort(key=lambda pair: pair[1].path)
+    body = found.wanted.body
+    gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
+    replace = immutable_change(gvk.group_kind, pairs, found.live)
+    reasons = (
+        _doubt(walk, found.schema),
+        _stale(found),
+        f"{replace} cannot be changed in place" if replace else None,
+        f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
+        _contested(displacing.keys() - rivals.keys()),
+    )
+    return Difference(
+        fields=tuple(change for _, change in pairs),
+        removed_paths=tuple(sorted(map(path_text, (*taken, *rivals)))),
+        unsure=next((reason for reason in reasons if reason), None),
+        replace=replace,
+    )
+
+
+def _doubt(walk: Walk, schema: Schema | None) -> str | None:
+    if schema is None:
+        return "the schema of this kind is not known"
+    return walk.doubts[0] if walk.doubts else None
+
+
+def _contested(paths: Collection[FieldPath]) -> str | None:
+    return f"{min(map(path_text, paths))} stands in the way, and another tool declares it" if paths else None
+
+
+def _stale(found: _Found) -> str | None:
+    """Our fields were recorded in another version of the kind, whose paths may differ."""
+    wanted = found.wanted.body.get("apiVersion")
+    for entry in entries_of(found.live):
+        if is_applied_by(entry, found.manager) and entry.get("apiVersion") != wanted:
+            return f"our fields were recorded as {entry.get('apiVersion')}"
+    return None
+
+
+def _changed(found: _Found, path: FieldPath, before: Json, after: Json) -> FieldChange:
+    owner = holder_of(found.live, found.manager, path) if before is not MISSING else None
+    return FieldChange(
+        path=path_text(path),
+        before=before,
+        after=after,
+        cause=found.cause_of(path),
+        owner=owner,
+    )
+
+
+def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
+    """Why a field that is ours differs: drift when it was wanted just so before, else newly declared.
+
+    Without the previous desired state that cannot be told, and the difference counts as declared.
+    """
+    if path == OWNER_PATH:
+        return Cause.OWNERSHIP
+    was = value_at(previous, path)
+    return Cause.DECLARED if was is MISSING or was != value_at(recorded, path) else Cause.DRIFT
+
+
+def _removed(found: _Found, path: FieldPath, before: Json, cause: Cause = Cause.REMOVED) -> FieldChange:
+    return FieldChange(
+        path=path_text(path),
+        before=before,
+        after=MISSING,
+        cause=Cause.OWNERSHIP if path == OWNER_PATH else cause,
+        owner=holder_of(found.live, found.manager, path),
+    )
+
+
+def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:
+    """The other manager that wrote at or below the path last; None when nobody else did."""
+    for owner in owners_of(live, path):
+        if owner.manager != manager:
+            return owner
+    return None
+
+
+def _lost(
+    previous: JsonObject, recorded: JsonObject, live: JsonObject, owned: Owned, manager: str, node: Node
+) -> tuple[FieldPath, ...]:
+    """Places that we sent last time, do not want now, and that an Update of another manager took from us.
+
+    What another manager holds by Apply is its declared will, and is left. What nobody owns any more (its ownership
+    record was cleared) is ours while it still has the value that we sent; a default looks different.
+    """
+    if previous == recorded:
+        return ()
+    trees = [
+        (entry["fieldsV1"], entry.get("operation") == "Apply")
+        for entry in entries_of(live)
+        if not is_applied_by(entry, manager)
+    ]
+    lost = []
+    for path, was in _vanished(declared(previous), declared(recorded), node, ()):
+        now = value_at(live, path)
+        if now is MISSING or subtree(owned, path) is not None:
+            continue
+        holders = [applied for tree, applied in trees if subtree(tree, path) is not None]
+        is_unheld_and_same = not holders and equal(was, now, FREE, keeps_empty=True)
+        if is_unheld_and_same or (holders and not any(holders)):
+            lost.append(path)
+    return tuple(path for path in lost if not _falls_with_item(path, recorded, owned, trees))
+
+
+def _falls_with_item(path: FieldPath, wanted: JsonObject, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
+    """Whether an unwanted item around the path is ours alone, so that it goes as a whole, and the path with it."""
+    for end in range(len(path) - 1, 0, -1):
+        around = path[:end]
+        is_our_item = isinstance(around[-1], (Keyed, Member)) and owns(owned, around)
+        is_unwanted = value_at(wanted, around) is MISSING
+        if is_our_item and is_unwanted and not any(owns(tree, around) for tree, _ in trees):
+            return True
+    return False
+
+
+def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:
+    """Leaves of `was` that are not in `now`, by path; atomic values are leaves."""
+    if now is MISSING and (not isinstance(was, (dict, list)) or not was or _is_leaf(was, node)):
+        if was is not None:
+            yield path, was
+        return
+    if isinstance(was, dict) and not node.is_atomic:
+        for name, value in was.items():
+            below = child_of(now, name) if now is not MISSING else MISSING
+            yield from _vanished(value, below, node.child(name) or FREE, (*path, name))
+    elif isinstance(was, list) and not _is_leaf(was, node):
+        for value in was:
+            step = _item_step(value, node)
+            if step is not None:
+                below = child_of(now, step) if now is not MISSING else MISSING
+                if below is MISSING and isinstance(step, Keyed):
+                    yield (*path, step), value
+                yield from _vanished(value, below, node.item or FREE, (*path, step))
+
+
+def _is_leaf(value: Json, node: Node) -> bool:
+    if node.is_atomic:
+        return True
+    return isinstance(value, list) and not node.keys and not node.is_set
+
+
+def _item_step(value: Json, node: Node) -> Keyed | Member | None:
+    if node.is_set:
+        return Member(value) if not isinstance(value, (dict, list)) else None
+    if not isinstance(value, dict):
+        return None
+    fields = node.item.fields if node.item is not None else {}
+    pairs = []
+    for name in sorted(node.keys):
+        key = value.get(name, fields[name].default if name in fields else MISSING)
+        if key is MISSING:
+            return None
+        pairs.append((name, key))
+    return Keyed(tuple(pairs))

@@ -1,0 +1,89 @@
+"""Every place where two trees differ, lists matched by their keys: for dry-run results and for two rendered sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reconciler.model.plan import MISSING
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.diff.canonical import child_of_node, equal, says_nothing
+from reconciler.stages.diff.walk import indexed, key_names
+from reconciler.stages.ownership.field_path import FieldPath, Keyed, Member
+from reconciler.stages.schemas.schema import FREE, Node, Schema, Shape, object_meta
+
+DECLARED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+"""What of metadata can be wished for; the rest is the API server's."""
+
+TreeChange = tuple[FieldPath, Json, Json]
+"""Path, before, after; MISSING where there is nothing."""
+
+
+def declared(body: JsonObject) -> dict[str, Any]:
+    """The body without apiVersion, kind, status, and metadata that only the API server writes."""
+    metadata = body.get("metadata")
+    kept = (
+        {k: v for k, v in metadata.items() if k in DECLARED_METADATA} if isinstance(metadata, (dict, Mapping)) else {}
+    )
+    rest = {name: value for name, value in body.items() if name not in ("apiVersion", "kind", "metadata", "status")}
+    return {**rest, "metadata": kept}
+
+
+def tree_changes(before: JsonObject, after: JsonObject, schema: Schema | None) -> tuple[TreeChange, ...]:
+    """Where two objects differ, in path order of the trees; a value that came or went is one change as a whole."""
+    if before is after:
+        return ()
+    root = schema.root if schema is not None else FREE
+    keeps_empty = schema is None or schema.keeps_empty
+    one, other = declared(before), declared(after)
+    metadata = _objects(one.pop("metadata"), other.pop("metadata"), object_meta(), ("metadata",), False)
+    return (*metadata, *_objects(one, other, root, (), keeps_empty))
+
+
+def _objects(
+    before: JsonObject, after: JsonObject, node: Node, path: FieldPath, keeps_empty: bool
+) -> Iterator[TreeChange]:
+    for name in sorted(before.keys() | after.keys()):
+        child = child_of_node(node, name)
+        one, other = before.get(name, MISSING), after.get(name, MISSING)
+        yield from _values(one, other, child, (*path, name), keeps_empty)
+
+
+def _values(before: Json, after: Json, node: Node, path: FieldPath, keeps_empty: bool) -> Iterator[TreeChange]:
+    if before is MISSING or after is MISSING:
+        if not says_nothing(after if before is MISSING else before, node, keeps_empty=keeps_empty):
+            yield path, before, after
+    elif isinstance(before, dict) and isinstance(after, dict) and not node.is_atomic:
+        yield from _objects(before, after, node, path, keeps_empty)
+    elif isinstance(before, list) and isinstance(after, list) and (node.keys or node.is_set):
+        items = _sets if node.is_set else _map_lists
+        yield from items(before, after, node, path, keeps_empty)
+    elif not equal(before, after, node, keeps_empty=keeps_empty):
+        yield path, before, after
+
+
+def _map_lists(
+    before: list[Json], after: list[Json], node: Node, path: FieldPath, keeps_empty: bool
+) -> Iterator[TreeChange]:
+    names, defaults = key_names(node)
+    was, now = indexed(before, names, defaults), indexed(after, names, defaults)
+    if was is None or now is None:
+        if not equal(before, after, node, keeps_empty=keeps_empty):
+            yield path, before, after
+        return
+    for key in [*was, *(key for key in now if key not in was)]:
+        step = Keyed(tuple(zip(names, key, strict=True)))
+        one = before[was[key]] if key in was else MISSING
+        other = after[now[key]] if key in now else MISSING
+        yield from _values(one, other, node.item or FREE, (*path, step), keeps_empty)
+    kept_before, kept_after = [key for key in was if key in now], [key for key in now if key in was]
+    if kept_before != kept_after:
+        yield path, [list(key) for key in kept_before], [list(key) for key in kept_after]
+
+
+def _sets(
+    before: list[Json], after: list[Json], node: Node, path: FieldPath, keeps_empty: bool
+) -> Iterator[TreeChange]:
+    assert node.shape is Shape.LIST, node.shape
+    yield from (((*path, Member(value)), value, MISSING) for value in before if value not in after)
+    yield from (((*path, Member(value)), MISSING, value) for value in after if value not in before)

@@ -1,0 +1,92 @@
+"""Annotations of ours on propagation policies: what the product's API has no field for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.model.policy import AffinityMode, Companion, Flavor, Placement
+from reconciler.stages.documents.fields import Fields
+
+PREFIX: Final = "fleet.reconciler/"
+
+AFFINITY_MODE: Final = "fleet.reconciler/affinity-mode"
+"""How ordered clusterAffinities read, whatever the API group: `tiers` or `exclusive`."""
+
+FAIL_BACK: Final = "fleet.reconciler/fail-back"
+"""`true`: what had to leave an earlier group of clusters goes back as soon as that group takes it again."""
+
+BRING: Final = "fleet.reconciler/bring"
+"""What belongs to a workload and travels with it: `services,ingresses,autoscalers,budgets`, or some of them."""
+
+POLICY_ANNOTATIONS: Final = (AFFINITY_MODE, BRING, FAIL_BACK)
+
+
+def check_annotations(document: Fields) -> None:
+    """Report annotations of ours that no policy has: a misspelled one would be without effect and nobody would know."""
+    metadata = document.child("metadata")
+    for name in metadata.text_map("annotations") if metadata else ():
+        if metadata is not None and name.startswith(PREFIX) and name not in POLICY_ANNOTATIONS:
+            known = ", ".join(POLICY_ANNOTATIONS)
+            message = f"{name} is not known on a policy; known here: {known}"
+            document.report.error("policy-annotation-unknown", message, *metadata.path("annotations", name))
+
+
+def read_affinity_mode(document: Fields, flavor: Flavor, placement: Placement) -> AffinityMode:
+    """How ordered groups read.
+
+    Source: "Elastic scheduling with multi-cluster priorities" (they spill over); Karmada: one group is in use.
+    """
+    needs_capacity = placement.scheduling.division.needs_capacity
+    default = AffinityMode.TIERS if flavor.is_ack and needs_capacity else AffinityMode.EXCLUSIVE
+    written = _written(document, AFFINITY_MODE)
+    if written is None:
+        return default
+    if written not in tuple(AffinityMode):
+        _error(document, AFFINITY_MODE, "affinity-mode-unknown", f"{written!r} is not known; it is tiers or exclusive")
+        return default
+    if written == AffinityMode.TIERS and not needs_capacity:
+        message = "tiers are filled by free capacity, so they need dynamicWeight or Aggregated; take the annotation out"
+        _error(document, AFFINITY_MODE, "affinity-mode-needs-capacity", message)
+        return default
+    return AffinityMode(written)
+
+
+def read_fail_back(document: Fields, placement: Placement) -> bool:
+    """Whether earlier groups are gone back to. Source: design, row "ordered clusterAffinities": an opt-in."""
+    written = _written(document, FAIL_BACK)
+    if written is None:
+        return False
+    if written not in ("true", "false"):
+        _error(document, FAIL_BACK, "fail-back-unknown", f'{written!r} is not known; it is "true" or "false"')
+        return False
+    if written == "true" and len(placement.terms) + sum(len(term.overflow) for term in placement.terms) < 2:
+        message = "there is no group to go back to; write several clusterAffinities, or take the annotation out"
+        _error(document, FAIL_BACK, "fail-back-without-groups", message)
+    return written == "true"
+
+
+def read_brings(document: Fields) -> frozenset[Companion]:
+    """What travels with the workloads that the policy claims."""
+    brings, unknown = parse_brings(_written(document, BRING) or "")
+    if unknown:
+        _error(document, BRING, "bring-unknown", unknown)
+    return brings
+
+
+def parse_brings(text: str) -> tuple[frozenset[Companion], str]:
+    """The companions that an annotation lists, and what is wrong with it; empty when nothing is."""
+    words = [word.strip() for word in text.split(",")] if text.strip() else []
+    unknown = ", ".join(repr(word[:80]) for word in words if word not in tuple(Companion))
+    problem = f"{unknown} is not known; name some of {', '.join(Companion)}, with commas between" if unknown else ""
+    return frozenset(Companion(word) for word in words if word in tuple(Companion)), problem
+
+
+def _written(document: Fields, name: str) -> str | None:
+    metadata = document.child("metadata")
+    return metadata.text_map("annotations").get(name) if metadata else None
+
+
+def _error(document: Fields, name: str, code: str, message: str) -> None:
+    metadata = document.child("metadata")
+    steps = metadata.path("annotations", name) if metadata else ()
+    document.report.error(code, f"{name}: {message}", *steps)

@@ -1,0 +1,73 @@
+"""What a document of the store is: its kind decides, not its place."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Final
+
+from reconciler.model.document import Document
+from reconciler.stages.documents.dialects import OVERRIDE_KINDS, is_policy
+from reconciler.stages.documents.known_types import type_fault
+from reconciler.stages.fleet.clusters import is_cluster
+from reconciler.stages.fleet.settings import FLEET_API_VERSION
+
+WITHHELD: Final = "fleet.reconciler/withheld"
+"""The field that marks a document of a copy of the store whose values were left out."""
+_KUSTOMIZE_GROUP: Final = "kustomize.config.k8s.io"
+_CLUSTER_KINDS: Final = frozenset(
+    {("cluster.karmada.io", "Cluster"), ("cluster.open-cluster-management.io", "ManagedCluster")}
+)
+
+
+class DocumentKind(Enum):
+    """What to do with a document."""
+
+    TEMPLATE = auto()
+    PROPAGATION_POLICY = auto()
+    OVERRIDE_POLICY = auto()
+    CLUSTER = auto()
+    FLEET_SETTINGS = auto()
+    SKIPPED = auto()
+    """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
+    MISTYPED = auto()
+    """Of a type that cannot be meant: a kind or an API version which its group, known completely, does not have."""
+    ENCRYPTED = auto()
+    """SOPS ciphertext, which must never land in a cluster."""
+    WITHHELD = auto()
+    """Its values were left out of the copy that a restart reads."""
+
+
+def classify(document: Document) -> DocumentKind:
+    """What a document is, by its apiVersion and kind; whether it is a good one is for its parser to say.
+
+    Source: design, Fleet store.
+    """
+    body = document.body
+    if WITHHELD in body:
+        return DocumentKind.WITHHELD
+    if "apiVersion" not in body and "kind" not in body:
+        return DocumentKind.SKIPPED
+    if isinstance(body.get("sops"), dict):
+        return DocumentKind.ENCRYPTED
+    api_version, kind = body.get("apiVersion"), body.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        is_chart = document.path.rpartition("/")[2] in ("Chart.yaml", "Chart.yml") and "kind" not in body
+        return DocumentKind.SKIPPED if is_chart else DocumentKind.TEMPLATE
+    return kind_of(api_version, kind)
+
+
+# Thousands of documents are of the same few types.
+@lru_cache(maxsize=1024)
+def kind_of(api_version: str, kind: str) -> DocumentKind:
+    """What documents of a type are. A wrong version of our own kinds is for their parsers to report."""
+    group = api_version.rpartition("/")[0]
+    if type_fault(api_version, kind) is not None:
+        return DocumentKind.MISTYPED
+    if is_policy(api_version, kind):
+        return DocumentKind.OVERRIDE_POLICY if kind in OVERRIDE_KINDS else DocumentKind.PROPAGATION_POLICY
+    if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
+        return DocumentKind.CLUSTER
+    if group == FLEET_API_VERSION.partition("/")[0]:
+        return DocumentKind.FLEET_SETTINGS
+    return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE

@@ -1,0 +1,248 @@
+"""The one `Fleet` document: what belongs to the fleet and is reviewed with it."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from fractions import Fraction
+
+from reconciler.model.document import Document
+from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule
+from reconciler.model.problem import Problem
+from reconciler.stages.documents.fields import Fields, document_fields
+from reconciler.stages.documents.names import is_label_value
+from reconciler.stages.documents.shapes import Field, FieldType, exactly, shape
+from reconciler.stages.documents.shared_fields import document_shape
+
+FLEET_API_VERSION = "fleet.reconciler/v1alpha1"
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
+_UNIT_S = {
+    "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000),
+    "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600),
+}  # fmt: skip
+_DEFAULTS = FleetSettings()
+
+SPEC_SHAPE = shape(
+    Field("previousNames", FieldType.TEXTS, "Names that this fleet had; without them a rename is refused."),
+    Field(
+        "mode",
+        FieldType.TEXT,
+        "apply, or observe: plan and report only.",
+        values=exactly("apply", "observe"),
+        default="apply",
+    ),
+    Field(
+        "descheduling",
+        FieldType.OBJECT,
+        "Moving replicas that cannot be scheduled.",
+        shape=shape(
+            Field("interval", FieldType.TEXT, "How often to look.", default="2m"),
+            Field(
+                "unschedulableThreshold", FieldType.TEXT, "How long a pod must have been unschedulable.", default="30s"
+            ),
+        ),
+    ),
+    Field(
+        "failover",
+        FieldType.OBJECT,
+        "Failover of unhealthy applications.",
+        shape=shape(
+            Field(
+                "mode", FieldType.TEXT, "act, or advise: report only.", values=exactly("act", "advise"), default="act"
+            )
+        ),
+    ),
+    Field(
+        "drift",
+        FieldType.OBJECT,
+        "Changes that others make to our fields.",
+        shape=shape(
+            Field("selfHeal", FieldType.FLAG, "Whether they are put back.", default="true"),
+            Field(
+                "resync",
+                FieldType.TEXT,
+                "How often everything is looked at, whatever has been reported.",
+                default="10m",
+            ),
+        ),
+    ),
+    Field(
+        "guards",
+        FieldType.OBJECT,
+        "How much an edit of the store may delete or release at once.",
+        shape=shape(
+            Field("maxDeletes", FieldType.INTEGER, "At most so many.", default="10"),
+            Field("maxDeletePercent", FieldType.INTEGER, "At most this share, but always up to 3.", default="10"),
+            Field("window", FieldType.TEXT, "What went within this time counts with what is due.", default="10m"),
+            Field(
+                "confirm", FieldType.TEXT, "The digest of the held changes that are let through, as `diff` prints it."
+            ),
+            Field("confirmUntil", FieldType.TEXT, "When the confirmation ends (RFC 3339)."),
+        ),
+    ),
+    Field(
+        "placement",
+        FieldType.OBJECT,
+        "Placement of replicas.",
+        shape=shape(
+            Field("partial", FieldType.FLAG, "Whether to place what fits when not everything does.", default="false")
+        ),
+    ),
+    Field(
+        "ignore",
+        FieldType.OBJECTS,
+        "Fields that are left to others.",
+        shape=shape(
+            Field("paths", FieldType.TEXTS, "Field paths as diffs print them.", required=True),
+            Field("group", FieldType.TEXT, "The API group of the objects; empty text: the core group.", default="any"),
+            Field("kind", FieldType.TEXT, "Their kind.", default="any"),
+            Field("namespace", FieldType.TEXT, "Their namespace.", default="any"),
+            Field("name", FieldType.TEXT, "Their name.", default="any"),
+            Field("reason", FieldType.TEXT, "Why, for the reader of a diff."),
+        ),
+    ),
+)
+
+FLEET_SHAPE = document_shape(Field("spec", FieldType.OBJECT, "The settings.", shape=SPEC_SHAPE))
+
+
+def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tuple[Problem, ...]]:
+    """The settings of a `Fleet` document and every problem of it; None when one is an error.
+
+    Source: design, Fleet store. Durations are as Kubernetes writes them (`2m`, `1h30m`) and become whole seconds.
+    """
+    fields = document_fields(document, FLEET_SHAPE)
+    api_version = fields.text("apiVersion")
+    if api_version and api_version != FLEET_API_VERSION:
+        message = f"{api_version} is not known; write {FLEET_API_VERSION}"
+        fields.report.error("api-version-unknown", message, "apiVersion")
+    name, spec = _name(fields), fields.child("spec")
+    settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
+    return (None if fields.report.has_errors else settings), fields.report.sorted()
+
+
+def _name(document: Fields) -> str:
+    metadata = document.child("metadata")
+    if metadata is None:
+        return ""
+    if metadata.has("namespace"):
+        document.report.error(
+            "namespace-on-cluster-kind", "a Fleet has no namespace; take it out", *metadata.path("namespace")
+        )
+    name = metadata.text("name")
+    if metadata.has("name") and not (name and is_label_value(name)):
+        message = (
+            f"{name!r} cannot name a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
+        )
+        document.report.error("name-illegal", message, *metadata.path("name"))
+    return name
+
+
+def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
+    descheduling, failover = spec.child("descheduling"), spec.child("failover")
+    drift, placement = spec.child("drift"), spec.child("placement")
+    self_heal = drift.flag("selfHeal") if drift else None
+    return FleetSettings(
+        name=name,
+        previous_names=_previous_names(spec),
+        observe_only=spec.text("mode") == "observe",
+        descheduling_interval_s=_seconds(descheduling, "interval", _DEFAULTS.descheduling_interval_s, least=1),
+        unschedulable_threshold_s=_seconds(
+            descheduling, "unschedulableThreshold", _DEFAULTS.unschedulable_threshold_s, least=0
+        ),
+        failover_act=failover is None or failover.text("mode", "act") == "act",
+        self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
+        resync_s=_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
+        guards=_guards(spec.child("guards")),
+        partial=bool(placement and placement.flag("partial")),
+        ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
+        source=document.source(),
+    )
+
+
+def _previous_names(spec: Fields) -> tuple[str, ...]:
+    names = spec.texts("previousNames")
+    for index, name in enumerate(names):
+        if not (name and is_label_value(name)):
+            spec.report.error("name-illegal", f"{name!r} cannot name a fleet", *spec.path("previousNames", index))
+    return names
+
+
+def _guards(fields: Fields | None) -> Guards:
+    if fields is None:
+        return Guards()
+    deletes, percent = fields.integer("maxDeletes"), fields.integer("maxDeletePercent")
+    if deletes is not None and deletes < 0:
+        fields.report.error("guard-out-of-range", f"maxDeletes is 0 or more, not {deletes}", *fields.path("maxDeletes"))
+    if percent is not None and not 0 <= percent <= 100:
+        message = f"maxDeletePercent is from 0 to 100, not {percent}"
+        fields.report.error("guard-out-of-range", message, *fields.path("maxDeletePercent"))
+    until = fields.text("confirmUntil")
+    if fields.has("confirmUntil") and not _is_rfc3339(until):
+        message = f"{until!r} is no time; write one as 2026-11-21T10:00:00Z"
+        fields.report.error("time-illegal", message, *fields.path("confirmUntil"))
+    return Guards(
+        max_deletes=Guards().max_deletes if deletes is None else deletes,
+        max_delete_percent=Guards().max_delete_percent if percent is None else percent,
+        window_s=_seconds(fields, "window", Guards().window_s, least=0),
+        confirm=fields.text("confirm"),
+        confirm_until=until,
+    )
+
+
+def _ignore_rule(fields: Fields) -> IgnoreRule:
+    paths = fields.texts("paths")
+    if fields.has("paths") and not all(paths):
+        fields.report.error("ignore-paths-empty", "a path is a field such as spec.replicas", *fields.path("paths"))
+    if fields.has("paths") and not paths:
+        fields.report.error(
+            "ignore-paths-empty", "paths is empty; list fields such as spec.replicas", *fields.path("paths")
+        )
+    return IgnoreRule(
+        paths=paths,
+        kind=fields.text("kind"),
+        group=fields.text("group") if fields.has("group") else None,
+        namespace=fields.text("namespace"),
+        name=fields.text("name"),
+        reason=fields.text("reason"),
+        source=fields.source(),
+    )
+
+
+def _seconds(fields: Fields | None, name: str, default: int, *, least: int) -> int:
+    if fields is None or not fields.has(name):
+        return default
+    text = fields.text(name)
+    seconds = parse_duration(text)
+    if seconds is None:
+        message = f"{text!r} is no duration in whole seconds; write it as 30s, 2m or 1h30m"
+        fields.report.error("duration-illegal", message, *fields.path(name))
+        return default
+    if seconds < least:
+        fields.report.error("duration-illegal", f"{name} is at least {least}s, not {text}", *fields.path(name))
+    return seconds
+
+
+def parse_duration(text: str) -> int | None:
+    """A Kubernetes duration in whole seconds, None when it is malformed or has a fraction of a second.
+
+    >>> parse_duration("1h30m"), parse_duration("500ms"), parse_duration("1.5m"), parse_duration("90")
+    (5400, None, 90, None)
+    """
+    if len(text) > 64 or not _DURATION.fullmatch(text):
+        return 0 if text == "0" else None
+    total = sum((Fraction(number) * _UNIT_S[unit] for number, unit in _DURATION_PART.findall(text)), Fraction(0))
+    return int(total) if total.denominator == 1 else None
+
+
+def _is_rfc3339(text: str) -> bool:
+    if not _RFC3339.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False  # the form is right, the day or the hour does not exist
+    return True

@@ -1,0 +1,75 @@
+"""What of a file of the store may be kept on a disk: everything but Secrets, and what may be written into them.
+
+What is withheld stays a document that says its type and name, so that it is known what must not be touched while its
+values are not at hand. Source: design, promise 10: no secret value leaves the process except to the cluster it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Final
+
+import orjson
+from msgspec.structs import replace
+
+from reconciler.model.document import Document
+from reconciler.model.fleet import StoreFile
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.documents.dialects import OVERRIDE_KINDS
+from reconciler.stages.fleet.documents import WITHHELD, DocumentKind, classify
+from reconciler.stages.yaml.reader import read_yaml
+
+_MARKS: Final = (b"secret", b"stringdata", b"override", b"private key", b"last-applied-configuration")
+"""Texts without which a file holds nothing secret, nor an override. Compared in lower case."""
+
+
+def without_secrets(file: StoreFile) -> StoreFile:
+    """The file as it may be kept; the same one where nothing has to be left out.
+
+    Every document stays on its line. `blob` tells the two contents apart.
+    """
+    if not _may_hold_secrets(file.data):
+        return file
+    read = read_yaml(file.path, file.data)
+    kept = [(document, _kept(document)) for document in read.documents]
+    if not read.broken and all(body is document.body for document, body in kept):
+        return file
+    lines = [(document.line, body) for document, body in kept]
+    lines += [(broken.line, _sketch(broken.body or {})) for broken in read.broken]
+    return replace(file, blob=f"withheld:{file.blob}", data=_written(sorted(lines, key=itemgetter(0))))
+
+
+def _may_hold_secrets(data: bytes) -> bool:
+    text = data.lower()
+    return any(mark in text for mark in _MARKS)
+
+
+def _kept(document: Document) -> JsonObject:
+    body = document.body
+    kind = body.get("kind")
+    if classify(document) is DocumentKind.SKIPPED:
+        return {}
+    may_be_secret = not isinstance(kind, str) or kind.casefold() == "secret" or kind in OVERRIDE_KINDS
+    return _sketch(body) if may_be_secret else body
+
+
+def _sketch(body: JsonObject) -> JsonObject:
+    """The type and name of a document, and of an override policy what it selects."""
+    told = {key: body[key] for key in ("apiVersion", "kind") if isinstance(body.get(key), str)}
+    named = {key: dig(body, "metadata", key) for key in ("name", "namespace")}
+    metadata = {key: value for key, value in named.items() if isinstance(value, str)}
+    selectors = dig(body, "spec", "resourceSelectors") if body.get("kind") in OVERRIDE_KINDS else None
+    spec = {} if selectors is None else {"spec": {"resourceSelectors": selectors}}
+    return {**told, "metadata": metadata, **spec, WITHHELD: True}
+
+
+def _written(documents: Iterable[tuple[int, JsonObject]]) -> bytes:
+    """A line a document, each where it began."""
+    text, line = b"", 1
+    for begins, body in documents:
+        if text:
+            text, line = text + b"---\n", line + 1
+        text += b"\n" * (begins - line) + orjson.dumps(body) + b"\n"
+        line = max(begins, line) + 1
+    return text

@@ -1,0 +1,102 @@
+"""Live objects as templates of a store, and the policies under which they are adopted where they are.
+
+Source: design, "Apply" (conflictResolution decides about what exists and is not ours) and "Identity".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.server_fields import prune_server_fields
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.documents.system_namespaces import is_never_distributed
+from reconciler.stages.ownership.marks import read_owner, strip_marks
+from reconciler.stages.ownership.ownership import tool_of
+
+_MADE_BY_THE_CLUSTER = frozenset(
+    {
+        ("", "ConfigMap", "kube-root-ca.crt"),
+        ("", "ServiceAccount", "default"),
+        *(("", kind, "kubernetes") for kind in ("Endpoints", "Service")),
+        ("discovery.k8s.io", "EndpointSlice", "kubernetes"),
+        ("networking.k8s.io", "ServiceCIDR", "kubernetes"),
+        ("", "Namespace", "default"),
+        *(("scheduling.k8s.io", "PriorityClass", f"system-{what}-critical") for what in ("cluster", "node")),
+    }
+)
+_KINDS_OF_THE_CLUSTER = frozenset(
+    {
+        *(("", kind) for kind in ("ComponentStatus", "Event", "Node")),
+        ("events.k8s.io", "Event"),
+        ("networking.k8s.io", "IPAddress"),
+        ("storage.k8s.io", "CSINode"),
+    }
+)
+"""What a cluster consists of, or writes about itself."""
+_KEPT_UP_BY_THE_CLUSTER = (
+    ("labels", "kubernetes.io/bootstrapping"),
+    ("labels", "kube-aggregator.kubernetes.io/automanaged"),
+    ("annotations", "apf.kubernetes.io/autoupdate-spec"),
+)
+"""Marks by which an API server finds what it makes and mends itself: its roles, services and priority levels."""
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
+_POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
+
+
+def reason_to_skip(live: LiveObject) -> str:
+    """Why an object is not to be written into a store; empty when it may be."""
+    identity = live.identity
+    if dig(live.body, "metadata", "ownerReferences"):
+        return "another object makes it"
+    if is_never_distributed(live.gvk, identity):
+        return "no policy may select it"
+    if _is_made_by_the_cluster(live):
+        return "every cluster makes its own"
+    if dig(live.body, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
+    if read_owner(live.body) is not None:
+        return "a fleet store holds it already"
+    tool = tool_of(live.body)
+    return f"{tool} holds it; take it from there first" if tool else ""
+
+
+def _is_made_by_the_cluster(live: LiveObject) -> bool:
+    group, kind, _, name = live.identity
+    if (group, kind) in _KINDS_OF_THE_CLUSTER or (group, kind, name) in _MADE_BY_THE_CLUSTER:
+        return True
+    if live.body.get("type") == _TOKEN:
+        return True
+    return any(dig(live.body, "metadata", field, mark) is not None for field, mark in _KEPT_UP_BY_THE_CLUSTER)
+
+
+def template_of(live: LiveObject) -> JsonObject:
+    """The object as a person would have written it: without what servers, controllers and we put there."""
+    body = {"apiVersion": live.gvk.api_version, "kind": live.gvk.kind, **live.body}
+    pruned = prune_server_fields(interpreter_for(*live.identity[:2]).sanitize(body))
+    return strip_marks(pruned)
+
+
+def adopting_policies(templates: Iterable[tuple[GVK, Identity]], cluster: str, name: str) -> list[dict[str, Any]]:
+    """A policy for each namespace, and a cluster policy for what has none, that adopt the objects in the cluster."""
+    selectors: dict[str, list[dict[str, str]]] = {}
+    for gvk, identity in sorted(templates):
+        selector = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": identity.name}
+        selectors.setdefault(identity.namespace, []).append(selector)
+    return [_policy(namespace, found, cluster, name) for namespace, found in sorted(selectors.items())]
+
+
+def _policy(namespace: str, selectors: list[dict[str, str]], cluster: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": _POLICY_API,
+        "kind": "PropagationPolicy" if namespace else "ClusterPropagationPolicy",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": {
+            "conflictResolution": "Overwrite",
+            "resourceSelectors": selectors,
+            "placement": {"clusterAffinity": {"clusterNames": [cluster]}},
+        },
+    }

@@ -1,0 +1,22 @@
+"""Every problem code that users may meet, with what it means and what to do. Documentation is generated from this.
+
+A part that reports problems keeps its codes in a table beside its modules and adds the table here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from reconciler.stages.documents.problem_code import ProblemCode
+from reconciler.stages.lint.codes import LINT_CODES
+from reconciler.stages.moves.stalled import MOVE_CODES
+from reconciler.stages.policies.codes import POLICY_CODES
+from reconciler.stages.rendering.codes import RENDER_CODES
+
+_TABLES: tuple[Mapping[str, ProblemCode], ...] = (POLICY_CODES, LINT_CODES, RENDER_CODES, MOVE_CODES)
+
+PROBLEM_CODES: Mapping[str, ProblemCode] = MappingProxyType(
+    {code: explained for table in _TABLES for code, explained in sorted(table.items())}
+)
+"""Code to its explanation."""

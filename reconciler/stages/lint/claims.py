@@ -1,0 +1,115 @@
+"""Selectors that select nothing, templates that nothing claims, policies that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.policy import PropagationPolicy, ResourceSelector
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.refs import PolicyRef
+from reconciler.stages.claims.claim import Claims
+from reconciler.stages.documents.system_namespaces import is_never_distributed
+
+_CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
+_OVERLAPS_SHOWN = 3
+
+
+def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+    """A warning for each propagation selector that selects no template of the store."""
+    by_kind: dict[str, list[Template]] = {}
+    for identity, template in sorted(fleet.templates.items()):
+        if not is_never_distributed(template.gvk, identity):
+            by_kind.setdefault(identity.kind, []).append(template)
+    for policy in fleet.propagation:
+        selecting = claims.selecting.get(policy.ref, frozenset())
+        for index, selector in enumerate(policy.selectors):
+            elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
+            if index in selecting or elsewhere:  # a selector for another namespace was warned of when it was parsed
+                continue
+            yield Problem(
+                source=selector.source,
+                path=f"spec.resourceSelectors[{index}]",
+                code="selector-matches-nothing",
+                message=_selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector),
+                severity=Severity.WARNING,
+            )
+
+
+def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
+    what = _described(selector)
+    if ref.namespace and selector.kind in _CLUSTER_SCOPED:
+        return f"{what} selects nothing: a {selector.kind} has no namespace; write a Cluster{ref.kind} for it"
+    for template in of_kind:
+        identity = template.identity
+        in_place = selector.namespace in ("", identity.namespace)
+        named = selector.name in ("", identity.name)
+        if in_place and named and template.gvk.api_version != selector.api_version:
+            return (
+                f"{what} selects nothing: {identity} is written as {template.gvk.api_version}, and versions compare "
+                "exactly; write the same in both"
+            )
+        if named and selector.name and not in_place:
+            return f"{what} selects nothing: there is {identity}, in another namespace; check the namespace"
+    return f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
+
+
+def _described(selector: ResourceSelector) -> str:
+    named = f" {selector.name}" if selector.name else ""
+    where = f" in {selector.namespace}" if selector.namespace else ""
+    labels = " by label" if selector.labels is not None and not selector.name else ""
+    return f"{selector.api_version} {selector.kind}{named}{labels}{where}"
+
+
+def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) -> Iterator[Problem]:
+    """A hint for each template that goes nowhere.
+
+    What follows an owner (`carried`) goes there. A Namespace goes where something in it goes. Definitions of policies'
+    kinds and what is never distributed are told of elsewhere.
+    """
+    inhabited = {identity.namespace for identity in claims.claims}
+    for identity in claims.unclaimed:
+        template = fleet.templates[identity]
+        if identity in carried or is_never_distributed(template.gvk, identity):
+            continue
+        if identity.group == "" and identity.kind == "Namespace":
+            if identity.name in inhabited:
+                continue
+            message = f"nothing that a policy claims is in {identity}, and no policy claims it, so it goes nowhere"
+        else:
+            message = (
+                f"no policy claims {identity}, so it goes nowhere unless a workload that propagates its dependencies "
+                "refers to it; add it to a policy, or take it out"
+            )
+        yield _hint(template, "template-unclaimed", message)
+
+
+def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+    """A hint for each policy that loses templates to another one, with the first few of them and why.
+
+    One line for each pair of policies: a default policy beneath many precise ones is ordinary.
+    """
+    lost: dict[tuple[PolicyRef, PolicyRef], list[tuple[str, str]]] = {}
+    for identity, claim in claims.claims.items():
+        for loser, why in claim.losers:
+            lost.setdefault((loser, claim.policy), []).append((str(identity), why))
+    policies = {policy.ref: policy for policy in fleet.propagation}
+    for (loser, winner), templates in sorted(lost.items()):
+        yield _overlap(policies[loser], winner, sorted(templates))
+
+
+def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[str, str]]) -> Problem:
+    shown = ", ".join(name for name, _ in templates[:_OVERLAPS_SHOWN])
+    more = f" and {len(templates) - _OVERLAPS_SHOWN} more" if len(templates) > _OVERLAPS_SHOWN else ""
+    message = f"{winner} wins {shown}{more} from {loser.ref}: {templates[0][1]}"
+    return Problem(
+        source=loser.source,
+        path="spec.resourceSelectors",
+        code="policies-overlap",
+        message=message,
+        severity=Severity.HINT,
+    )
+
+
+def _hint(template: Template, code: str, message: str) -> Problem:
+    return Problem(source=template.source, code=code, message=message, severity=Severity.HINT)

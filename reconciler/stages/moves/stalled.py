@@ -1,0 +1,72 @@
+"""Moves that make no progress: since when each waits, and which are to be reported.
+
+Source: design §3: "Without progress for 10 minutes it is reported and the old copy stays."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from reconciler.model.plan import Cause, Change
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.refs import Identity
+from reconciler.stages.documents.problem_code import ProblemCode as Code
+from reconciler.stages.observations.instants import age_s
+
+PATIENCE_S = 600.0
+"""So long a move may wait before it is reported."""
+
+MOVE_STALLED = "move-stalled"
+MOVE_CODES: Mapping[str, Code] = {
+    MOVE_STALLED: Code(
+        "Move without progress",
+        "A copy should leave a cluster or shrink there, and what should take over has not been available for ten "
+        "minutes. Nothing is taken away meanwhile.",
+        "See why the new copy does not become ready (`reconciler get`, `kubectl describe`), or take the edit back.",
+    ),
+}
+
+_TIMER = "move "
+
+
+def is_waiting(change: Change) -> bool:
+    """Whether a change waits for copies that are to take over."""
+    return change.cause is Cause.PLACEMENT and change.held is not None and change.held.startswith("waits for ")
+
+
+def timer_of(identity: Identity, cluster: str) -> str:
+    """The timer that says since when a copy waits to leave a cluster, or to shrink there."""
+    return f"{_TIMER}{identity} @ {cluster}"
+
+
+def is_timer(key: str) -> bool:
+    """Whether a timer is one of moves."""
+    return key.startswith(_TIMER)
+
+
+def waiting_times(
+    changes: Iterable[Change], timers: Mapping[str, str], now: str, only: Collection[Identity] | None
+) -> dict[str, str]:
+    """All timers from now on: name to RFC 3339. `only`: what was looked at; None: everything."""
+    waiting = {timer_of(change.identity, change.cluster) for change in changes if is_waiting(change)}
+    looked = None if only is None else {f"{_TIMER}{identity} @" for identity in only}
+    kept = {
+        key: since
+        for key, since in timers.items()
+        if not is_timer(key) or key in waiting or (looked is not None and f"{key.rpartition(' @ ')[0]} @" not in looked)
+    }
+    return dict(sorted({**dict.fromkeys(waiting, now), **kept}.items()))
+
+
+def stalled(changes: Iterable[Change], timers: Mapping[str, str], now: str) -> Iterator[Problem]:
+    """A warning for every move that has waited for too long."""
+    for change in changes:
+        since = timers.get(timer_of(change.identity, change.cluster))
+        if since is not None and is_waiting(change) and age_s(since, now) >= PATIENCE_S:
+            yield Problem(
+                source=change.source,
+                code=MOVE_STALLED,
+                message=f"{change.identity} stays as it is since {since}: it {change.held}",
+                severity=Severity.WARNING,
+                cluster=change.cluster,
+            )

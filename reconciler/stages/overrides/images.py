@@ -1,0 +1,103 @@
+"""imageOverrider: images of a body, all of them or the one that a predicate names.
+
+Source: "PropagationPolicy and OverridePolicy": without a predicate all images of the resource; Karmada skips init
+containers and CronJob there, and matches kinds by name alone whatever their group.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.pods.template import SPEC_TEMPLATE, PodTemplate
+from reconciler.interpreters.registry import GENERIC
+from reconciler.model.override import ImageComponent, ImageOverrider, OverrideOperator
+from reconciler.model.tree import JsonObject, Step, dig
+from reconciler.stages.overrides.edit import Edit, EditFault
+from reconciler.stages.patches.patch import pointer_tokens, resolve, with_value_at
+from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image
+
+_POD: Final = PodTemplate(())
+_BY_KIND_NAME: Final = {
+    "DaemonSet": SPEC_TEMPLATE,
+    "Deployment": SPEC_TEMPLATE,
+    "Job": SPEC_TEMPLATE,
+    "Pod": _POD,
+    "ReplicaSet": SPEC_TEMPLATE,
+    "StatefulSet": SPEC_TEMPLATE,
+}
+"""Kinds of other groups (of OpenKruise, say) whose pods are where the built-in kind of that name has them."""
+
+
+def containers_of(body: JsonObject, interpreter: Interpreter) -> tuple[tuple[Step, ...], ...]:
+    """Steps to the containers and init containers of a body."""
+    template = _by_kind_name(body) if interpreter is GENERIC else None
+    return template.containers(body) if template else interpreter.containers(body)
+
+
+def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interpreter) -> Edit | EditFault:
+    """The body with one image overrider applied. Each overrider reads the image that the one before has left."""
+    if overrider.predicate:
+        return _edit_one(body, overrider)
+    template = _by_kind_name(body) if interpreter is GENERIC else None
+    if interpreter is GENERIC and template is None:
+        message = f"it is not known where a {body.get('kind')} has its images, so none was changed; use a predicate"
+        return Edit(body, warnings=(("images-unknown", message),))
+    return _edit(body, template.images(body) if template else interpreter.images(body), overrider)
+
+
+def changes_quietly(images: tuple[tuple[tuple[Step, ...], str], ...], overrider: ImageOverrider) -> bool:
+    """Whether `edit_images` would change these images, all of a body's pods, and have nothing to say about it."""
+    if overrider.predicate:
+        return False
+    for steps, image in images:
+        result = override_image(image, overrider.component, overrider.operator, overrider.value)
+        if steps[0] != "spec" or isinstance(result, ImageFault) or _run_together(image, result, overrider):
+            return False
+    return True
+
+
+def _by_kind_name(body: JsonObject) -> PodTemplate | None:
+    kind = body.get("kind")
+    return _BY_KIND_NAME.get(kind) if isinstance(kind, str) else None
+
+
+def _edit_one(body: JsonObject, overrider: ImageOverrider) -> Edit | EditFault:
+    tokens = pointer_tokens(overrider.predicate)
+    if tokens is None:
+        return EditFault("pointer-illegal", f"predicate {overrider.predicate!r} is no JSON pointer")
+    steps = resolve(body, tokens)
+    if isinstance(steps, str):
+        return EditFault("override-path-missing", f"predicate {overrider.predicate}: {steps}")
+    image = dig(body, *steps)
+    if not isinstance(image, str):
+        return EditFault("override-not-a-string", f"predicate {overrider.predicate} leads to something that is no text")
+    return _edit(body, ((steps, image),), overrider)
+
+
+def _edit(
+    body: JsonObject, images: tuple[tuple[tuple[Step, ...], str], ...], overrider: ImageOverrider
+) -> Edit | EditFault:
+    changed: list[tuple[Step, ...]] = []
+    warnings: list[tuple[str, str]] = []
+    is_secret = body.get("kind") == "Secret"
+    for steps, image in images:
+        result = override_image(image, overrider.component, overrider.operator, overrider.value)
+        if isinstance(result, ImageFault):
+            return EditFault("image-illegal", "a value of a Secret is no image" if is_secret else result.message)
+        if result != image:
+            body = with_value_at(body, steps, result)
+            changed.append(steps)
+            warnings += _run_together(image, result, overrider)
+    return Edit(body, tuple(changed), tuple(warnings))
+
+
+def _run_together(image: str, result: str, overrider: ImageOverrider) -> list[tuple[str, str]]:
+    """Registry `add` is plain concatenation (Karmada), which few expect when there is a registry already."""
+    if overrider.component is not ImageComponent.REGISTRY or overrider.operator is not OverrideOperator.ADD:
+        return []
+    before = parse_image(image)
+    if before is None or not before.registry or not overrider.value[:1].isalnum():
+        return []
+    message = f"add appends to the registry that is there: {image} became {result}; replace sets another registry"
+    return [("image-registry-appended", message)]

@@ -1,0 +1,71 @@
+"""Fields of an object that others set in our place: the replicas that an autoscaler chose.
+
+Source: design, row "spec.replicas under an HPA / KEDA target"; server-side apply: a field that is left out stays where
+another manager owns it too, and falls back to its default where nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.replicas import REPLICAS
+from reconciler.model.plan import Manifest
+from reconciler.model.refs import Identity
+from reconciler.model.tree import JsonObject, dig, with_value, without
+from reconciler.stages.ownership.field_path import path_text
+from reconciler.stages.ownership.managed_fields import entries_of, managers_of, paths_of
+
+Path = tuple[str, ...]
+
+
+class Yielded(NamedTuple):
+    """`body`: what is sent. `paths`: what of it is never compared, as field paths."""
+
+    body: JsonObject
+    paths: tuple[str, ...]
+
+
+def replicas_path(identity: Identity) -> Path:
+    """Where the kind has its replicas; `spec.replicas` for a kind that is not described."""
+    return interpreter_for(*identity[:2]).replicas_path or REPLICAS
+
+
+def yielded(manifest: Manifest, body: JsonObject, live: JsonObject, manager: str) -> Yielded:
+    """What is sent of `body` where others decide about the replicas of `live`.
+
+    A field that another manager owns is left out, and stays. While we are its only owner it is sent as it is live,
+    since leaving it out would reset it to 1.
+    """
+    paths = tuple(dict.fromkeys((replicas_path(manifest.identity), *_scaled_paths(live))))
+    for path in paths:
+        if managers_of(live, path) - {manager}:
+            body = without(body, path)
+        elif (current := dig(live, *path)) is not None:
+            body = with_value(body, path, current)
+    return Yielded(body, tuple(map(path_text, paths)))
+
+
+def with_live_replicas(manifest: Manifest, live: JsonObject) -> JsonObject:
+    """The body of an object that is created anew in the place of `live`, with the replicas that were chosen there."""
+    path = replicas_path(manifest.identity)
+    current = dig(live, *path) if manifest.replicas_yielded else None
+    return manifest.body if current is None else with_value(manifest.body, path, current)
+
+
+def steady_path(identity: Identity, body: JsonObject, live: JsonObject) -> Path:
+    """The path of replicas that are sent only so that they stay as they were seen; empty: none are, or they change."""
+    path = replicas_path(identity)
+    sent = dig(body, *path)
+    return path if sent is not None and sent == dig(live, *path) else ()
+
+
+def _scaled_paths(live: JsonObject) -> Iterator[Path]:
+    """What was written through the scale subresource; custom kinds choose which field that is."""
+    for entry in entries_of(live):
+        if entry.get("subresource") == "scale":
+            for path in paths_of(entry["fieldsV1"]):
+                steps = tuple([step for step in path if isinstance(step, str)])
+                if len(steps) == len(path) > 1 and steps[0] != "status":
+                    yield steps

@@ -1,0 +1,216 @@
+"""Which clusters may hold a resource, and for every cluster of the fleet why it may or may not.
+
+Source: Karmada: filter plugins ClusterAffinity, TaintToleration, APIEnablement, SpreadConstraint and ClusterEviction.
+Design differs in one point: a cluster that no longer matches the affinity leaves, whatever the scheduling type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.model.binding import Reason
+from reconciler.model.cluster import Cluster, Taint
+from reconciler.model.observation import ClusterObservation
+from reconciler.model.policy import PropagationPolicy, Toleration
+from reconciler.model.problem import NOWHERE
+from reconciler.model.refs import GVK
+from reconciler.stages.claims.match import matches_cluster
+from reconciler.stages.placement.affinity_groups import Group
+from reconciler.stages.placement.values import Situation
+
+NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
+"""What a cluster that cannot be reached is taken to carry. Source: design: table row "a cluster cannot be reached"."""
+
+
+class Candidate(NamedTuple):
+    """A cluster that may hold the resource. `tier` is the index of its tier in the group, 0 without tiers.
+
+    `takes_more` False: what is there stays, nothing new goes there. `keeps`: what it keeps of the previous placement,
+    `cap`: the most that it may hold (None: no cap); both are set where replicas are divided by room.
+    """
+
+    name: str
+    tier: int
+    takes_more: bool
+    keeps: int = 0
+    cap: int | None = None
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """Candidates in name order, and the reason for every cluster of the fleet."""
+
+    members: Sequence[Candidate]
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+
+
+class _Gate(NamedTuple):
+    is_open: bool
+    keeps: bool
+    takes_more: bool
+    rule: str
+    text: str
+
+
+class _Ground(NamedTuple):
+    """What candidates of a group are for one policy. It holds both, so that their ids stay their own."""
+
+    policy: PropagationPolicy
+    group: Group
+    open: list[Candidate]
+    keeps: dict[str, Candidate]
+    reasons: dict[str, Reason]
+    keep_reasons: dict[str, Reason]
+
+
+class CandidateFinder:
+    """Finds candidates; what depends on policy and kind only is worked out once."""
+
+    def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
+        """Take the clusters of the store and what was observed of them."""
+        self._clusters = [clusters[name] for name in sorted(clusters)]
+        self._observed = observed
+        self._grounds: dict[tuple[int, GVK | None, int], _Ground] = {}
+        self._gates: dict[tuple[object, ...], list[_Gate]] = {}
+        self._everywhere: dict[GVK, bool] = {}
+        self._tiers: dict[object, list[tuple[int | None, str]]] = {}
+
+    def find(self, situation: Situation, group: Group) -> Candidates:
+        """Candidates of a group of clusters for one resource: what is there may stay where nothing new would go."""
+        item = situation.item
+        # The kind matters only where a cluster does not serve it.
+        kind = None if self._is_everywhere(item.gvk) else item.gvk
+        key = (id(item.policy), kind, id(group))
+        ground = self._grounds.get(key)
+        if ground is None:
+            ground = self._grounds[key] = self._ground(item.policy, item.gvk, group)
+        staying = [ground.keeps[name] for name in situation.had if name in ground.keeps]
+        if not staying and not situation.excluded:
+            return Candidates(members=ground.open, reasons=ground.reasons)
+        members = sorted([*ground.open, *staying]) if staying else ground.open
+        reasons = dict(ground.reasons)
+        for candidate in staying:
+            reasons[candidate.name] = ground.keep_reasons[candidate.name]
+        for name, why in situation.excluded.items():
+            if name in reasons:
+                reasons[name] = Reason(rule="excluded", text=f"excluded: {why}", cluster=name)
+        return Candidates(
+            members=[candidate for candidate in members if candidate.name not in situation.excluded], reasons=reasons
+        )
+
+    def _is_everywhere(self, gvk: GVK) -> bool:
+        """Whether every cluster serves the kind, as far as is known."""
+        known = self._everywhere.get(gvk)
+        if known is None:
+            seen = (self._observed.get(cluster.name) for cluster in self._clusters)
+            known = self._everywhere[gvk] = all(s is None or s.apis is None or gvk in s.apis for s in seen)
+        return known
+
+    def _ground(self, policy: PropagationPolicy, gvk: GVK, group: Group) -> _Ground:
+        ground = _Ground(policy, group, [], {}, {}, {})
+        source = policy.placement.source
+        gates = self._gates_of(policy, gvk)
+        for cluster, gate, (tier, why) in zip(self._clusters, gates, self._tiers_of(group), strict=True):
+            if tier is None:
+                ground.reasons[cluster.name] = Reason(rule="affinity", text=why, source=source, cluster=cluster.name)
+                continue
+            text = gate.text if not gate.is_open else why
+            rule = gate.rule if not gate.is_open else "candidate"
+            ground.reasons[cluster.name] = Reason(rule=rule, text=text, source=source, cluster=cluster.name)
+            candidate = Candidate(cluster.name, tier, gate.takes_more)
+            if gate.is_open:
+                ground.open.append(candidate)
+            elif gate.keeps:
+                ground.keeps[cluster.name] = candidate
+                ground.keep_reasons[cluster.name] = Reason(
+                    rule="already-there",
+                    text=f"already there, so it stays although it {gate.text}",
+                    cluster=cluster.name,
+                )
+        return ground
+
+    def _tiers_of(self, group: Group) -> list[tuple[int | None, str]]:
+        """Tier of every cluster, with why. Many policies name the same clusters, each in a place of its own."""
+        key = tuple([(tier.label, tier.affinity and replace(tier.affinity, source=NOWHERE)) for tier in group.tiers])
+        tiers = self._tiers.get(key)
+        if tiers is None:
+            tiers = self._tiers[key] = [tier_of(cluster, group) for cluster in self._clusters]
+        return tiers
+
+    def _gates_of(self, policy: PropagationPolicy, gvk: GVK) -> list[_Gate]:
+        placement = policy.placement
+        properties = tuple(constraint.by_field for constraint in placement.spread)
+        key = (placement.tolerations, properties, None if self._is_everywhere(gvk) else gvk)
+        gates = self._gates.get(key)
+        if gates is None:
+            gates = self._gates[key] = [
+                _gate(policy, gvk, cluster, self._observed.get(cluster.name)) for cluster in self._clusters
+            ]
+        return gates
+
+
+def tier_of(cluster: Cluster, group: Group) -> tuple[int | None, str]:
+    """Index of the first tier of the group that the cluster matches, with a text; None and why not."""
+    why = ""
+    for index, tier in enumerate(group.tiers):
+        if tier.affinity is None:
+            return index, "no affinity is declared, so every cluster is a candidate"
+        matches, reason = matches_cluster(tier.affinity, cluster)
+        if matches:
+            return index, f"{tier.label}: {reason}" if tier.label else reason
+        why = f"{why}; {tier.label}: {reason}" if why else f"{tier.label}: {reason}" if tier.label else reason
+    return None, why
+
+
+def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterObservation | None) -> _Gate:
+    missing = missing_property(policy, cluster)
+    if missing:
+        text = f"has no {missing}, which a spread constraint asks for"
+        return _Gate(is_open=False, keeps=False, takes_more=False, rule="spread-property", text=text)
+    if seen is not None and not seen.reachable and not tolerates(policy.placement.tolerations, NOT_READY):
+        text = "cannot be reached: nothing new goes there"
+        return _Gate(is_open=False, keeps=True, takes_more=False, rule="not-ready", text=text)
+    taint = untolerated(policy.placement.tolerations, cluster.taints)
+    if taint is not None:
+        text = f"carries the taint {_written(taint)}, which the policy does not tolerate"
+        return _Gate(is_open=False, keeps=True, takes_more=True, rule="taint", text=text)
+    if seen is not None and seen.apis is not None and gvk not in seen.apis:
+        text = f"does not serve {gvk.kind} ({gvk.api_version})"
+        return _Gate(is_open=False, keeps=True, takes_more=True, rule="api-not-served", text=text)
+    return _Gate(is_open=True, keeps=True, takes_more=True, rule="", text="")
+
+
+def missing_property(policy: PropagationPolicy, cluster: Cluster) -> str:
+    """The provider, region or zone that a spread constraint needs and the cluster lacks; empty: nothing is missing."""
+    has = {"provider": bool(cluster.provider), "region": bool(cluster.region), "zone": bool(cluster.zones)}
+    return next((c.by_field for c in policy.placement.spread if not has.get(c.by_field, True)), "")
+
+
+def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
+    """The first NoSchedule or NoExecute taint that no toleration covers."""
+    tolerations = tuple(tolerations)
+    return next(
+        (
+            taint
+            for taint in taints
+            if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(tolerations, taint)
+        ),
+        None,
+    )
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Whether a toleration covers the taint. Source: Kubernetes: empty key with Exists: all keys; empty effect: all."""
+    return any(
+        (not toleration.effect or toleration.effect == taint.effect)
+        and (not toleration.key or toleration.key == taint.key)
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
+        for toleration in tolerations
+    )
+
+
+def _written(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

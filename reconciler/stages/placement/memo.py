@@ -1,0 +1,256 @@
+"""What placement remembers from one round to the next, so that a round places only what may have changed.
+
+It never changes a result: what is remembered is dropped, or worked out again, when anything that it rests on changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from reconciler.model.binding import Binding, Reason
+from reconciler.model.cluster import Cluster
+from reconciler.model.observation import ClusterObservation
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.stages.placement.affinity_groups import Group, groups_of
+from reconciler.stages.placement.candidates import CandidateFinder, tier_of
+from reconciler.stages.placement.copies import StaticWeights
+from reconciler.stages.placement.room.on_its_way import Observed, observed_pods, on_its_way
+from reconciler.stages.placement.spread.constraints import spread_applies
+from reconciler.stages.placement.values import Decision, PlacementItem, Situation
+
+_MAX_STALE_POLICIES: Final = 1_000
+
+UNDECIDED: Final = Decision(targets=())
+"""In place of the decision about what is placed by room, until its turn comes."""
+
+
+class Placed(NamedTuple):
+    """One resource with its placement."""
+
+    situation: Situation
+    decision: Decision
+
+
+class Ground:
+    """What rests on the clusters, on who answers and on what they serve: shared by all resources.
+
+    Keys hold ids of policies, which are kept alive.
+    """
+
+    def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
+        """Start with nothing worked out."""
+        self.clusters = {name: clusters[name] for name in sorted(clusters)}
+        self._seen = essentials(observed)
+        self._policies: dict[int, PropagationPolicy] = {}
+        self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
+        self._outcomes: dict[int, tuple[Decision, Mapping[str, Reason]]] = {}
+        self.finder = CandidateFinder(self.clusters, observed)
+        self.weights = StaticWeights(self.clusters)
+        self.groups: dict[tuple[int, bool], tuple[Group, ...]] = {}
+        self.decided: dict[tuple[object, ...], Decision] = {}
+
+    def is_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> bool:
+        """Whether it rests on these clusters."""
+        return self.clusters == clusters and self._seen == essentials(observed)
+
+    @property
+    def size(self) -> int:
+        """How many policies it knows, former versions included."""
+        return len(self._policies)
+
+    def id_of(self, policy: PropagationPolicy) -> int:
+        """The id of a policy, its own as long as this lives."""
+        self._policies[id(policy)] = policy
+        return id(policy)
+
+    def outcomes(self, decision: Decision) -> Mapping[str, Reason]:
+        """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it.
+
+        Thousands of resources share a decision, and then these, too.
+        """
+        shared = self._outcomes.get(id(decision))
+        if shared is None:
+            shared = self._outcomes[id(decision)] = (decision, self._outcomes_anew(decision))
+        return shared[1]
+
+    def _outcomes_anew(self, decision: Decision) -> Mapping[str, Reason]:
+        reasons = decision.cluster_reasons
+        known = self._outcomes_of_none.get(id(reasons))
+        if known is None:
+            candidates = {name: reason for name, reason in reasons.items() if reason.rule == "candidate"}
+            none_chosen = {**reasons, **{n: outcome(reason, is_target=False) for n, reason in candidates.items()}}
+            known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
+        chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
+        return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
+
+
+class PlaceMemo:
+    """The placements of the last call. What looks at free room is placed again as a whole when any of it changes."""
+
+    def __init__(self) -> None:
+        """Start with no resource."""
+        self._ground: Ground | None = None
+        self._size_at_first = 0
+        self._priorities: Mapping[str, int] = {}
+        self.observed: Mapping[str, ClusterObservation] | None = None
+        self.priorities: Mapping[str, int] = {}
+        self.showing: Observed = {}
+        self.placed: dict[Identity, Placed] = {}
+        # Dictionaries in place of sets keep what is sorted already in its order.
+        self.by_room: dict[Identity, None] = {}
+        self.takers: dict[Identity, None] | None = None
+        """Those apart from `by_room` that take room of others; None: to be found."""
+        self.bindings: Mapping[Identity, Binding] = {}
+        self.problems: dict[Identity, tuple[Problem, ...]] = {}
+        self.changed: Collection[Identity] = ()
+        """Those that the last call placed otherwise than the one before."""
+
+    def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
+        """Take the observations; where any room or the order changed, it is to be found anew who takes some."""
+        if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
+            self.takers = None
+        self.observed, self.priorities = observed, priorities
+        self.showing = observed_pods(observed)
+
+    def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> Ground:
+        """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
+        ground = self._ground
+        if ground is not None and not self._size_at_first:
+            self._size_at_first = ground.size
+        is_full = ground is not None and ground.size > 2 * self._size_at_first + _MAX_STALE_POLICIES
+        if ground is None or is_full or not ground.is_of(clusters, observed):
+            ground = self._ground = Ground(clusters, observed)
+            self._size_at_first = 0
+        return ground
+
+    def items(self, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+        """What was placed of these, as it was asked for."""
+        return (self.placed[identity].situation.item for identity in identities)
+
+    def forget(self, identity: Identity) -> bool:
+        """Leave a resource out from now on; whether what looks at free room must be placed again."""
+        touched = self.touches_room(identity)
+        self.placed.pop(identity, None)
+        self.by_room.pop(identity, None)
+        self.set_taker(identity, takes=False)
+        return touched
+
+    def touches_room(self, identity: Identity) -> bool:
+        """Whether it looks at free room, or takes some."""
+        return identity in self.by_room or (self.takers is not None and identity in self.takers)
+
+    def set_taker(self, identity: Identity, *, takes: bool) -> None:
+        """Note whether it takes room."""
+        if self.takers is not None and takes:
+            self.takers[identity] = None
+        elif self.takers is not None:
+            self.takers.pop(identity, None)
+
+    def all_takers(self) -> dict[Identity, None]:
+        """Those that take room and do not look at it."""
+        if self.takers is None:
+            self.takers = {
+                identity: None
+                for identity, placed in self.placed.items()
+                if identity not in self.by_room and takes_room(placed, self.showing)
+            }
+        return self.takers
+
+
+def needs_its_room(situation: Situation) -> bool:
+    """Whether free room decides where its replicas go."""
+    return situation.is_whole or situation.is_divided_by_capacity
+
+
+def looks_at_room(situation: Situation) -> bool:
+    """Whether free room decides anything about it: its replicas, or the clusters that a spread constraint selects."""
+    placement = situation.item.policy.placement
+    scheduling = placement.scheduling
+    if not placement.spread and not scheduling.gang and not scheduling.division.needs_capacity:
+        return False  # as most are
+    return needs_its_room(situation) or spread_applies(placement)
+
+
+def depends_on_room(situation: Situation, decision: Decision) -> bool:
+    """Whether a placement that was made without knowing all room could be another one with it.
+
+    Not where every candidate was taken, nor where only clusters were taken that had it before: those come first.
+    """
+    if decision.shortfalls or decision.unplaced:
+        return True
+    taken = {target.cluster for target in decision.targets}
+    open_to = sum(reason.rule in _OPEN for reason in decision.cluster_reasons.values())
+    return len(taken) < open_to and not taken <= situation.had.keys()
+
+
+_OPEN = ("candidate", "already-there")
+"""Rules of clusters that may hold the resource, before any is chosen."""
+
+
+def takes_room(placed: Placed, observed: Observed) -> bool:
+    """Whether it takes room, or the place of an object in a quota, that it did not have before or is yet to fill."""
+    had = placed.situation.had
+    for cluster, replicas in placed.decision.targets:
+        if cluster not in had or (replicas or 0) > had[cluster]:
+            return True
+    return bool(on_its_way(placed.situation, observed))
+
+
+def takes_alike(one: Placed, other: Placed) -> bool:
+    """Whether two placements of a resource take the same room."""
+    return (
+        one.decision.targets == other.decision.targets
+        and one.situation.had == other.situation.had
+        and set(one.situation.written) == set(other.situation.written)
+        and one.situation.item.demand == other.situation.item.demand
+        and one.situation.item.gvk == other.situation.item.gvk
+        and one.situation.item.rendered is other.situation.item.rendered
+    )
+
+
+def outcome(reason: Reason, *, is_target: bool) -> Reason:
+    """The reason of one cluster after the choice."""
+    if reason.rule == "candidate" and not is_target:
+        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
+    if is_target and reason.rule not in ("candidate", "already-there"):
+        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
+    return reason
+
+
+def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
+    """What candidates depend on."""
+    return {name: (found.reachable, found.apis) for name, found in observed.items()}
+
+
+def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]) -> Iterator[Identity]:
+    """Those whose policy reaches one of the clusters; what the others do not reach cannot matter to them."""
+    reaches: dict[int, bool] = {}
+    for identity, policy in policies.items():
+        found = reaches.get(id(policy))
+        if found is None:
+            groups = groups_of(policy, by_capacity=True)
+            found = any(tier_of(cluster, group)[0] is not None for cluster in clusters for group in groups)
+            reaches[id(policy)] = found
+        if found:
+            yield identity
+
+
+def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:
+    """Whether the room of the clusters rests on the same readings."""
+    return one is other or (
+        one.keys() == other.keys()
+        and all(
+            before.reachable == after.reachable
+            and before.nodes is after.nodes
+            and before.workloads is after.workloads
+            and before.pods is after.pods
+            and before.quotas is after.quotas
+            and before.pending_requests is after.pending_requests
+            for before, after in ((one[name], other[name]) for name in one)
+        )
+    )

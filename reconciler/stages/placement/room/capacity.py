@@ -1,0 +1,201 @@
+"""The free room of the fleet during one round: what is placed is taken off at once, so nothing is booked twice.
+
+What `estimate` says of an observation, kept up to date while the round places one workload after another. Source:
+design: serial placement with reservation; Karmada places two workloads of the same second on the same room unless a
+feature gate is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from reconciler.model.demand import PodShape
+from reconciler.model.observation import ClusterObservation
+from reconciler.stages.placement.room.estimate import admits_object, fit, fit_of_quota
+from reconciler.stages.placement.room.node_room import NodeRoom
+
+RoomOf = Callable[[Sequence[str]], Sequence[int | None]]
+"""Replicas that each of the named clusters could take in addition; None where that is not known."""
+
+
+class ClusterRoom:
+    """Free room of one cluster: what its nodes have left, pods that wait for a node, and its quotas."""
+
+    def __init__(self, name: str, observation: ClusterObservation, nodes: NodeRoom) -> None:
+        """Start from what was observed; nothing in the observation is changed."""
+        self._name = name
+        self._observation = observation
+        self._nodes = nodes
+        self._waiting = {name: amount for name, amount in observation.pending_requests.items() if amount > 0}
+        self._taken: dict[str, dict[str, int]] = {}
+        self._objects: dict[tuple[str, tuple[str, str]], int] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the cluster's nodes could be read."""
+        return self._observation.nodes is not None
+
+    def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
+        """Put pods of shapes and namespaces on nodes; those that find none wait."""
+        name, put, has_quotas = self._name, self._nodes.put, bool(self._observation.quotas)
+        for shape, pods, namespace in asked:
+            if has_quotas:
+                self._count_for_quotas(shape, pods, namespace)
+            left = put(name, shape, pods)
+            if left:
+                for resource, amount in (("pods", 1), *shape.requests):
+                    if amount > 0:
+                        self._waiting[resource] = self._waiting.get(resource, 0) + left * amount
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether more counts than the room of single nodes."""
+        return bool(self._waiting or self._observation.quotas)
+
+    def take_object(self, namespace: str, group_kind: tuple[str, str]) -> None:
+        """Note that an object of the kind will be created, for quotas that count objects."""
+        key = (namespace, group_kind)
+        self._objects[key] = self._objects.get(key, 0) + 1
+
+    def admits_object(self, namespace: str, group_kind: tuple[str, str]) -> bool:
+        """Whether quotas let one more object of the kind into the namespace."""
+        taken = self._objects.get((namespace, group_kind), 0)
+        return admits_object(self._observation.quotas, namespace, group_kind, taken)
+
+    def limited(self, pods: int | None, shape: PodShape, namespace: str) -> int | None:
+        """As many of the pods that fit on nodes as waiting pods and quotas leave room for."""
+        if not pods:
+            return pods
+        if self._waiting:
+            pods = min(pods, self._as_a_whole(shape))
+        for quota in self._observation.quotas:
+            if quota.namespace == namespace:
+                pods = min(pods, fit_of_quota(quota, self._taken.get(namespace, {}), shape.requests))
+        return pods
+
+    def nodes_for(self, shape: PodShape) -> list[tuple[int, dict[str, int]]]:
+        """Index and a copy of the free room of every node that admits the shape, by node name."""
+        return [(index, self._nodes.on(index)) for index in self._nodes.admitting(self._name, shape)]
+
+    def admits_set(self, pods: Iterable[tuple[PodShape, int]], namespace: str) -> bool:
+        """Whether quotas of the namespace let all these pods in together."""
+        quotas = [quota for quota in self._observation.quotas if quota.namespace == namespace]
+        if not quotas:
+            return True
+        asked = {"pods": 0}
+        for shape, count in pods:
+            asked["pods"] += count
+            for resource, amount in shape.requests:
+                asked[resource] = asked.get(resource, 0) + count * amount
+        one = tuple(entry for entry in asked.items() if entry[0] != "pods")
+        taken = self._taken.get(namespace, {})
+        # The set as one pod: its requests are the sum, and of `pods` it takes all but one beforehand.
+        beforehand = {**taken, "pods": taken.get("pods", 0) + asked["pods"] - 1}
+        return all(fit_of_quota(quota, beforehand, one) >= 1 for quota in quotas)
+
+    def waiting(self) -> Mapping[str, int]:
+        """Requests of pods without a node."""
+        return self._waiting
+
+    def _as_a_whole(self, shape: PodShape) -> int:
+        nodes = self._nodes.admitting(self._name, shape)
+        whole = {}
+        for name in ("pods", *(name for name, amount in shape.requests if amount > 0)):
+            amounts = self._nodes.column(name)
+            whole[name] = sum([amounts[index] for index in nodes]) - self._waiting.get(name, 0)
+        return fit(whole, shape.requests)
+
+    def _count_for_quotas(self, shape: PodShape, pods: int, namespace: str) -> None:
+        if any(quota.namespace == namespace for quota in self._observation.quotas):
+            taken = self._taken.setdefault(namespace, {"pods": 0})
+            taken["pods"] += pods
+            for resource, amount in shape.requests:
+                taken[resource] = taken.get(resource, 0) + pods * amount
+
+
+class FleetRoom:
+    """Free room of every observed cluster.
+
+    What is taken of a cluster is worked off when somebody asks for it, so that where nobody asks nothing is reckoned.
+    """
+
+    def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
+        """Nothing is computed before somebody asks."""
+        self._observations = observations
+        self._nodes = NodeRoom(observations)
+        self._rooms: dict[str, ClusterRoom] = {}
+        self._shapes: dict[PodShape, PodShape] = {}
+        self._queues: dict[str, list[tuple[PodShape, int, str]]] = {}
+        self._limited = {
+            name for name, seen in observations.items() if seen.quotas or any(seen.pending_requests.values())
+        }
+        """Clusters of which more counts than the room of single nodes."""
+        self.counts_objects = any(observation.quotas for observation in observations.values())
+        """Whether any quota could refuse an object."""
+        self.questions = 0
+        """How often somebody wanted to know the room of clusters."""
+        self.unknown: set[str] = set()
+        """Clusters whose room somebody wanted to know, and it is not known."""
+
+    def of(self, cluster: str) -> ClusterRoom | None:
+        """The room of a cluster as it is now; None when nothing was observed of it."""
+        self.questions += 1
+        if cluster in self._queues:
+            self._work_off(cluster)
+        room = self._room(cluster) if cluster in self._observations else None
+        if room is None or not room.is_known:
+            self.unknown.add(cluster)
+        return room
+
+    def known(self, shape: PodShape) -> PodShape:
+        """The one object that stands for all equal shapes."""
+        return self._shapes.setdefault(shape, shape)
+
+    def asker(self, shape: PodShape, namespace: str, group_kind: tuple[str, str], there: Collection[str]) -> RoomOf:
+        """Tells for clusters how many pods of the shape still fit there; None where that is not known.
+
+        In addition to all that runs, waits or has been placed in this round; 0 where a cluster does not answer.
+        `there`: clusters that have the object already; elsewhere quotas must let a new object in.
+        """
+        shape = self.known(shape)
+
+        def replicas(clusters: Sequence[str]) -> Sequence[int | None]:
+            self.questions += bool(clusters)
+            for cluster in clusters:
+                if cluster in self._queues:
+                    self._work_off(cluster)
+            totals = self._nodes.totals(shape, clusters)
+            found = list(map(totals.get, clusters))
+            if None in found:
+                self.unknown.update(name for name, pods in zip(clusters, found, strict=True) if pods is None)
+            if not self._limited.isdisjoint(clusters):
+                for index, cluster in enumerate(clusters):
+                    if cluster in self._limited:
+                        room = self._room(cluster)
+                        admitted = cluster in there or room.admits_object(namespace, group_kind)
+                        found[index] = room.limited(found[index], shape, namespace) if admitted else 0
+            return found
+
+        return replicas
+
+    def take_object(self, cluster: str, namespace: str, group_kind: tuple[str, str]) -> None:
+        """Note that an object of the kind will be created there."""
+        if cluster in self._observations:
+            self._room(cluster).take_object(namespace, group_kind)
+
+    def take(self, cluster: str, shape: PodShape, pods: int, namespace: str) -> None:
+        """Note that so many pods of a shape, as `known` gives it, will run there."""
+        if pods > 0 and cluster in self._observations:
+            self._queues.setdefault(cluster, []).append((shape, pods, namespace))
+
+    def _room(self, cluster: str) -> ClusterRoom:
+        room = self._rooms.get(cluster)
+        if room is None:
+            room = self._rooms[cluster] = ClusterRoom(cluster, self._observations[cluster], self._nodes)
+        return room
+
+    def _work_off(self, cluster: str) -> None:
+        room = self._room(cluster)
+        room.take(self._queues.pop(cluster))
+        if room.is_limited:
+            self._limited.add(cluster)

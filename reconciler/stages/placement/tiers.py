@@ -1,0 +1,99 @@
+"""Replicas over tiers of clusters: the first tier fills first, the last empties first.
+
+Source: the page "Elastic scheduling with multi-cluster priorities"; Karmada: overflowAffinities; design: table row
+"`autoScaling.ecsProvision`". A placement without tiers is one tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from reconciler.stages.placement.candidates import Candidate
+from reconciler.stages.placement.divide import Share, divide_by_capacity, listed, webster, without_zeros
+from reconciler.stages.placement.room.capacity import RoomOf
+
+
+class Rule(NamedTuple):
+    """How one workload is divided. `provisions`: the last tier gets nodes when it needs them."""
+
+    aggregated: bool
+    fresh: bool
+    provisions: bool
+
+
+class TierOutcome(Struct, frozen=True, kw_only=True):
+    """Replicas per cluster, how many found no room, and clusters whose room had to be known but is not."""
+
+    counts: Mapping[str, int]
+    missing: int = 0
+    unknown: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+def fill_tiers(
+    replicas: int, members: Sequence[Candidate], labels: Sequence[str], room_of: RoomOf, rule: Rule
+) -> TierOutcome:
+    """Hands out the replicas tier by tier.
+
+    Each tier gets as many of the remaining replicas as it holds and has room for, divided by the rule of the policy
+    with the previous placement of that tier. The order of `members` is the order of preference. `labels` names the
+    tiers by index. With `provisions` the last tier takes all that remains, whatever its room.
+    """
+    counts: dict[str, int] = {}
+    texts: list[str] = []
+    left = replicas
+    last = len(labels) - 1
+    for index in range(len(labels)):
+        tier = members if not last else [member for member in members if member.tier == index]
+        if not left:
+            texts += [f"{labels[index]}: empties, nothing is left for it"] if any(m.keeps for m in tier) else []
+            continue
+        if not tier:
+            continue
+        provides = rule.provisions and index == last
+        room = _room(left, tier, room_of, rule)
+        unknown = [name for name, free in room if free is None]
+        if unknown and not provides:
+            return TierOutcome(counts=counts, missing=left, unknown=tuple(sorted(unknown)), texts=tuple(texts))
+        known = [(name, free or 0) for name, free in room]
+        known.sort(key=itemgetter(1), reverse=True)
+        share = _share(left, tier, known, rule, provides=provides)
+        counts.update(share.counts)
+        left = share.missing
+        texts.append(f"{labels[index]}: {share.text}" if len(labels) > 1 else share.text)
+    return TierOutcome(counts=counts, missing=left, texts=tuple(texts))
+
+
+def _room(replicas: int, tier: Sequence[Candidate], room_of: RoomOf, rule: Rule) -> list[tuple[str, int | None]]:
+    """Room per cluster; nothing is asked when what is there suffices."""
+    if not rule.fresh and replicas <= sum([member.keeps for member in tier]):
+        return []
+    growing = [m.name for m in tier if m.takes_more and (m.cap is None or m.cap > m.keeps)]
+    known = dict(zip(growing, room_of(growing), strict=True))
+    left = {m.name: m.cap - m.keeps for m in tier if m.cap is not None}
+    if len(growing) == len(tier) and not left:
+        return list(known.items())
+    room = [(m.name, known.get(m.name, 0)) for m in tier]
+    return [(name, free if free is None else min(free, left.get(name, free))) for name, free in room]
+
+
+def _share(
+    replicas: int, tier: Sequence[Candidate], room: list[tuple[str, int]], rule: Rule, *, provides: bool
+) -> Share:
+    kept = {member.name: member.keeps for member in tier if member.keeps}
+    share = divide_by_capacity(replicas, kept, lambda: room, aggregated=rule.aggregated, fresh=rule.fresh)
+    if not provides or not share.missing:
+        return share
+    growing = [member.name for member in tier if member.takes_more and member.cap is None]
+    if not growing:
+        return share
+    # Nodes come where pods wait: Aggregated lets them all wait in one cluster, in use already if there is one.
+    names = [next((name for name in growing if share.counts.get(name)), growing[0])] if rule.aggregated else growing
+    waiting = without_zeros(webster(share.missing, dict.fromkeys(names, 1)))
+    counts = {name: share.counts.get(name, 0) + waiting.get(name, 0) for name in {*share.counts, *waiting}}
+    text = f"{share.text}, and wait for new nodes (ecsProvision): {listed(waiting.items(), sign='+')}"
+    return Share(counts=without_zeros(counts), text=text)

@@ -1,0 +1,98 @@
+"""The order in which changes are made: what others need first, deletions last and in reverse.
+
+Source: design, "Apply": waves follow the dependency graph and kind order (CRD and Namespace ready first), deletions in
+reverse; Karmada has no order and relies on retries.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from reconciler.model.plan import Action, Change
+from reconciler.model.refs import Identity
+from reconciler.stages.ownership.marks import read_owner
+
+_RANKS = (
+    ("CustomResourceDefinition", "Namespace"),
+    ("PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "IngressClass"),
+    ("PersistentVolume",),
+    ("ServiceAccount", "ClusterRole", "Role", "LimitRange", "ResourceQuota", "NetworkPolicy"),
+    ("ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret"),
+    ("PersistentVolumeClaim",),
+    ("Service", "PodDisruptionBudget"),
+)
+_LAST = (
+    ("Ingress", "HorizontalPodAutoscaler", "ScaledObject"),
+    ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"),
+)
+_WORKLOAD_RANK = len(_RANKS)
+_RANK = {kind: rank for rank, kinds in enumerate(_RANKS) for kind in kinds} | {
+    kind: _WORKLOAD_RANK + 1 + rank for rank, kinds in enumerate(_LAST) for kind in kinds
+}
+_LAST_RANK = _WORKLOAD_RANK + 1 + len(_LAST)
+
+
+def kind_rank(kind: str) -> int:
+    """The place of a kind among the waves of creation: 0 first. Workloads and unknown kinds are in the middle."""
+    return _RANK.get(kind, _WORKLOAD_RANK)
+
+
+def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identity]]) -> tuple[tuple[int, ...], ...]:
+    """Indexes into `changes`, wave by wave; held changes are in none.
+
+    `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is broken
+    by the kind order.
+    """
+    depth = _depths({change.identity for change in changes}, needs)
+    grouped: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for index, change in enumerate(changes):
+        if change.held is not None:
+            continue
+        rank, below = kind_rank(change.identity.kind), depth[change.identity]
+        if change.action is Action.RELEASE and is_follower(change):
+            # Its owner is released with it: were that done first, a crash in between would leave one to be deleted.
+            grouped[0, _LAST_RANK, 0].append(index)
+        elif change.action in (Action.DELETE, Action.RELEASE):
+            grouped[1, -rank, -below].append(index)
+        else:
+            grouped[0, rank, below].append(index)
+    return tuple(tuple(grouped[key]) for key in sorted(grouped))
+
+
+def is_follower(change: Change) -> bool:
+    """Whether the object is there because of others."""
+    owner = read_owner(change.before) if change.before is not None else None
+    return owner is not None and owner.dependency
+
+
+def kept_waves(found: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
+    """The waves with the changes that are kept; none is empty."""
+    kept = (tuple(index for index in wave if is_kept(index)) for wave in found)
+    return tuple(wave for wave in kept if wave)
+
+
+def waves_without(found: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
+    """The waves without the changes that have been held since."""
+    return kept_waves(found, lambda index: changes[index].held is None)
+
+
+def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> dict[Identity, int]:
+    """Within one kind rank, the longest chain of needs of the same rank below each identity."""
+    known: dict[Identity, int] = {}
+
+    def depth(identity: Identity, path: frozenset[Identity]) -> int:
+        if identity in known:
+            return known[identity]
+        rank = kind_rank(identity.kind)
+        below = [
+            depth(need, path | {identity}) + 1
+            for need in needs.get(identity, frozenset())
+            if need not in path and need != identity and kind_rank(need.kind) == rank
+        ]
+        result = max(below, default=0)
+        if not path:
+            known[identity] = result
+        return result
+
+    return {identity: depth(identity, frozenset()) for identity in sorted(identities)}

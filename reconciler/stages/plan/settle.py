@@ -1,0 +1,371 @@
+"""What each member needs so that it equals the decision: the changes, those that must wait, and what cannot be done.
+
+Every object is compared once; moves, losses and holds follow from the comparisons. Source: design §3 and the table of
+deletion causes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.binding import Reason, Tick
+from reconciler.model.member import Member, NotRead, Read
+from reconciler.model.observation import Absent, Outcome
+from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.refs import Identity
+from reconciler.stages.claims.claimants import Claimants
+from reconciler.stages.comparison.compare import Comparison, compare, overall_cause
+from reconciler.stages.comparison.scene import Scene
+from reconciler.stages.comparison.serving import Copies
+from reconciler.stages.comparison.standings import Seen, Standings
+from reconciler.stages.comparison.writable import why_not_written
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.decision.prerequisites import waits_for_prerequisite
+from reconciler.stages.deletion.leaving import lose
+from reconciler.stages.deletion.losses import Wanted, lost_copies
+from reconciler.stages.deletion.purge import effective_after_failure, failures_of, has_nodes, run_kept_by_policy
+from reconciler.stages.diff.bodies import Bodies
+from reconciler.stages.moves.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
+from reconciler.stages.ownership.ownership import Ownership
+from reconciler.stages.ownership.terminating import is_terminating, terminating
+from reconciler.stages.plan.job_shares import lack_of_completions
+from reconciler.stages.templates.volume_claims import replicas_moved, why_share_confirmed
+
+_RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
+_REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
+
+
+class Settled(Struct, frozen=True, kw_only=True):
+    """Changes in no particular order, the manifests in force per cluster, and the problems met."""
+
+    changes: tuple[Change, ...]
+    manifests: Mapping[str, Mapping[Identity, Manifest]]
+    problems: tuple[Problem, ...]
+    is_complete: bool
+    managed: Mapping[str, int] = field(default_factory=dict)
+    """Our objects per cluster that was read."""
+    established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
+    """Copies that were seen available where nothing is on its way, with their replicas, as far as that is news."""
+
+
+def settle(scene: Scene) -> Settled:
+    """Compare every decision with every member that was read."""
+    changes: list[Change] = []
+    problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
+    manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
+    ours: Counter[str] = Counter()
+    established: dict[str, dict[Identity, int]] = {}
+    bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
+    standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
+    bound = bindings.keys() if scene.only is None else bindings.keys() & scene.only
+    for identity in sorted({*bound, *standings.identities}):
+        seen = standings.of(identity)
+        for cluster in seen.copies:
+            ours[cluster] += 1
+        part = _settle_identity(scene, identity, seen) if identity in bindings else _Part()
+        changes += part.changes
+        problems += part.problems
+        for manifest in part.manifests:
+            manifests[manifest.cluster][identity] = manifest
+        for cluster, replicas in part.established.items():
+            established.setdefault(cluster, {})[identity] = replicas
+        for lost in lost_copies(identity, seen, scene.members, wanted):
+            change, problem = lose(scene, lost, part.holds.get(lost.cluster))
+            changes += [change] if change else []
+            problems += [problem] if problem else []
+    return Settled(
+        changes=tuple(changes),
+        manifests=manifests,
+        problems=tuple(problems),
+        is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
+        managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
+        established=established,
+    )
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    changes: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+    holds: Mapping[str, str] = field(default_factory=dict)
+    established: Mapping[str, int] = field(default_factory=dict)
+
+
+def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
+    decision = scene.decision
+    if identity in decision.frozen:
+        return _Part()
+    target = dict(decision.bindings[identity].targets)
+    old = seen.copies
+    compared: dict[str, Comparison] = {}
+    manifests: dict[str, Manifest] = {}
+    problems: list[Problem] = []
+    bodies: Bodies | None = None
+    for cluster, replicas in target.items():
+        member = scene.members.get(cluster)
+        if not isinstance(member, Read):
+            continue
+        manifest, faults = _rendered(scene, member, identity, replicas)
+        problems += faults
+        if manifest is not None:
+            manifests[cluster] = manifest
+            bodies = bodies or _bodies(scene, manifest)
+            compared[cluster] = _compare(scene, member, manifest, bodies, seen.owners.get(cluster))
+    state, established = _state(scene, identity, target, old, compared, manifests)
+    changes: list[Change] = []
+    for cluster, comparison in compared.items():
+        if cluster not in state.targets:
+            # A run that stays where it began is not begun a second time here.
+            del manifests[cluster]
+            continue
+        if cluster in state.holds and isinstance(member := scene.members[cluster], Read):
+            now, later, manifest = _reduced_later(scene, member, identity, state, cluster, comparison)
+            changes += [change for change in (now, later) if change]
+            manifests[cluster] = manifest or manifests[cluster]
+        elif comparison.change is not None:
+            change = _as_assigned(comparison.change, old.get(cluster), target[cluster])
+            changes.append(_with_wait(change, state.waits.get(cluster), decision.hold(identity, cluster)))
+        problems += [comparison.problem] if comparison.problem else []
+        if comparison.live is not None and is_terminating(comparison.live):
+            problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
+    if identity[:2] == ("batch", "Job"):
+        problems += lack_of_completions(decision, identity, scene.members, scene.ledger)
+    if not changes and not problems:
+        return _Part(manifests=tuple(manifests.values()), holds=state.holds, established=established)
+    moved = _arrivals(scene, identity, target, old)
+    changes = [_as_placement(change) if change.cluster in moved else change for change in changes]
+    return _Part(
+        changes=tuple(_confirmed_shares(scene, changes, target, old)),
+        problems=tuple(problems),
+        manifests=tuple(manifests.values()),
+        holds=state.holds,
+        established=established,
+    )
+
+
+def _state(
+    scene: Scene,
+    identity: Identity,
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    compared: Mapping[str, Comparison],
+    manifests: Mapping[str, Manifest],
+) -> tuple[Effective, Mapping[str, int]]:
+    """The placement in force, and the copies that are established anew since nothing is on its way."""
+    if identity[:2] in _RUNS_ONCE:
+        runs = {cluster: _run(scene, identity, cluster) for cluster in old}
+        ticked = [cluster for cluster in old if (identity, cluster) in scene.decision.ticked]
+        kept = run_kept_by_policy(scene.decision, identity, target, old)
+        return kept or pinned(target, old, runs, ticked, lambda name: _why_closed(scene, identity, name, compared)), {}
+    copies = Copies(
+        identity=identity,
+        members=scene.members,
+        ledger=scene.ledger,
+        target=target,
+        old=old,
+        compared=compared,
+        manifests=manifests,
+        as_held=partial(_compared_as_held, scene, identity, old),
+    )
+    if target == old:
+        # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
+        return Effective(targets=target), copies.established()
+    if scene.decision.bindings[identity].is_dependency:
+        # It follows its owners, whose move has been judged.
+        return Effective(targets=target), {}
+
+    def is_running(cluster: str) -> bool:
+        return has_nodes(scene.observed, identity, cluster, target[cluster])
+
+    policy = scene.decision.policies.get(identity)
+    failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}
+    if failed and policy is not None and policy.application_failover is not None:
+        terms = policy.application_failover
+        return effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now), {}
+    return effective(target, old, copies.serving), {}
+
+
+def _why_closed(scene: Scene, identity: Identity, cluster: str, compared: Mapping[str, Comparison]) -> str | None:
+    return why_not_written(scene, identity, cluster, compared.get(cluster))
+
+
+def _compared_as_held(scene: Scene, identity: Identity, old: Mapping[str, Replicas], cluster: str) -> Comparison | None:
+    """A copy that is to shrink, compared with what it holds until then."""
+    member = scene.members.get(cluster)
+    if not isinstance(member, Read):
+        return None
+    manifest, _ = _rendered(scene, member, identity, old[cluster])
+    return _compare(scene, member, manifest, _bodies(scene, manifest)) if manifest is not None else None
+
+
+def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
+    member = scene.members[cluster]
+    found = member.objects.get(identity) if isinstance(member, Read) else None
+    if found is None:
+        # Of a cluster that cannot be read, a run is assumed to be under way: it must not start twice.
+        return Run.STARTED
+    run, ticked = run_of(found.body), scene.decision.ticked.get((identity, cluster))
+    if run is Run.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
+        # Its cluster interrupted it (or failover would have left it alone): it is to run to its end elsewhere.
+        return Run.FINISHED if interpreter_for(*identity[:2]).outcome(found.body) is Outcome.SUCCEEDED else Run.STARTED
+    return run
+
+
+def _rendered(
+    scene: Scene, member: Read, identity: Identity, replicas: Replicas
+) -> tuple[Manifest | None, tuple[Problem, ...]]:
+    """The manifest for a member; autoscalers that are there alone count as those of the store do."""
+    manifest, faults = scene.render(identity, member.name, replicas)
+    if manifest is not None and identity in member.autoscaled:
+        manifest = replace(manifest, replicas_yielded=True)
+    return manifest, faults
+
+
+def _bodies(scene: Scene, manifest: Manifest) -> Bodies:
+    return Bodies(scene.schema_of(manifest.gvk), scene.stance.record_key, are_shared=scene.are_shared)
+
+
+def _compare(
+    scene: Scene, member: Read, manifest: Manifest, bodies: Bodies, ownership: Ownership | None = None
+) -> Comparison:
+    identity = manifest.identity
+    live = member.live(identity)
+    is_served = manifest.gvk in member.served
+    if not is_served:
+        if not _defined_in_plan(scene, identity, member.name):
+            return Comparison(problem=_not_served(manifest, member))
+        live = Absent()
+    row = scene.ledger.get(member.name, {}).get(identity)
+    policy = scene.decision.policies.get(identity)
+    released = scene.released.get(member.name, {}).get(identity, "")
+    comparison = compare(manifest, live, row, bodies, scene.stance, policy, ownership, released_uid=released)
+    is_free = scene.decision.hold(identity, member.name) is None
+    if is_free and isinstance(live, Absent) and comparison.change is not None:
+        lacking = partial(_is_lacking, member, is_served=is_served)
+        wait = waits_for_prerequisite(scene.decision, identity, member.name, lacking)
+        if wait is not None:
+            return replace(comparison, change=replace(comparison.change, held=wait))
+    if not is_served and comparison.change is not None:
+        reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
+        return replace(comparison, change=replace(comparison.change, reason=reason))
+    return comparison
+
+
+def _defined_in_plan(scene: Scene, identity: Identity, cluster: str) -> bool:
+    definition = scene.decision.definition_of(identity[:2])
+    return definition is not None and cluster in scene.decision.bindings[definition].clusters
+
+
+def _is_lacking(member: Read, needed: Identity, *, is_served: bool) -> bool:
+    """Whether a Namespace, or the definition of a kind, is known not to be in a member."""
+    return isinstance(member.live(needed), Absent) if needed.kind == "Namespace" else not is_served
+
+
+def _arrivals(scene: Scene, identity: Identity, target: Collection[str], old: Collection[str]) -> set[str]:
+    """Where the object comes for the sake of its placement: not where it belonged before and could not be created."""
+    if not old:
+        return set()
+    previous = scene.previous.get(identity)
+    is_same = previous is not None and set(old) <= set(target) == {cluster for cluster, _ in previous.targets}
+    return set() if is_same else set(target) - set(old)
+
+
+def _reduced_later(
+    scene: Scene, member: Read, identity: Identity, state: Effective, cluster: str, target: Comparison
+) -> tuple[Change | None, Change | None, Manifest | None]:
+    """Now: everything but the smaller replica count. Later: that count, held."""
+    manifest, _ = _rendered(scene, member, identity, state.targets[cluster])
+    if manifest is None:
+        return None, None, None
+    now = _compare(scene, member, manifest, _bodies(scene, manifest))
+    due = {change.path: change for change in target.change.fields} if target.change else {}
+    done = {change.path for change in now.change.fields} if now.change else set()
+    rest = tuple(change for path, change in due.items() if path not in done or path in _REPLICA_FIELDS)
+    later = None
+    if target.change is not None and rest:
+        later = replace(target.change, held=state.holds[cluster], fields=_placed(rest), cause=Cause.PLACEMENT)
+    return now.change, later, manifest
+
+
+def _placed(fields: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
+    return tuple(replace(change, cause=Cause.PLACEMENT) for change in fields)
+
+
+def _as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
+    """The change with the placement as the cause of replicas that were assigned otherwise."""
+    if before is None or before == after or change.action is not Action.UPDATE:
+        return change
+    fields = tuple(
+        replace(field, cause=Cause.PLACEMENT)
+        if field.path in _REPLICA_FIELDS and field.cause is Cause.DECLARED
+        else field
+        for field in change.fields
+    )
+    return replace(change, fields=fields, cause=overall_cause(fields))
+
+
+def _as_placement(change: Change) -> Change:
+    is_arrival = change.action is Action.CREATE and change.cause is Cause.DECLARED
+    return replace(change, cause=Cause.PLACEMENT) if is_arrival else change
+
+
+def _confirmed_shares(
+    scene: Scene, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+) -> Iterator[Change]:
+    """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
+    moves = any(gains(target, old, cluster) for cluster in target)
+    for change in changes:
+        is_evicted = scene.is_evicted(change.identity, change.cluster)
+        if moves and change.before is not None and replicas_moved(change) < 0 and not is_evicted:
+            yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
+        else:
+            yield change
+
+
+def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
+    why = change.held or wait or hold
+    return replace(change, held=why) if why else change
+
+
+def _wanted(decision: Decision) -> Wanted:
+    return Wanted(
+        fleet=decision.fleet,
+        bindings=decision.bindings,
+        policies=decision.policies,
+        claimants=Claimants(decision.fleet.propagation),
+        ticked=decision.ticked,
+    )
+
+
+def _count_ours(scene: Scene, member: Member, seen: int) -> int:
+    if isinstance(member, NotRead) or scene.only is not None:
+        return len(scene.ledger.get(member.name, {}))
+    return seen
+
+
+def _not_read(member: NotRead) -> Problem:
+    return Problem(
+        source=NOWHERE,
+        code="cluster-not-read",
+        message=f"{member.why}; nothing is changed there",
+        severity=Severity.WARNING,
+        cluster=member.name,
+    )
+
+
+def _not_served(manifest: Manifest, member: Read) -> Problem:
+    other = sorted(gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
+    hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
+    return Problem(
+        source=manifest.source,
+        code="kind-not-served",
+        message=f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}",
+        cluster=member.name,
+    )

@@ -1,0 +1,169 @@
+"""`overriders`: what an override rule changes. The order of application is fixed by the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler.model.override import (
+    CommandOverrider,
+    FieldOverrider,
+    ImageComponent,
+    ImageOverrider,
+    MapOverrider,
+    OverrideOperator,
+    Overriders,
+    PatchOperation,
+)
+from reconciler.stages.documents.fields import Fields
+from reconciler.stages.documents.names import is_json_pointer, is_label_key, is_label_value
+from reconciler.stages.patches.check import operation_fault
+from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
+
+_IDENTITY = ("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace")
+
+
+def read_overriders(fields: Fields, *, strict_values: bool) -> Overriders:
+    """The overriders of a rule.
+
+    `strict_values`: a missing value of add and replace is an error (the ACK pages require it), else a warning
+    (Karmada accepts it). Source: "overriders parameters"; Karmada: the checks of its webhook.
+    """
+    command, args = fields.children("commandOverrider"), fields.children("argsOverrider")
+    labels, annotations = fields.children("labelsOverrider"), fields.children("annotationsOverrider")
+    return Overriders(
+        image=tuple(_image(item, strict_values) for item in fields.children("imageOverrider") if _is_whole(item)),
+        command=tuple(_command(item) for item in command if _is_whole(item)),
+        args=tuple(_command(item) for item in args if _is_whole(item)),
+        labels=tuple(_map(item, _label_fault) for item in labels if _is_whole(item)),
+        annotations=tuple(_map(item, _annotation_fault) for item in annotations if _is_whole(item)),
+        field=tuple(_field(item) for item in fields.children("fieldOverrider")),
+        plaintext=tuple(_patch(item, strict_values) for item in fields.children("plaintext") if _is_whole(item)),
+    )
+
+
+def _is_whole(fields: Fields) -> bool:
+    """Whether the enumerations are there; what is missing or unknown has been reported."""
+    return all(fields.has(name) for name in ("operator", "component") if name in fields.shape.by_spelling)
+
+
+def _image(fields: Fields, strict_values: bool) -> ImageOverrider:
+    operator = OverrideOperator(fields.text("operator"))
+    _check_value(fields, operator, is_given=not fields.is_empty("value"), strict=strict_values)
+    predicate = fields.text_of_either("predicate")
+    steps = fields.path("predicate")
+    nested = fields.child("predicate")
+    if nested is not None:
+        predicate, steps = nested.text("path"), nested.path("path")
+    if predicate is not None and not is_json_pointer(predicate):
+        _not_a_pointer(fields, predicate, *steps)
+    return ImageOverrider(
+        component=ImageComponent(fields.text("component")),
+        operator=operator,
+        value=fields.text("value"),
+        predicate=predicate or "",
+        source=fields.source(),
+    )
+
+
+def _command(fields: Fields) -> CommandOverrider:
+    return CommandOverrider(
+        container=fields.text("containerName"),
+        operator=OverrideOperator(fields.text("operator")),
+        values=fields.texts("value"),
+        source=fields.source(),
+    )
+
+
+def _map(fields: Fields, fault_of: Callable[[str, str], tuple[str, str] | None]) -> MapOverrider:
+    values = fields.text_map("value")
+    for key, value in values.items():
+        fault = fault_of(key, value)
+        if fault is not None:
+            fields.report.error(*fault, *fields.path("value", key))
+    return MapOverrider(
+        operator=OverrideOperator(fields.text("operator")),
+        values=tuple(sorted(values.items())),
+        source=fields.source(),
+    )
+
+
+def _label_fault(key: str, value: str) -> tuple[str, str] | None:
+    """Code and message of what the API server would refuse, or rendering leave out. Source: Karmada's webhook."""
+    if not is_label_key(key):
+        return "label-key-illegal", f"{key!r} cannot be the key of a label"
+    if not is_label_value(value):
+        return "label-illegal", f"{value[:80]!r} cannot be the value of a label"
+    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) else None
+
+
+def _annotation_fault(key: str, value: str) -> tuple[str, str] | None:
+    """As `_label_fault`. An annotation may hold any text, and its key capital letters before the slash."""
+    if not is_label_key(key.lower()):
+        return "label-key-illegal", f"{key!r} cannot be the key of an annotation"
+    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS else None
+
+
+def _mark_fault(key: str) -> tuple[str, str]:
+    return "mark-reserved", f"only the reconciler writes {key}; take it out"
+
+
+def _field(fields: Fields) -> FieldOverrider:
+    path = fields.text("fieldPath")
+    if fields.has("fieldPath") and not is_json_pointer(path):
+        _not_a_pointer(fields, path, *fields.path("fieldPath"))
+    given = [syntax for syntax in ("json", "yaml") if fields.has(syntax)]
+    if len(given) != 1:
+        message = "exactly one of json and yaml says how the text is to be read"
+        fields.report.error("field-overrider-syntax", message, *fields.steps)
+    syntax = given[0] if given else "json"
+    operations = tuple(_embedded(item) for key in given for item in fields.children(key) if _is_whole(item))
+    return FieldOverrider(field_path=path, syntax=syntax, operations=operations, source=fields.source())
+
+
+def _embedded(fields: Fields) -> PatchOperation:
+    operator, path = OverrideOperator(fields.text("operator")), fields.text("subPath")
+    if fields.has("subPath") and (fault := operation_fault(operator, path, fields.any("value"))):
+        _not_a_pointer(fields, path, *fields.path("subPath"), why=fault)
+    has_value = fields.has("value")
+    if operator is OverrideOperator.REMOVE and has_value:
+        message = "remove takes no value here; take it out"
+        fields.report.error("value-forbidden", message, *fields.path("value"))
+    elif operator is not OverrideOperator.REMOVE:
+        _check_value(fields, operator, is_given=has_value, strict=True)
+        if has_value and fields.any("value") is None:
+            # Karmada's webhook cannot tell null from no value, and refuses both.
+            message = f"null is no value of a fieldOverrider, so {operator} has none; use remove to take a field away"
+            fields.report.error("value-missing", message, *fields.path("value"))
+    return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
+
+
+def _patch(fields: Fields, strict_values: bool) -> PatchOperation:
+    operator, path = OverrideOperator(fields.text("operator")), fields.text("path")
+    if fields.has("path"):
+        if fault := operation_fault(operator, path, fields.any("value")):
+            _not_a_pointer(fields, path, *fields.path("path"), why=fault)
+        elif path in _IDENTITY:
+            message = f"{path} says which object this is, and an override must not change that; write another template"
+            fields.report.error("override-of-identity", message, *fields.path("path"))
+    _check_value(fields, operator, is_given=fields.has("value"), strict=strict_values)
+    return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
+
+
+def _check_value(fields: Fields, operator: OverrideOperator, *, is_given: bool, strict: bool) -> None:
+    """The pages: value is required for add and replace, and left out for remove. Karmada checks neither."""
+    if operator is OverrideOperator.REMOVE:
+        if is_given:
+            message = "remove takes no value; it is ignored, take it out"
+            fields.report.warning("value-ignored", message, *fields.path("value"))
+    elif not is_given:
+        message = f"{operator} needs a value"
+        if strict:
+            fields.report.error("value-missing", message, *fields.steps)
+        else:
+            fields.report.warning("value-missing", f"{message}; without one Karmada writes an empty one", *fields.steps)
+
+
+def _not_a_pointer(fields: Fields, path: str, *steps: str | int, why: str = "") -> None:
+    rule = why or "it begins with a slash, as in /spec/replicas, and ~ is written ~0"
+    message = f"{path!r} is no JSON pointer; {rule}"
+    fields.report.error("pointer-illegal", message, *steps)

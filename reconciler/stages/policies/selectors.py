@@ -1,0 +1,146 @@
+"""Resource selectors and label selectors of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.document import Document
+from reconciler.model.policy import Flavor, ResourceSelector
+from reconciler.model.refs import PolicyRef
+from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
+from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.stages.documents.fields import Fields, Report
+from reconciler.stages.documents.known_types import type_fault
+from reconciler.stages.documents.metadata import DEFAULT_NAMESPACE
+from reconciler.stages.documents.names import is_label_key, is_label_value
+from reconciler.stages.documents.shared_fields import LABEL_SELECTOR_SHAPE
+from reconciler.stages.documents.system_namespaces import is_system_namespace
+
+
+def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[ResourceSelector, ...]:
+    """The resource selectors in order, each with its namespace filled in for a namespaced policy.
+
+    Source: "resourceSelector parameters"; Karmada: the defaults and checks of its webhook.
+    """
+    return tuple(_selector(fields, ref, flavor) for fields in spec.children("resourceSelectors"))
+
+
+def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelector:
+    namespace, name, kind = fields.text("namespace"), fields.text("name"), fields.text("kind")
+    system = namespace if is_system_namespace(namespace) else ""
+    if kind == "Namespace" and fields.text("apiVersion") == "v1" and is_system_namespace(name):
+        system = name
+    if system:
+        message = f"nothing is distributed in the system namespace {system}; take this selector out"
+        fields.report.error("system-namespace", message, *fields.path("name" if system == name else "namespace"))
+    elif ref.namespace and namespace and namespace != ref.namespace:
+        _elsewhere(fields, ref, flavor, namespace)
+    api_version = fields.text("apiVersion")
+    fault = type_fault(api_version, kind) if api_version and kind else None
+    if fault is not None:
+        fields.report.error(fault.code, fault.message, *fields.path(fault.field))
+    labels = fields.child("labelSelector")
+    return ResourceSelector(
+        api_version=api_version,
+        kind=kind,
+        namespace=namespace or ref.namespace,
+        name=name,
+        labels=read_label_selector(labels) if labels else None,
+        source=fields.source(),
+    )
+
+
+def _elsewhere(fields: Fields, ref: PolicyRef, flavor: Flavor, namespace: str) -> None:
+    """A namespaced policy reaches only its own namespace. The page: other values take no effect; Karmada: refused."""
+    message = (
+        f"{ref.kind} {ref.name} reaches only its own namespace {ref.namespace}, so a selector for {namespace} selects "
+        f"nothing; move it to a policy in {namespace}, or write a Cluster{ref.kind}"
+    )
+    if flavor.is_ack:
+        fields.report.warning("selector-namespace-elsewhere", message, *fields.path("namespace"))
+    else:
+        fields.report.error("selector-namespace-elsewhere", message, *fields.path("namespace"))
+
+
+def read_label_selector(fields: Fields) -> LabelSelector:
+    """A label selector; matchLabels entries become In with one value. Illegal keys and values are errors."""
+    requirements = []
+    for key, value in fields.text_map("matchLabels").items():
+        _check_label(fields, key, (value,), *fields.path("matchLabels", key))
+        requirements.append(LabelRequirement(key=key, operator=Operator.IN, values=frozenset({value})))
+    for expression in fields.children("matchExpressions"):
+        requirement = _requirement(expression)
+        if requirement is not None:
+            requirements.append(requirement)
+    return LabelSelector(requirements=tuple(requirements))
+
+
+def _requirement(fields: Fields) -> LabelRequirement | None:
+    key, operator, values = fields.text("key"), fields.text("operator"), fields.texts("values")
+    if not operator or not fields.has("key"):
+        return None  # reported as a missing field or an unknown value
+    _check_label(fields, key, values, *fields.path("key"))
+    takes_values = operator in (Operator.IN, Operator.NOT_IN)
+    if takes_values and not values:
+        fields.report.error("label-selector-invalid", f"{operator} needs at least one value", *fields.path("values"))
+    if not takes_values and values:
+        message = f"{operator} takes no values; take them out, or write In"
+        fields.report.error("label-selector-invalid", message, *fields.path("values"))
+    return LabelRequirement(key=key, operator=Operator(operator), values=frozenset(values))
+
+
+def _check_label(fields: Fields, key: str, values: tuple[str, ...], *steps: str | int) -> None:
+    if not is_label_key(key):
+        fields.report.error("label-selector-invalid", f"{key!r} cannot be a label key", *steps)
+    for value in values:
+        if not is_label_value(value):
+            fields.report.error("label-selector-invalid", f"{value!r} cannot be the value of a label", *steps)
+
+
+def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | None:
+    """What a broken policy might select: never less than it would if it were mended, None when that cannot be told.
+
+    A part of a selector that cannot be read is left out, which widens it. Never empty: a policy whose
+    resourceSelectors are missing may have meant anything.
+    """
+    entries = dig(document.body, "spec", "resourceSelectors")
+    if not isinstance(entries, list | tuple) or not entries:
+        return None
+    selectors = tuple(_widened(document, index, entry) for index, entry in enumerate(entries))
+    known = tuple(selector for selector in selectors if selector is not None)
+    return known if len(known) == len(selectors) else None
+
+
+def _widened(document: Document, index: int, entry: Json) -> ResourceSelector | None:
+    api_version, kind = dig(entry, "apiVersion"), dig(entry, "kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str) or type_fault(api_version, kind) is not None:
+        return None
+    own = _own_namespace(document.body)
+    namespace = dig(entry, "namespace")
+    name = dig(entry, "name")
+    return ResourceSelector(
+        api_version=api_version,
+        kind=kind,
+        namespace=own or (namespace if isinstance(namespace, str) else ""),
+        name=name if isinstance(name, str) else "",
+        labels=_readable_labels(document, dig(entry, "labelSelector")),
+        source=document.at("spec", "resourceSelectors", index),
+    )
+
+
+def _own_namespace(body: JsonObject) -> str:
+    """The one namespace that a namespaced policy reaches, empty for a cluster policy or when it cannot be told."""
+    kind, namespace = body.get("kind"), dig(body, "metadata", "namespace")
+    if not isinstance(kind, str) or kind.startswith("Cluster"):
+        return ""
+    if namespace is None:
+        return DEFAULT_NAMESPACE
+    return namespace if isinstance(namespace, str) else ""
+
+
+def _readable_labels(document: Document, selector: Json) -> LabelSelector | None:
+    if not isinstance(selector, Mapping):
+        return None
+    report = Report(document, LABEL_SELECTOR_SHAPE)
+    labels = read_label_selector(Fields(report, LABEL_SELECTOR_SHAPE, selector))
+    return None if report.has_errors else labels

@@ -1,0 +1,28 @@
+"""From a decision to what rendering rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.refs import Identity
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.overrides.select import OverrideIndex
+from reconciler.stages.rendering.render import RenderInputs
+
+
+def render_inputs(
+    decision: Decision, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
+) -> RenderInputs:
+    """What rendering the decision needs, override policies compiled.
+
+    `fixed_completions`: what live parts of divided Jobs were created with, by cluster.
+    """
+    return RenderInputs(
+        fleet=decision.fleet,
+        bindings=decision.bindings,
+        policies=decision.policies,
+        overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
+        yielded=decision.yielded,
+        fixed_completions=fixed_completions or {},
+        definitions=decision.definitions,
+    )

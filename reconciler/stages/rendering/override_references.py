@@ -1,0 +1,110 @@
+"""What overrides make an object refer to, and whether that goes where the object goes.
+
+Dependencies are read from templates: what an override adds does not travel by itself (Karmada: the same, without a
+word). A ConfigMap or Secret that no policy brings to that cluster leaves the pods waiting for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.model.binding import Binding
+from reconciler.model.demand import DependencyRef
+from reconciler.model.override import OverrideOperator, PatchOperation
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.dependencies.dependencies import may_be_missing
+from reconciler.stages.overrides.apply import FieldOverride
+from reconciler.stages.patches.patch import pointer_tokens
+
+_REFERRING: Final = frozenset(
+    {
+        "claimName",
+        "configMap",
+        "configMapKeyRef",
+        "configMapRef",
+        "imagePullSecrets",
+        "nodePublishSecretRef",
+        "secret",
+        "secretKeyRef",
+        "secretName",
+        "secretRef",
+        "serviceAccount",
+        "serviceAccountName",
+    }
+)
+"""Fields under which something is referred to by its name."""
+
+
+class AddedReference(NamedTuple):
+    """Something that the template does not refer to, with the override that does."""
+
+    owner: Identity
+    ref: DependencyRef
+    override: FieldOverride
+
+
+def may_refer(operation: PatchOperation) -> bool:
+    """Whether an operation could add a reference: asked before any body is looked at."""
+    if operation.operator is OverrideOperator.REMOVE:
+        return False
+    tokens = pointer_tokens(operation.path) or ()
+    return not _REFERRING.isdisjoint(tokens) or not _REFERRING.isdisjoint(_keys(operation.value))
+
+
+def added_references(
+    owner: Identity,
+    declared: JsonObject,
+    body: JsonObject,
+    trace: Iterable[FieldOverride],
+    interpreter: Interpreter,
+) -> tuple[AddedReference, ...]:
+    """What a rendered body refers to and its template does not, in the order of what is referred to."""
+    known = {ref.identity for ref in interpreter.dependencies(declared)}
+    added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
+    written = list(trace)
+    found = ((ref, _writer(ref.path, written)) for ref in added)
+    return tuple(AddedReference(owner, ref, override) for ref, override in found if override is not None)
+
+
+def not_there(
+    references: Iterable[AddedReference], bindings: Mapping[Identity, Binding], cluster: str
+) -> Iterator[Problem]:
+    """A warning for each reference to something that does not go to the cluster."""
+    for owner, ref, override in references:
+        binding = bindings.get(ref.identity)
+        if binding is not None and cluster in binding.clusters:
+            continue
+        yield Problem(
+            source=override.source,
+            path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
+            code="reference-does-not-travel",
+            message=(
+                f"{override.policy} rule {override.rule} {override.overrider} makes {owner} refer to {ref.identity}, "
+                "which does not go to that cluster: what an override adds does not travel with the object; let a "
+                "policy bring it there, or make sure that the cluster has it"
+            ),
+            severity=Severity.WARNING,
+            cluster=cluster,
+        )
+
+
+def _writer(path: str, written: list[FieldOverride]) -> FieldOverride | None:
+    """The last override that wrote the field or something above it."""
+    for override in reversed(written):
+        if path.startswith(override.path) and path[len(override.path) :][:1] in ("", ".", "["):
+            return override
+    return None
+
+
+def _keys(value: Json) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield key
+            yield from _keys(below)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _keys(item)

@@ -1,0 +1,153 @@
+"""What a decision says about each identity, as a value that is cheap to compare.
+
+Two decisions with equal signatures of an identity render and settle it alike; so a commit concerns exactly the
+identities whose signatures differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+
+from reconciler.model.binding import Binding
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.refs import Identity, PolicyRef
+from reconciler.stages.claims.index import PolicyIndex
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.decision.prerequisites import dependents, differing_prerequisites, signature_of_prerequisites
+from reconciler.stages.incremental.changed_keys import changed_keys
+from reconciler.stages.overrides.select import OverrideIndex
+from reconciler.stages.rendering.render import only_follows, template_of
+
+
+def signatures(decision: Decision) -> dict[Identity, Hashable]:
+    """The signature of every bound or frozen identity. What is in no decision has none."""
+    return _signatures(decision, {*decision.bindings, *decision.frozen}, _index(decision))
+
+
+def changed_identities(
+    before: Decision | None, after: Decision, touched: Collection[Identity] | None = None
+) -> set[Identity]:
+    """Identities whose signatures differ between two decisions; all of them without an earlier one.
+
+    `touched`: of a decision that was made from `before`, what `DecideMemo.touched` says; without it, both are searched,
+    which is quick where most of them is the same objects.
+    """
+    if before is None or before.fleet.clusters != after.fleet.clusters:
+        old = signatures(before) if before is not None else {}
+        return _differing(old, signatures(after))
+    if touched is not None:
+        suspects = {identity for identity in touched if not _is_same(before, after, identity)}
+    else:
+        suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
+        suspects |= changed_keys(before.fleet.templates, after.fleet.templates)
+    suspects |= changed_keys(before.holds, after.holds) | changed_keys(before.yielded, after.yielded)
+    suspects |= before.frozen ^ after.frozen
+    suspects |= {identity for identity, _ in changed_keys(before.ticked, after.ticked)}
+    suspects |= _overridden_anew(before, after)
+    needed = differing_prerequisites(before, after, suspects)
+    suspects |= dependents(before, needed) | dependents(after, needed)
+    plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
+    suspects -= plain
+    if before.fleet.overrides == after.fleet.overrides:
+        # The same rules select a template of the same digest for the same clusters: they need not be found.
+        return plain | _differing(_signatures(before, suspects, None), _signatures(after, suspects, None))
+    return plain | _differing(
+        _signatures(before, suspects, _index(before)), _signatures(after, suspects, _index(after))
+    )
+
+
+def _is_same(before: Decision, after: Decision, identity: Identity) -> bool:
+    """Whether the two decisions hold the same objects for an identity, but for what is found in other ways."""
+    return (
+        before.bindings.get(identity) is after.bindings.get(identity)
+        and before.policies.get(identity) is after.policies.get(identity)
+        and before.fleet.templates.get(identity) is after.fleet.templates.get(identity)
+    )
+
+
+def _differs_plainly(before: Decision, after: Decision, identity: Identity) -> bool:
+    """Whether the targets or the template differ: most of what differs at all, seen without a signature."""
+    old, new = before.bindings.get(identity), after.bindings.get(identity)
+    if old is None or new is None:
+        return old is not new
+    if old.targets != new.targets:
+        return True
+    was, is_now = before.fleet.templates.get(identity), after.fleet.templates.get(identity)
+    return was is not None and is_now is not None and was.digest != is_now.digest
+
+
+def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
+    return {identity for identity in {*before, *after} if before.get(identity) != after.get(identity)}
+
+
+def _overridden_anew(before: Decision, after: Decision) -> set[Identity]:
+    """What override policies that came, went or changed select."""
+    old = {policy.ref: policy for policy in before.fleet.overrides}
+    new = {policy.ref: policy for policy in after.fleet.overrides}
+    index = PolicyIndex(policies[ref] for ref in changed_keys(old, new) for policies in (old, new) if ref in policies)
+    if index.is_empty:
+        return set()
+    found = ((identity, template_of(after.fleet, identity)) for identity in after.bindings)
+    return {identity for identity, template in found if template is not None and index.matches(template)}
+
+
+def _index(decision: Decision) -> OverrideIndex:
+    return OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
+
+
+def _signatures(
+    decision: Decision, identities: Iterable[Identity], index: OverrideIndex | None
+) -> dict[Identity, Hashable]:
+    """Signatures; without an index those of decisions whose rules are known to be the same."""
+    digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
+    found: dict[Identity, Hashable] = {}
+    # Who took a copy away decides how it goes.
+    ticked: dict[Identity, frozenset[Hashable]] = {}
+    for (identity, cluster), constraint in decision.ticked.items():
+        ticked[identity] = ticked.get(identity, frozenset()) | {(cluster, constraint.tick)}
+    for identity in identities:
+        binding = decision.bindings.get(identity)
+        if binding is not None:
+            found[identity] = (*_signature(decision, binding, index, digests), ticked.get(identity, frozenset()))
+        elif identity in decision.frozen:
+            found[identity] = "frozen"
+    return found
+
+
+def _signature(
+    decision: Decision, binding: Binding, index: OverrideIndex | None, digests: Mapping[PolicyRef, str]
+) -> tuple[Hashable, ...]:
+    identity = binding.identity
+    template = template_of(decision.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    return (
+        template.digest,
+        binding.targets,
+        binding.is_dependency,
+        _terms(decision.policies.get(identity)),
+        tuple(
+            (rule.policy, rule.index, digests.get(rule.policy), tuple(filter(rule.is_for, binding.clusters)))
+            for rule in (index.rules_of(template) if index is not None else ())
+        ),
+        tuple(sorted(decision.yielded.get(identity, ()))),
+        _holds(decision, binding),
+        signature_of_prerequisites(decision, identity),
+        identity in decision.frozen,
+        tuple(cluster for cluster in binding.clusters if only_follows(binding, cluster))
+        if identity.kind == "Namespace"
+        else (),
+    )
+
+
+def _holds(decision: Decision, binding: Binding) -> Hashable:
+    policy = decision.policies.get(binding.identity)
+    if policy is not None and (policy.suspension.dispatching or policy.suspension.clusters):
+        return tuple([decision.hold(binding.identity, cluster) for cluster in binding.clusters])
+    return decision.holds.get(binding.identity)
+
+
+def _terms(policy: PropagationPolicy | None) -> Hashable:
+    """What of a governing policy concerns a copy. An inherited one differs from its owner's in these alone."""
+    if policy is None:
+        return None
+    return (policy.ref, policy.flavor, policy.digest, policy.keep, policy.conflict_resolution)

@@ -1,0 +1,121 @@
+"""From one revision to another: what the two decide, and what may differ between them.
+
+Source: design, "Diff" (the previous placement of head is the result of base), "One plan".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.model.binding import Binding, PreviousPlacement
+from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Observations
+from reconciler.model.plan import Action, Cause, Change, FieldChange
+from reconciler.model.refs import Identity
+from reconciler.stages.comparison.compare import overall_cause
+from reconciler.stages.decision.decide import Decision, decide
+from reconciler.stages.decision.memo import DecideMemo
+from reconciler.stages.decision.prerequisites import without_definition
+from reconciler.stages.rendering.inputs import render_inputs
+from reconciler.stages.rendering.render import render_all
+from reconciler.stages.rendering.signatures import changed_identities
+from reconciler.stages.revisions.written import held_back, is_written
+
+_NAMELESS = "unnamed"
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """Two revisions as they are decided.
+
+    `observations`: what head was decided with, the placements of base (`placed`) as the previous ones. `only`: what may
+    have to change; None: anything.
+    """
+
+    before: Decision
+    after: Decision
+    observations: Observations
+    placed: Mapping[Identity, PreviousPlacement]
+    only: frozenset[Identity] | None
+
+    def told(self, change: Change) -> Change:
+        """A change as an offline comparison tells it: under the same template, an override has made it."""
+        change = replace(change, engine="O")
+        before, after = self.before.fleet.templates, self.after.fleet.templates
+        was, is_now = before.get(change.identity), after.get(change.identity)
+        if change.action not in (Action.UPDATE, Action.REPLACE) or was is None or is_now is None:
+            return change
+        if was.digest != is_now.digest or self.before.fleet.settings != self.after.fleet.settings:
+            return change
+        fields = tuple(map(_by_override, change.fields))
+        return replace(change, fields=fields, cause=overall_cause(fields) if not change.held else change.cause)
+
+
+def _by_override(field: FieldChange) -> FieldChange:
+    return replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
+
+
+def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, PreviousPlacement]:
+    """Bindings as the previous placement of another decision."""
+    return {
+        identity: PreviousPlacement(identity=identity, targets=binding.targets, affinity_name=binding.affinity_name)
+        for identity, binding in bindings.items()
+        if binding.targets
+    }
+
+
+def named_alike(base: Fleet, head: Fleet) -> tuple[Fleet, Fleet]:
+    """The revisions with a name each: a store without one takes that of the other, so that both speak of one fleet."""
+    return _named(base, head.settings.name), _named(head, base.settings.name)
+
+
+def _named(fleet: Fleet, other: str) -> Fleet:
+    if fleet.settings.name:
+        return fleet
+    return replace(fleet, settings=replace(fleet.settings, name=other or _NAMELESS))
+
+
+def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str) -> Passage:
+    """Decide both revisions, the second from what the first leaves behind."""
+    memo = DecideMemo()
+    before = decide(base, observations, now, memo=memo)
+    placed = previous_of(before.bindings)
+    seen = replace(observations, previous={**observations.previous, **placed})
+    after = decide(head, seen, now, memo=memo)
+    touched = memo.touched
+    # What an owner leaves behind keeps its dependencies; where nothing is left behind, copies say nothing.
+    copies = _left_behind(before, after, touched)
+    if copies:
+        after = decide(head, seen, now, copies=copies, memo=memo)
+        touched = {*touched, *memo.touched} if touched is not None and memo.touched is not None else None
+    only: frozenset[Identity] | None = None
+    if _speak_alike(base, head):
+        # What the two decide alike is as it should be already, unless it waits for something or its kind is not served.
+        only = frozenset(changed_identities(before, after, touched) | held_back(after) | without_definition(after))
+    return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
+
+
+def _speak_alike(base: Fleet, head: Fleet) -> bool:
+    """Whether equal decisions of the two give equal objects, and claim them alike."""
+    old, new = base.settings, head.settings
+    return (old.name, old.previous_names) == (new.name, new.previous_names)
+
+
+def _left_behind(
+    before: Decision, after: Decision, touched: Collection[Identity] | None
+) -> dict[Identity, frozenset[str]]:
+    """Where all copies are of bound templates that leave some of them behind: in clusters their new placement left."""
+    gone: dict[Identity, set[str]] = {}
+    for identity in before.bindings if touched is None else touched:
+        was, is_now = before.bindings.get(identity), after.bindings.get(identity)
+        if was is not None and is_now is not None and was.targets != is_now.targets:
+            gone[identity] = set(was.clusters) - set(is_now.clusters)
+    copies: dict[Identity, frozenset[str]] = {}
+    # What could not be rendered was not written either.
+    for manifest in render_all(render_inputs(before), only=gone.keys()).manifests if gone else ():
+        identity, cluster = manifest.identity, manifest.cluster
+        if is_written(before, identity, cluster):
+            copies[identity] = copies.get(identity, frozenset()) | {cluster}
+    return {identity: clusters for identity, clusters in copies.items() if clusters & gone[identity]}

@@ -1,0 +1,239 @@
+"""The members as they are once a revision was applied to them and all of it came to rest.
+
+Two revisions are compared by asking what the second would change in such members: the same question, answered by the
+same code, as with real ones. Source: design, "One plan".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import Member, NotRead, Read, Told
+from reconciler.model.observation import ClusterObservation, Health, LiveObject
+from reconciler.model.plan import Manifest
+from reconciler.model.policy import Flavor
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import JsonObject
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.decision.prerequisites import (
+    dependents,
+    waits_for_prerequisite,
+    withheld,
+    withheld_prerequisites,
+)
+from reconciler.stages.diff.applied_fields import applied_fields
+from reconciler.stages.diff.canonical import sendable
+from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership.ownership import field_manager
+from reconciler.stages.ownership.recorded import recorded_form
+from reconciler.stages.rendering.render import RenderCache, RenderInputs, managed_in, render_all, template_of
+from reconciler.stages.schemas.schema import Schema
+
+Ledger = dict[str, dict[Identity, AppliedRow]]
+
+_BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
+    ("batch", "Job"): {"status": {"active": 1}},
+    ("", "Pod"): {"status": {"phase": "Running"}},
+}
+"""How a run that has begun shows: only its cluster could tell that it has not, or that it has ended."""
+
+
+_ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """Members by name, with what the journal would have recorded about what they hold."""
+
+    members: Mapping[str, Member]
+    ledger: Ledger
+
+
+def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
+    """Whether what a decision places is written there: neither it nor what it needs there is frozen or held back."""
+    if withheld(decision, identity, cluster) is not None:
+        return False
+    return waits_for_prerequisite(decision, identity, cluster) is None
+
+
+def written_in(decision: Decision, inputs: RenderInputs, cache: RenderCache) -> Counter[str]:
+    """How many objects a decision, as rendered by `inputs`, leaves in each cluster."""
+    managed = Counter(managed_in(inputs, cache))
+    waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
+    # What cannot be rendered was not counted in the first place.
+    managed.subtract(
+        manifest.cluster
+        for manifest in render_all(inputs, cache, waiting).manifests
+        if not is_written(decision, manifest.identity, manifest.cluster)
+    )
+    return managed
+
+
+def held_back(decision: Decision) -> set[Identity]:
+    """What a decision places and may hold back: it is due as long as it does, whatever else changes."""
+    held = decision.bindings.keys() & decision.holds.keys()
+    if any(policy.suspension.dispatching or policy.suspension.clusters for policy in decision.fleet.propagation):
+        for identity, policy in decision.policies.items():
+            if (policy.suspension.dispatching or policy.suspension.clusters) and identity in decision.bindings:
+                held.add(identity)
+    return held | dependents(decision, held | (decision.frozen & decision.bindings.keys()))
+
+
+def written_by(
+    before: Decision,
+    after: Decision,
+    manifests: Collection[Manifest],
+    observed: Mapping[str, ClusterObservation],
+    schema_of: Callable[[GVK], Schema | None],
+    only: Collection[Identity] | None = None,
+) -> Written:
+    """What the members of `after` hold of the manifests of `before`; everything else is absent there.
+
+    `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for.
+
+    A copy is available where its workload was observed to be healthy or was not observed at all. A member that did not
+    answer when it was observed is not read here either.
+    """
+    makers: dict[int, _Maker] = {}
+    objects: dict[str, dict[Identity, LiveObject]] = {name: {} for name in after.fleet.clusters}
+    ledger: Ledger = {name: {} for name in {*before.fleet.clusters, *after.fleet.clusters}}
+    for manifest in manifests:
+        identity, cluster = manifest.identity, manifest.cluster
+        if not is_written(before, identity, cluster) or _served(before, manifest.gvk, cluster, observed) is False:
+            continue
+        # Clusters that got the same share what is made of it.
+        maker = makers.get(id(manifest.content))
+        if maker is None:
+            maker = makers[id(manifest.content)] = _Maker(manifest, before, schema_of(manifest.gvk))
+        ledger[cluster][identity] = maker.row_in(cluster, observed.get(cluster))
+        if cluster in objects:
+            objects[cluster][identity] = maker.live
+    wanted = after.bindings.keys() if only is None else {*only, *withheld_prerequisites(after, only)}
+    looks = _Looks(before, after, observed, wanted)
+    members = {name: looks.member(name, found) for name, found in sorted(objects.items())}
+    return Written(members=members, ledger=ledger)
+
+
+class _Maker:
+    """The object and the row that clusters with one outcome have in common."""
+
+    def __init__(self, manifest: Manifest, decision: Decision, schema: Schema | None) -> None:
+        fleet = decision.fleet
+        body = sendable(manifest.body, schema)
+        owner = read_owner(body)
+        self.live = LiveObject(
+            gvk=manifest.gvk,
+            identity=manifest.identity,
+            uid="",
+            resource_version="",
+            body=_as_stored(body, field_manager(fleet.settings.name), applied_fields(body, schema)),
+        )
+        self._row = AppliedRow(
+            cluster=manifest.cluster,
+            gvk=manifest.gvk,
+            identity=manifest.identity,
+            manifest_digest=manifest.digest,
+            recorded=recorded_form(body, b""),
+            policy=str(manifest.policy or ""),
+            keep=owner.keep if owner else True,
+            flavor=owner.flavor if owner else Flavor.ACK,
+            replicas=owner.replicas if owner else None,
+            dependency=owner.dependency if owner else False,
+            revision=fleet.revision,
+            source=manifest.source,
+        )
+
+    def row_in(self, cluster: str, seen: ClusterObservation | None) -> AppliedRow:
+        """What the journal recorded for a cluster."""
+        established = _established(seen, self._row)
+        if self._row.cluster == cluster and self._row.established == established:
+            return self._row
+        return replace(self._row, cluster=cluster, established=established)
+
+
+def _as_stored(body: JsonObject, manager: str, fields: Mapping[str, Any]) -> JsonObject:
+    entry = {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": body.get("apiVersion"),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    kind = (GVK.parse(str(body.get("apiVersion", "")), "").group, str(body.get("kind", "")))
+    return {**body, **_BEGUN.get(kind, {}), "metadata": {**body["metadata"], "managedFields": [entry]}}
+
+
+class _Looks:
+    """How a round finds the members: what they serve, what is not there, and how the copies are."""
+
+    def __init__(
+        self,
+        before: Decision,
+        after: Decision,
+        observed: Mapping[str, ClusterObservation],
+        wanted: Collection[Identity],
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._observed = observed
+        self._wanted = frozenset(wanted)
+        self._kinds = frozenset(identity[:2] for identity in wanted)
+        self._gvks = {
+            template.gvk
+            for identity in wanted
+            for fleet in (before.fleet, after.fleet)
+            if (template := template_of(fleet, identity)) is not None
+        }
+
+    def member(self, name: str, objects: Mapping[Identity, LiveObject]) -> Member:
+        """One member that holds these objects."""
+        seen = self._observed.get(name)
+        if seen is not None and not seen.reachable:
+            return NotRead(name=name, why="it did not answer when it was observed")
+        return Read(
+            name=name,
+            objects=objects,
+            absent=self._wanted - objects.keys(),
+            kinds=self._kinds,
+            served={gvk: True for gvk in self._gvks if self._is_served(gvk, name)},
+            told={identity: _told(seen, live) for identity, live in objects.items()},
+        )
+
+    def _is_served(self, gvk: GVK, cluster: str) -> bool:
+        served = _served(self._before, gvk, cluster, self._observed)
+        if served is not None:
+            return served
+        # Without knowledge, every kind but those whose definition is still to come.
+        return self._after.definition_of(gvk.group_kind) is None
+
+
+def _served(decision: Decision, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
+    """Whether a cluster serves a kind once the decision was carried out; None: nothing says so."""
+    definition, seen = decision.definition_of(gvk.group_kind), observed.get(cluster)
+    if definition is not None:
+        return cluster in decision.bindings[definition].clusters and is_written(decision, definition, cluster)
+    return None if seen is None or seen.apis is None else gvk in seen.apis
+
+
+def _told(seen: ClusterObservation | None, live: LiveObject) -> Told:
+    """As observed; what was not looked at is as a revision that came to rest leaves it."""
+    interpreter = interpreter_for(*live.identity[:2])
+    workload = seen.workloads.get(live.identity) if seen is not None else None
+    is_counted = interpreter.available(_ANY_STATUS) is not None
+    if workload is None:
+        return Told(Health.HEALTHY, interpreter.demand(live.body).replicas if is_counted else None)
+    return Told(workload.health, workload.ready if is_counted else None)
+
+
+def _established(seen: ClusterObservation | None, row: AppliedRow) -> int | None:
+    """With how many replicas a copy has served, as observed; what is healthy has served with all of them."""
+    workload = seen.workloads.get(row.identity) if seen is not None else None
+    if workload is None or workload.health is Health.HEALTHY:
+        return row.replicas or 0
+    return workload.established

@@ -1,0 +1,168 @@
+"""Names, namespaces, labels and annotations of templates, as the API server would judge them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.documents.findings import Findings, not_a_string, type_name
+from reconciler.stages.documents.names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
+from reconciler.stages.documents.policy_annotations import BRING, POLICY_ANNOTATIONS, parse_brings
+
+MAX_ANNOTATIONS_BYTES: Final = 262_144
+RESERVED_PREFIX: Final = "fleet.reconciler/"
+DOCUMENTED_ANNOTATIONS: Final = frozenset(
+    RESERVED_PREFIX + name for name in ("context", "alias", "replace", "take-over", "bring")
+)
+"""Annotations of ours that people write into templates; other marks of ours are written by the reconciler alone."""
+
+# The same few keys and values stand in thousands of templates.
+_is_key: Final = lru_cache(maxsize=8192)(is_label_key)
+_is_value: Final = lru_cache(maxsize=8192)(is_label_value)
+_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_LABEL_NAMED: Final = frozenset({("", "Namespace")})
+_DNS_1035_NAMED: Final = frozenset({("", "Service")})
+_FREELY_NAMED: Final = frozenset({("networking.k8s.io", "IPAddress"), ("certificates.k8s.io", "ClusterTrustBundle")})
+_FREELY_NAMED_GROUPS: Final = ("rbac.authorization.k8s.io", "openshift.io")
+
+_SERVER_FIELDS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+                         "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences",
+                         "finalizers")  # fmt: skip
+_SERVER_FIELD_SET: Final = frozenset(_SERVER_FIELDS)
+
+
+def check_name(metadata: JsonObject, group_kind: tuple[str, str], findings: Findings) -> str:
+    """metadata.name, empty with an error when it is missing or not legal for the kind.
+
+    Source: Kubernetes "Object Names and IDs".
+    """
+    name = metadata.get("name")
+    if name is None or name == "":
+        if metadata.get("generateName"):
+            message = "generateName makes a new object each time; write metadata.name"
+            findings.error("generate-name", message, "metadata", "generateName")
+        else:
+            findings.error("name-missing", "metadata.name is missing; every object of the store has a name", "metadata")
+        return ""
+    if not isinstance(name, str):
+        findings.error("wrong-type", not_a_string(name), "metadata", "name")
+        return ""
+    rule = _broken_name_rule(name, group_kind)
+    if rule:
+        findings.error("name-illegal", f"{name[:80]!r} cannot name this kind: {rule}", "metadata", "name")
+        return ""
+    return name
+
+
+def _broken_name_rule(name: str, group_kind: tuple[str, str]) -> str:
+    """The rule that a name breaks, empty when it is legal."""
+    if group_kind in _FREELY_NAMED or group_kind[0].endswith(_FREELY_NAMED_GROUPS):
+        is_legal = name not in (".", "..") and "/" not in name and "%" not in name
+        return "" if is_legal else "it must not be . or .. or hold / or %"
+    if group_kind in _DNS_1035_NAMED:
+        is_legal = _DNS_1035.fullmatch(name) is not None
+        return "" if is_legal else "small letters, digits and dashes, beginning with a letter, at most 63"
+    if group_kind in _LABEL_NAMED:
+        return "" if is_dns_label(name) else "small letters, digits and dashes, at most 63"
+    return "" if is_dns_subdomain(name) else "small letters, digits, dashes and dots, at most 253"
+
+
+def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Findings) -> str:
+    """The namespace as it is written; empty when none is, or with an error when it is not legal or has no place."""
+    namespace = metadata.get("namespace")
+    if namespace is None or namespace == "":
+        return ""
+    if not isinstance(namespace, str):
+        findings.error("wrong-type", not_a_string(namespace), "metadata", "namespace")
+        return ""
+    if namespaced is False:
+        message = "this kind is cluster-scoped; take metadata.namespace out"
+        findings.error("namespace-on-cluster-kind", message, "metadata", "namespace")
+        return ""
+    if not is_dns_label(namespace):
+        message = f"{namespace[:80]!r} cannot name a namespace: small letters, digits and dashes, at most 63"
+        findings.error("namespace-illegal", message, "metadata", "namespace")
+        return ""
+    return namespace
+
+
+def _are_usual(labels: dict[str, Json]) -> bool:
+    """Whether there is nothing to say of any label."""
+    for key, value in labels.items():  # noqa: SIM110  # A generator costs as much as the look.
+        if value.__class__ is not str or not _is_usual_label(key, value):
+            return False
+    return True
+
+
+@lru_cache(maxsize=8192)
+def _is_usual_label(key: str, value: str) -> bool:
+    return _is_key(key) and _is_value(value) and not key.startswith(RESERVED_PREFIX)
+
+
+def check_labels(labels: Json, findings: Findings, *steps: str) -> None:
+    """Report label keys and values that the API server refuses."""
+    if labels is None or (labels.__class__ is dict and _are_usual(labels)):
+        return
+    for key, value in _entries(labels, findings, *steps):
+        if not _is_key(key):
+            findings.error("label-illegal", f"{key[:80]!r} cannot be a label key", *steps, key)
+        elif not _is_value(value):
+            rule = "at most 63 letters, digits, dashes, dots and underscores, beginning and ending alphanumerically"
+            findings.error("label-illegal", f"not the value of a label: {rule}", *steps, key)
+        elif key.startswith(RESERVED_PREFIX):
+            findings.error("mark-reserved", f"only the reconciler writes the label {key}; take it out", *steps, key)
+
+
+def check_annotations(annotations: Json, findings: Findings, *steps: str) -> None:
+    """Report annotation keys, values and sizes that the API server refuses."""
+    if annotations is None:
+        return
+    size = 0
+    for key, value in _entries(annotations, findings, *steps):
+        size += len(key) + (len(value) if value.isascii() else len(value.encode()))
+        if not _is_key(key.lower()):
+            findings.error("annotation-illegal", f"{key[:80]!r} cannot be an annotation key", *steps, key)
+        elif key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS:
+            findings.error("mark-reserved", _why_reserved(key), *steps, key)
+        elif key == BRING and (unknown := parse_brings(value)[1]):
+            findings.error("bring-unknown", f"{BRING}: {unknown}", *steps, key)
+    if size > MAX_ANNOTATIONS_BYTES:
+        message = f"{size:,} bytes of annotations, Kubernetes takes {MAX_ANNOTATIONS_BYTES:,}"
+        findings.error("annotations-too-large", message, *steps)
+
+
+def _why_reserved(key: str) -> str:
+    if key in POLICY_ANNOTATIONS:
+        return f"{key} belongs on a propagation policy and means nothing here; move it there"
+    return f"only the reconciler writes the annotation {key}; take it out"
+
+
+def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, str]]:
+    """The entries whose values are strings; the others are errors."""
+    if mapping is None:
+        return []
+    if not isinstance(mapping, dict):
+        findings.error("wrong-type", f"{type_name(mapping)} where a mapping is needed", *steps)
+        return []
+    entries = []
+    for key, value in mapping.items():
+        if isinstance(value, str):
+            entries.append((key, value))
+        else:
+            findings.error("wrong-type", not_a_string(value), *steps, key)
+    return entries
+
+
+def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findings) -> None:
+    """Warn once of what only an API server writes; rendering leaves it out."""
+    # Set operations on the keys: nearly no template has any of them.
+    written = sorted(metadata.keys() & _SERVER_FIELD_SET, key=_SERVER_FIELDS.index) if metadata else ()
+    found = [f"metadata.{name}" for name in written if metadata[name]]
+    if body.get("status"):
+        found.append("status")
+    if found:
+        steps = tuple(found[0].split("."))
+        message = f"left out, since only a live object has it: {', '.join(found)}; take it out"
+        findings.warning("server-field", message, *steps)

@@ -1,0 +1,269 @@
+"""Application failover: exclusions for clusters in which an application is broken, so that others take it over.
+
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover". Unlike Karmada, nothing
+is excluded when no other cluster takes over, times are remembered across restarts, and a copy that recovers in time
+gets back what it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.model.binding import Constraint, PreviousPlacement, Tick
+from reconciler.model.fleet import Template
+from reconciler.model.observation import ClusterObservation, Health, Observations, Workload, workload_in
+from reconciler.model.policy import ApplicationFailover, PurgeMode
+from reconciler.model.refs import Identity
+from reconciler.model.tree import digest_of
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.deletion.purge import has_nodes, is_grace_over
+from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force
+from reconciler.stages.placement.closings import closed_by_order
+from reconciler.stages.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
+
+EXCLUSION_S: Final = 600
+"""How long the first exclusion lasts; each that follows lasts twice as long."""
+EXCLUSION_S_MAX: Final = 6 * 3600
+PER_TICK: Final = 8
+"""So many applications fail over in one tick at most: a fault that many share must not set everything in motion."""
+
+NOTHING_CLOSED: Final[Mapping[str, str]] = MappingProxyType({})
+NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """Exclusions that stay, ended ones that are remembered for the next one's length among them.
+
+    `restored`: placements that applications get back which recovered before their copies had gone.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+
+
+def kept_exclusions(decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for) -> Kept:
+    """The exclusions among the constraints of the observations that still mean something.
+
+    One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
+    copy, or, under Graciously, when the old copy is healthy again while it is still there. Of several that an
+    application recovers from, the oldest knows what it had.
+    """
+    constraints: list[Constraint] = []
+    restored: dict[Identity, PreviousPlacement] = {}
+    begun: dict[Identity, str] = {}
+    for known in observations.constraints:
+        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, observations, now, lookup):
+            continue
+        if not _has_recovered(known, decision, observations, now):
+            constraints.append(_outlasting(known, decision, observations, now))
+        elif known.identity not in restored or known.since < begun[known.identity]:
+            begun[known.identity] = known.since
+            restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
+    return Kept(constraints=tuple(constraints), restored=restored)
+
+
+def due_exclusions(
+    decision: Decision,
+    observations: Observations,
+    now: str,
+    tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
+    lookup: Lookup = interpreter_for,
+) -> tuple[Constraint, ...]:
+    """Exclusions for applications that have been broken for longer than their policy tolerates, the longest first.
+
+    `observations`: with the exclusions that are kept. Whether others take over is for `is_taken_over` to say. `tried`:
+    how often nobody did; those come later, or a few that can go nowhere would keep all others from their turn.
+    """
+    found = [
+        (tried.get((identity, name), 0), workload.unhealthy_since, identity, name)
+        for name, seen in observations.clusters.items()
+        for identity, workload in (seen.workloads.items() if seen.reachable else ())
+        if workload.health is Health.UNHEALTHY and _is_due(decision, seen, workload, now)
+    ]
+    known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
+    due: list[Constraint] = []
+    for _, since, identity, name in sorted(found):
+        last = known.get((identity, name))
+        if last is None or not is_in_force(last, now):
+            due.append(_exclusion(decision, identity, name, since, now, last, lookup))
+    return tuple(due[:PER_TICK])
+
+
+def is_taken_over(
+    before: Decision, after: Decision, exclusion: Constraint, closed: Mapping[str, str] = NOTHING_CLOSED
+) -> bool:
+    """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone.
+
+    A cluster where nothing may be written takes nothing: dispatching is suspended there, or a person's order (`closed`,
+    by its scope) stands against it.
+    """
+    old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
+    if old is None or new is None:
+        return False
+    had, has = dict(old.targets), dict(new.targets)
+    loses = exclusion.cluster not in has or (has[exclusion.cluster] or 0) < (had.get(exclusion.cluster) or 0)
+    gains = any(
+        after.hold(exclusion.identity, name) is None
+        and closed_by_order(closed, exclusion.identity, name) is None
+        and (name not in had or (count or 0) > (had[name] or 0))
+        for name, count in has.items()
+    )
+    return loses and gains
+
+
+def handed_back(
+    decision: Decision, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
+) -> tuple[Constraint, ...]:
+    """Exclusions of the clusters that had taken over from copies that recovered, until what they made is gone.
+
+    Without them it would go as if an edit of the store had taken it away, which may release it or be held by a guard.
+    """
+    begun = [
+        Constraint(
+            identity=identity,
+            cluster=cluster,
+            replicas_max=0,
+            excludes=True,
+            reason="the application recovered where it was before",
+            until=_later(now, EXCLUSION_S),
+            tick=Tick.RECOVERY,
+            since=now,
+        )
+        for identity, placement in sorted(restored.items())
+        if identity in decision.bindings
+        for cluster in sorted(set(decision.bindings[identity].clusters) - {name for name, _ in placement.targets})
+    ]
+    known = (found for found in in_force(observations.constraints, now) if found.tick is Tick.RECOVERY)
+    return (*(found for found in known if not _is_gone(found, observations)), *begun)
+
+
+def _is_gone(found: Constraint, observations: Observations) -> bool:
+    """Whether the copy that a constraint takes away is seen to be gone."""
+    seen = observations.clusters.get(found.cluster)
+    return seen is not None and seen.reachable and found.identity not in seen.workloads
+
+
+def overdue(decision: Decision, observations: Observations, now: str) -> frozenset[Identity]:
+    """Applications whose failed copy may go now: its time of grace is over, and the new pods have nodes.
+
+    Neither is an event in a cluster, so they have to be looked at again.
+    """
+    return frozenset(
+        identity
+        for (identity, cluster), exclusion in decision.ticked.items()
+        if exclusion.tick is Tick.FAILOVER
+        and (terms := _terms(decision, identity)) is not None
+        and terms.purge_mode is PurgeMode.GRACIOUSLY
+        and is_grace_over(terms, exclusion, now)
+        and workload_in(observations.clusters, identity, cluster) is not None
+        and all(has_nodes(observations.clusters, identity, *target) for target in decision.bindings[identity].targets)
+    )
+
+
+def _is_due(decision: Decision, seen: ClusterObservation, workload: Workload, now: str) -> bool:
+    identity = workload.identity
+    policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
+    if policy is None or policy.application_failover is None or binding is None or identity in decision.frozen:
+        return False
+    if workload.ended_by_itself:
+        return False  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
+    if seen.name not in binding.clusters or binding.is_dependency:
+        return False
+    toleration_s = float(policy.application_failover.toleration_s)
+    if workload.unschedulable:
+        if is_descheduled(identity, policy):
+            return False
+        if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[seen.name]):
+            toleration_s = max(toleration_s, PROVISION_S)
+    return age_s(workload.unhealthy_since, now) > toleration_s
+
+
+def _exclusion(
+    decision: Decision,
+    identity: Identity,
+    cluster: str,
+    since: str,
+    now: str,
+    last: Constraint | None,
+    lookup: Lookup,
+) -> Constraint:
+    terms = _terms(decision, identity)
+    assert terms is not None, "what fails over has a policy that says so"
+    return Constraint(
+        identity=identity,
+        cluster=cluster,
+        replicas_max=0,
+        excludes=True,
+        reason=f"unhealthy since {since}",
+        # What Never keeps is for a person to take away, so its cluster must not come back by itself.
+        until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
+        tick=Tick.FAILOVER,
+        since=now,
+        basis=_basis(decision.fleet.templates[identity], lookup),
+        before=decision.bindings[identity].targets,
+    )
+
+
+def _end(now: str, last: Constraint | None) -> str:
+    span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
+    return _later(now, max(EXCLUSION_S, span_s))
+
+
+def _outlasting(known: Constraint, decision: Decision, observations: Observations, now: str) -> Constraint:
+    """The exclusion, prolonged while the copy that it takes away is there: it says how that goes.
+
+    What ended longer ago explains nothing of today.
+    """
+    has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
+    is_explaining = has_ended and _leaves_a_copy(known, decision, observations)
+    return replace(known, until=_later(now, EXCLUSION_S)) if is_explaining else known
+
+
+def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observations) -> bool:
+    """Whether the copy that it takes away is there yet; in a cluster that does not answer, it is taken to be."""
+    binding = decision.bindings.get(known.identity)
+    if binding is not None and known.cluster in binding.clusters:
+        return False
+    return not _is_gone(known, observations)
+
+
+def _later(now: str, seconds: int) -> str:
+    moment = instant(now)
+    assert moment is not None, "a tick runs at a time"
+    return (moment + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_of_now(known: Constraint, decision: Decision, observations: Observations, now: str, lookup: Lookup) -> bool:
+    """Whether it is about what is in the store now, and not so old that the next one need not know of it."""
+    policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
+    if policy is None or policy.application_failover is None or template is None:
+        return False
+    if known.cluster not in decision.fleet.clusters or age_s(known.until, now) >= EXCLUSION_S_MAX:
+        return False
+    # What Never keeps is a person's to take away, whatever the template says by now.
+    is_kept = policy.application_failover.purge_mode is PurgeMode.NEVER
+    return known.basis == _basis(template, lookup) or (is_kept and _leaves_a_copy(known, decision, observations))
+
+
+def _has_recovered(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
+    terms = _terms(decision, known.identity)
+    workload = workload_in(observations.clusters, known.identity, known.cluster)
+    is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
+    is_there = workload is not None and workload.health is Health.HEALTHY
+    return is_gracious and is_in_force(known, now) and is_there
+
+
+def _terms(decision: Decision, identity: Identity) -> ApplicationFailover | None:
+    policy = decision.policies.get(identity)
+    return policy.application_failover if policy is not None else None
+
+
+def _basis(template: Template, lookup: Lookup) -> str:
+    return digest_of(lookup(*template.identity[:2]).pod_template(template.body) or template.body.get("spec"))

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.adapters.kube.errors import MESSAGE_MAX, refusal
+from reconciler.adapters.kube.requests import Purpose, Request
+from reconciler.errors import (
+    AlreadyExists,
+    BadAnswer,
+    ClusterUnreachable,
+    CredentialsRejected,
+    Forbidden,
+    InvalidObject,
+    KindNotServed,
+    ListExpired,
+    MemberClusterError,
+    ObjectNotFound,
+    Throttled,
+    WriteConflict,
+)
+from tests.unit.adapters.scripted_server import status
+
+
+def error_of(code: int, body: Any, purpose: Purpose = Purpose.APPLY, kind: str = "ConfigMap") -> MemberClusterError:
+    request = Request(method="PATCH", path="/x", purpose=purpose, kind=kind)
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return refusal("m1", request, code, data)
+
+
+UID = {"field": "metadata.uid", "reason": "FieldValueInvalid", "message": "field is immutable"}
+CONFLICT = {"field": ".data.a", "reason": "FieldManagerConflict", "message": 'conflict with "x"'}
+INTERNAL = status(500, "InternalError", "Internal error occurred: failed calling webhook")
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "purpose", "error"),
+    [
+        (400, status(400, "BadRequest", "strict decoding error"), Purpose.APPLY, InvalidObject),
+        (401, status(401, "Unauthorized"), Purpose.READ, CredentialsRejected),
+        (403, status(403, "Forbidden", "may not"), Purpose.APPLY, Forbidden),
+        (404, status(404, "NotFound", "x", name="x", kind="configmaps"), Purpose.READ, ObjectNotFound),
+        (404, status(404, "NotFound", "the server could not find the requested resource"), Purpose.READ, KindNotServed),
+        (404, b"404 page not found\n", Purpose.READ, KindNotServed),
+        (409, status(409, "Conflict", "modified", name="x"), Purpose.CREATE, AlreadyExists),
+        (409, status(409, "AlreadyExists", "there", name="x"), Purpose.APPLY, AlreadyExists),
+        (409, status(409, "Conflict", "uid mismatch", name="x"), Purpose.APPLY, WriteConflict),
+        (409, status(409, "Conflict", "1 conflict", causes=[CONFLICT]), Purpose.CREATE, WriteConflict),
+        (409, status(409, "Conflict", "the UID in the precondition"), Purpose.DELETE, WriteConflict),
+        (410, status(410, "Expired", "too old resource version"), Purpose.READ, ListExpired),
+        (413, b"", Purpose.APPLY, InvalidObject),
+        (415, status(415, "UnsupportedMediaType"), Purpose.APPLY, BadAnswer),
+        (422, status(422, "Invalid", "bad", causes=[{"field": "spec", "message": "no"}]), Purpose.APPLY, InvalidObject),
+        (422, status(422, "Invalid", "bad", causes=[UID, UID]), Purpose.APPLY, WriteConflict),
+        (422, status(422, "Invalid", "rejected our request"), Purpose.PATCH, WriteConflict),
+        (422, status(422, "Invalid", "rejected our request"), Purpose.APPLY, InvalidObject),
+        (429, b"", Purpose.READ, Throttled),
+        (500, {"kind": "Status", "code": 500, "message": "failed to create typed"}, Purpose.APPLY, InvalidObject),
+        (500, INTERNAL, Purpose.APPLY, MemberClusterError),
+        (500, b"<html>", Purpose.APPLY, MemberClusterError),
+        (500, {"kind": "Status", "code": 500, "message": "boom"}, Purpose.READ, MemberClusterError),
+        (502, b"<html>Bad gateway</html>", Purpose.READ, ClusterUnreachable),
+        (503, b"", Purpose.READ, ClusterUnreachable),
+        (302, b"", Purpose.READ, BadAnswer),
+        (599, b"", Purpose.READ, MemberClusterError),
+    ],
+)
+def test_each_refusal_means_one_thing(code: int, body: Any, purpose: Purpose, error: type[MemberClusterError]) -> None:
+    found = error_of(code, body, purpose)
+    assert type(found) is error
+    assert found.status == code
+    assert str(found).startswith("m1: ")
+
+
+def test_an_unavailable_server_that_names_a_time_throttles() -> None:
+    request = Request(method="GET", path="/x")
+    assert type(refusal("m1", request, 503, b"", retry_after_s=1.0)) is Throttled
+
+
+def test_names_each_field_once_and_counts_the_rest() -> None:
+    causes = [{"field": f"spec.f{index}", "message": "wrong"} for index in range(8)]
+    message = error_of(422, status(422, "Invalid", "long", causes=causes + causes)).message
+    assert message.startswith("spec.f0: wrong; spec.f1: wrong")
+    assert message.endswith("and 3 more")
+
+
+def test_does_not_quote_a_whole_pod_template() -> None:
+    value = '{"spec":' + "x" * 4000 + "}"
+    cause = {"field": "spec.template", "message": f"Invalid value: {value}: field is immutable"}
+    message = error_of(422, status(422, "Invalid", "", causes=[cause])).message
+    assert message == "spec.template: Invalid value: …: field is immutable"
+
+
+@given(st.binary(max_size=2000) | st.text(max_size=2000).map(lambda t: json.dumps(status(400, "X", t)).encode()))
+def test_words_of_strangers_stay_on_one_short_line_without_escapes(body: bytes) -> None:
+    message = error_of(400, body).message
+    assert len(message) <= MESSAGE_MAX
+    assert not any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in message)
+
+
+SECRET_WORD = "hunter2-canary"
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 409, 422, 429, 500, 502])
+@pytest.mark.parametrize("purpose", [Purpose.CREATE, Purpose.APPLY, Purpose.PATCH, Purpose.DELETE])
+def test_a_refused_secret_never_shows_the_servers_words(code: int, purpose: Purpose) -> None:
+    cause = {"field": "data[password]", "message": f'Invalid value: "{SECRET_WORD}": no'}
+    for body in (
+        status(code, "Invalid", f"cannot parse {SECRET_WORD}", causes=[cause]),
+        f"<html>{SECRET_WORD}</html>".encode(),
+        SECRET_WORD.encode(),
+    ):
+        assert SECRET_WORD not in str(error_of(code, body, purpose, kind="Secret"))
+
+
+def test_a_refused_secret_says_which_field() -> None:
+    cause = {"field": "data[password]", "message": "no"}
+    error = error_of(422, status(422, "Invalid", "", causes=[cause]), kind="Secret")
+    assert "Invalid at data[password]" in str(error)
+
+
+def test_reading_a_secret_that_is_not_there_says_so() -> None:
+    error = error_of(404, status(404, "NotFound", 'secrets "s" not found', name="s"), Purpose.READ, kind="Secret")
+    assert isinstance(error, ObjectNotFound)
+    assert 'secrets "s" not found' in str(error)

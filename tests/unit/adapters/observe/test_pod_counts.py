@@ -1,0 +1,80 @@
+"""Which workload each pod belongs to, and which pods a workload is still to get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.adapters.kube.pods import Pod
+from reconciler.adapters.observe.pod_counts import pod_counts
+from reconciler.adapters.observe.pod_signs import owners
+from reconciler.interpreters.registry import interpreter_for
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import Identity
+from tests.unit.adapters.observe.test_model import live, pod
+
+
+def owned(name: str, api_version: str, kind: str, owner: str, phase: str = "Running", **labels: str) -> Pod:
+    reference = {"apiVersion": api_version, "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
+    return pod(name, metadata={"ownerReferences": [reference], "labels": labels}, status={"phase": phase})
+
+
+def made(*pods: Pod) -> dict[Identity, int]:
+    return dict(pod_counts(pods, owners(pods)).made())
+
+
+def test_pods_belong_to_the_deployment_of_their_replica_set() -> None:
+    pods = [
+        owned("a", "apps/v1", "ReplicaSet", "web-5f6", **{"pod-template-hash": "5f6"}),
+        owned("b", "apps/v1", "ReplicaSet", "web-7c9", **{"pod-template-hash": "7c9"}),
+        owned("c", "apps/v1", "ReplicaSet", "alone"),
+        owned("d", "apps/v1", "ReplicaSet", "web-5f6", "Failed", **{"pod-template-hash": "5f6"}),
+    ]
+    assert made(*pods) == {
+        Identity("apps", "Deployment", "demo", "web"): 2,
+        Identity("apps", "ReplicaSet", "demo", "alone"): 1,
+    }
+
+
+def test_of_what_runs_to_an_end_a_pod_that_has_ended_is_not_made_again() -> None:
+    pods = [
+        pod("bare", status={"phase": "Succeeded"}),
+        owned("m", "kubeflow.org/v1", "PyTorchJob", "bert", "Succeeded"),
+        owned("w", "kubeflow.org/v1", "PyTorchJob", "bert"),
+        owned("driver", "sparkoperator.k8s.io/v1beta2", "SparkApplication", "pi"),
+        owned("executor", "v1", "Pod", "driver"),
+    ]
+    assert made(*pods) == {
+        Identity("", "Pod", "demo", "bare"): 1,
+        Identity("kubeflow.org", "PyTorchJob", "demo", "bert"): 2,
+        Identity("sparkoperator.k8s.io", "SparkApplication", "demo", "pi"): 2,
+    }
+
+
+def job(spec: dict[str, Any], **status: Any) -> LiveObject:
+    return live("Job", "sum", group="batch", spec=spec, status=status)
+
+
+@pytest.mark.parametrize(
+    ("found", "missing"),
+    [
+        (live("Deployment", "sum", spec={"replicas": 4}), 3),
+        (live("Deployment", "sum", spec={"replicas": 1}), 0),
+        (live("DaemonSet", "sum"), 0),
+        (job({"parallelism": 3, "completions": 9}), 2),
+        (job({"parallelism": 3, "completions": 9}, succeeded=7), 1),
+        (job({"parallelism": 3, "completions": 9, "suspend": True}), 0),
+        (job({"parallelism": 3}, succeeded=1), 0),
+        (job({"parallelism": 3}, conditions=[{"type": "Failed", "status": "True"}]), 0),
+    ],
+)
+def test_what_a_workload_with_one_pod_is_still_to_get(found: LiveObject, missing: int) -> None:
+    group, kind, _, name = found.identity
+    pods = [
+        owned("a", f"{group}/v1", kind, name)
+        if kind == "Job"
+        else owned("a", "apps/v1", "ReplicaSet", "sum-1", **{"pod-template-hash": "1"}),
+        owned("b", f"{group}/v1", kind, name, "Failed"),
+    ]
+    assert pod_counts(pods, owners(pods)).missing(found, interpreter_for(group, kind)) == missing

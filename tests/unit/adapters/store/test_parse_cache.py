@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from base64 import b64encode
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from reconciler.adapters.store.parse_cache import _VERSION, ParseCache, is_cacheable
+from reconciler.adapters.store.parse_cache_rows import KeptFile
+from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
+from reconciler.stages.templates.facts import facts_of, references_of
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\ndata: {a: 'b'}\n---\nx: 1\n"
+POLICY = (
+    "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: ns}\n"
+    "spec:\n  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n  placement: {}\n"
+)
+WORKLOAD = """
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: w, namespace: ns}}
+spec:
+  replicas: 3
+  selector: {{matchLabels: {{app: w}}}}
+  template:
+    metadata: {{labels: {{app: w}}}}
+    spec:
+      nodeSelector: {{disk: ssd}}
+      tolerations: [{{key: gpu, operator: Exists}}]
+      initContainers: [{{name: i, image: i, resources: {{requests: {{cpu: "2"}}}}}}]
+      containers:
+      - name: c
+        image: c
+        resources: {{requests: {{cpu: 100m, memory: 1Gi}}}}
+        envFrom: [{{configMapRef: {{name: c}}}}]
+      volumes: [{{name: v, projected: {{sources: [{{secret: {{name: s, optional: true}}}}]}}}}]
+"""
+OVERRIDE = (
+    "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {name: o, namespace: ns}\n"
+    "spec:\n  overrideRules:\n  - overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}\n"
+)
+CANARY = "c4n4ry-of-the-mine"
+
+
+def _file(path: str, text: str) -> StoreFile:
+    return StoreFile(path=path, blob=f"blob-of-{path}", data=text.encode())
+
+
+def _saved(path: Path, *files: StoreFile) -> dict[str, ParsedFile]:
+    parsed = {memo_key(file): parse_file(file) for file in files}
+    ParseCache(path).save(parsed)
+    return parsed
+
+
+def test_gives_back_what_was_parsed(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG.replace("thing", "a")), _file("b.yaml", "# nothing\n")
+    parsed = _saved(tmp_path / "c.db", one, two)
+    assert ParseCache(tmp_path / "c.db").load([one, two]) == parsed
+
+
+def test_makes_the_same_fleet_as_a_parse(tmp_path: Path) -> None:
+    texts = {"a.yaml": CONFIG.replace("thing", "a"), "p.yaml": POLICY, "o.yaml": OVERRIDE, "z.yaml": "a: ["}
+    files = tuple(_file(path, text) for path, text in sorted(texts.items()))
+    snapshot = Snapshot(revision="r", files=files)
+    _saved(tmp_path / "c.db", *files)
+    cached = ParseCache(tmp_path / "c.db").load(files)
+    assert set(cached) == {memo_key(file) for file in files if file.path in ("a.yaml", "p.yaml")}
+    assert ParseCache(tmp_path / "c.db").keys() == cached.keys()
+    assert parse(snapshot, cached) == parse(snapshot)
+
+
+def test_keeps_documents_of_every_kind_as_they_were(tmp_path: Path) -> None:
+    store = Path(__file__).parents[4] / "examples"
+    paths = sorted(path for path in store.rglob("*.yaml") if "Secret" not in path.read_text())
+    files = [_file(path.relative_to(store).as_posix(), path.read_text()) for path in paths]
+    parsed = {memo_key(file): parse_file(file) for file in files}
+    ParseCache(tmp_path / "c.db").save(parsed)
+    kept = ParseCache(tmp_path / "c.db").load(files)
+    assert kept == {key: file for key, file in parsed.items() if is_cacheable(file)}
+    assert any(file.propagation for file in kept.values())
+    assert any(file.clusters for file in kept.values())
+    assert any(file.settings for file in kept.values())
+
+
+def test_parses_again_what_cannot_be_kept_as_it_is(tmp_path: Path) -> None:
+    large = _file("a.yaml", CONFIG.replace("data: {a: 'b'}", "data: {a: 123456789012345678901}"))
+    kept = _file("b.yaml", CONFIG)
+    _saved(tmp_path / "c.db", large, kept)
+    assert set(ParseCache(tmp_path / "c.db").load([large, kept])) == {memo_key(kept)}
+
+
+def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
+    """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
+    shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
+    fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 7, "800f9ebfc2d5db95")
+
+
+def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:
+    """Another answer needs another `_FORMAT` (unless it comes with a release), and then this digest."""
+    parsed = [parse_file(_file(f"{kind}.yaml", WORKLOAD.format(kind=kind))) for kind in ("Deployment", "StatefulSet")]
+    facts = msgspec.msgpack.encode([facts_of(file.templates[0]) for file in parsed])
+    assert (_VERSION, hashlib.sha256(facts).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 7, "f2a18c99284c41d7")
+
+
+def test_keeps_what_a_workload_asks_for_and_refers_to(tmp_path: Path) -> None:
+    file = _file("w.yaml", WORKLOAD.format(kind="Deployment"))
+    (parsed,) = _saved(tmp_path / "c.db", file).values()
+    (kept,) = ParseCache(tmp_path / "c.db").load([file]).values()
+    content = kept.templates[0].content
+    assert content is not None
+    assert content.facts == facts_of(parsed.templates[0])
+    assert content.tree is None, "nobody had to read the body for it"
+    assert [str(ref.identity) for ref in references_of(kept.templates[0])] == ["ConfigMap ns/c", "Secret ns/s"]
+
+
+def test_knows_a_file_only_with_its_content_and_path(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", one)
+    moved = StoreFile(path="b.yaml", blob=one.blob, data=one.data)
+    edited = StoreFile(path=one.path, blob="other", data=one.data)
+    assert ParseCache(tmp_path / "c.db").load([moved, edited]) == {}
+
+
+@pytest.mark.parametrize("kind", ["data", "stringData"])
+def test_never_writes_a_secret(tmp_path: Path, kind: str) -> None:
+    value = CANARY if kind == "stringData" else b64encode(CANARY.encode()).decode()
+    secret = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{kind}: {{a: {value}}}\n"
+    file = _file("a.yaml", f"{CONFIG}---\n{secret}")
+    assert len(parse_file(file).templates) == 2
+    _saved(tmp_path / "c.db", file)
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert CANARY.encode() not in written
+    assert value.encode() not in written
+    assert ParseCache(tmp_path / "c.db").load([file]) == {}
+
+
+def test_passes_over_a_row_whose_checksum_is_wrong(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG), _file("b.yaml", CONFIG.replace("thing", "b"))
+    _saved(tmp_path / "c.db", one, two)
+    with sqlite3.connect(tmp_path / "c.db") as connection:
+        connection.execute(
+            "UPDATE files SET body = CAST(replace(CAST(body AS TEXT), 'thing', 'other') AS BLOB)"
+            " WHERE key LIKE '%a.yaml'"
+        )
+    connection.close()
+    assert set(ParseCache(tmp_path / "c.db").load([one, two])) == {memo_key(two)}
+
+
+def test_finds_every_spoilt_byte_before_a_body_is_read(tmp_path: Path) -> None:
+    file = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", file)
+    connection = sqlite3.connect(tmp_path / "c.db")
+    [(sound,)] = connection.execute("SELECT body FROM files").fetchall()
+    for place in range(len(sound)):
+        spoilt = sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :]
+        connection.execute("UPDATE files SET body = ?", (spoilt,))
+        connection.commit()
+        assert ParseCache(tmp_path / "c.db").load([file]) == {}
+    connection.close()
+
+
+def test_finds_rows_that_were_exchanged(tmp_path: Path) -> None:
+    one, two = _file("a.yaml", CONFIG), _file("b.yaml", CONFIG.replace("thing", "b"))
+    _saved(tmp_path / "c.db", one, two)
+    connection = sqlite3.connect(tmp_path / "c.db")
+    rows = connection.execute("SELECT key, checksum, body FROM files ORDER BY key").fetchall()
+    for (key, _, _), (_, checksum, body) in zip(rows, reversed(rows), strict=True):
+        connection.execute("UPDATE files SET checksum = ?, body = ? WHERE key = ?", (checksum, body, key))
+    connection.commit()
+    connection.close()
+    assert ParseCache(tmp_path / "c.db").load([one, two]) == {}
+
+
+def test_gives_templates_that_say_what_the_parsed_ones_say(tmp_path: Path) -> None:
+    text = CONFIG.replace("{name: thing}", "{name: thing, labels: {a: b}, annotations: {c: d}}")
+    file = _file("a.yaml", text)
+    (parsed,) = parse_file(file).templates
+    _saved(tmp_path / "c.db", file)
+    (kept,) = ParseCache(tmp_path / "c.db").load([file])[memo_key(file)].templates
+    assert (kept.digest, kept.labels, kept.annotations) == (parsed.digest, {"a": "b"}, {"c": "d"})
+    assert list(kept.body) == list(parsed.body)
+    assert kept == parsed
+
+
+def test_starts_anew_when_the_file_is_no_database(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    (tmp_path / "c.db").write_bytes(b"no database" * 1000)
+    assert ParseCache(tmp_path / "c.db").load([one]) == {}
+    parsed = _saved(tmp_path / "c.db", one)
+    assert ParseCache(tmp_path / "c.db").load([one]) == parsed
+
+
+def test_starts_anew_when_the_parser_has_changed(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", one)
+    with sqlite3.connect(tmp_path / "c.db") as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    assert ParseCache(tmp_path / "c.db").load([one]) == {}
+
+
+def test_keeps_files_of_other_revisions_until_they_are_many(tmp_path: Path) -> None:
+    files = [_file(f"{name}.yaml", CONFIG) for name in "abcd"]
+    for file in files[:3]:
+        _saved(tmp_path / "c.db", file)
+    assert ParseCache(tmp_path / "c.db").keys() == {memo_key(file) for file in files[:3]}
+    _saved(tmp_path / "c.db", files[3])
+    assert ParseCache(tmp_path / "c.db").keys() == {memo_key(files[3])}
+
+
+def test_is_empty_where_nothing_can_be_written(tmp_path: Path) -> None:
+    one = _file("a.yaml", CONFIG)
+    cache = ParseCache(tmp_path / "missing" / "c.db")
+    cache.save({memo_key(one): parse_file(one)})
+    assert cache.load([one]) == {}
+
+
+def test_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    _saved(tmp_path / "c.db", _file("a.yaml", CONFIG))
+    assert (tmp_path / "c.db").stat().st_mode & 0o777 == 0o600

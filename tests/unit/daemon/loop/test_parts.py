@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.daemon.loop.parts import ITEM_S, Parts
+from reconciler.daemon.vitals.vitals import Vitals
+from tests.soak.chaos import QuickClock
+
+
+def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() -> None:
+    nothing: Any = None
+    vitals = Vitals()
+    parts = Parts(source=nothing, store=nothing, journal=nothing, holder=nothing, members=nothing,
+                  configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals)  # fmt: skip
+    parts.beat("parsing", 10_000)
+    assert (vitals.phase, vitals.allowance_s) == ("parsing", 10_000 * ITEM_S)
+    first_s = vitals.heartbeat_s
+    parts.beat("idle")
+    assert vitals.allowance_s == 0
+    assert vitals.heartbeat_s > first_s

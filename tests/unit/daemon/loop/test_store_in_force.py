@@ -1,0 +1,82 @@
+"""Source: design, "broken input": the last good blob of a path stays in force."""
+
+from __future__ import annotations
+
+import hashlib
+
+import yaml
+
+from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.model.fleet import Fleet, Snapshot, StoreFile
+from tests.unit.worlds import FLEET, config_map
+
+GOOD = yaml.safe_dump(config_map(value="good"))
+BETTER = yaml.safe_dump(config_map(value="better"))
+BROKEN = "kind: ConfigMap\napiVersion: v1\nmetadata: [\n"
+
+
+def file(path: str, text: str) -> StoreFile:
+    return StoreFile(path=path, blob=hashlib.sha256(text.encode()).hexdigest(), data=text.encode())
+
+
+def snapshot(**texts: str) -> Snapshot:
+    files = [file("fleet.yaml", yaml.safe_dump(FLEET)), *(file(f"{name}.yaml", text) for name, text in texts.items())]
+    return Snapshot(revision="r", files=tuple(files))
+
+
+def value(fleet: Fleet) -> str | None:
+    bodies = [template.body for template in fleet.templates.values()]
+    return bodies[0]["data"]["value"] if bodies else None
+
+
+def nothing_stored(path: str, blob: str) -> StoreFile | None:
+    return None
+
+
+def test_a_file_that_breaks_keeps_its_last_good_content() -> None:
+    store = StoreInForce({}, nothing_stored)
+    store.parse(snapshot(app=GOOD))
+    fleet = store.parse(snapshot(app=BROKEN))
+    assert value(fleet) == "good"
+    assert not fleet.is_complete
+    assert [problem.source.path for problem in fleet.problems if problem.code == "last-good-in-force"] == ["app.yaml"]
+    assert value(store.parse(snapshot(app=BETTER))) == "better"
+
+
+def test_a_broken_file_without_a_past_gives_nothing() -> None:
+    fleet = StoreInForce({}, nothing_stored).parse(snapshot(app=BROKEN))
+    assert value(fleet) is None
+    assert fleet.frozen
+
+
+def test_a_restart_reads_the_last_good_content_again() -> None:
+    good = file("app.yaml", GOOD)
+    before = StoreInForce({}, nothing_stored)
+    before.parse(snapshot(app=GOOD))
+    assert before.good_blobs["app.yaml"] == good.blob
+    after = StoreInForce(before.good_blobs, lambda path, blob: good if blob == good.blob else None)
+    assert value(after.parse(snapshot(app=BROKEN))) == "good"
+    assert after.good_blobs["app.yaml"] == good.blob
+
+
+def test_a_file_that_was_deleted_has_no_past_when_it_comes_back_broken() -> None:
+    store = StoreInForce({}, nothing_stored)
+    store.parse(snapshot(app=GOOD))
+    store.parse(snapshot())
+    assert value(store.parse(snapshot(app=BROKEN))) is None
+
+
+def test_a_broken_file_that_is_deleted_is_gone() -> None:
+    store = StoreInForce({}, nothing_stored)
+    store.parse(snapshot(app=GOOD))
+    assert value(store.parse(snapshot(app=BROKEN))) == "good"
+    fleet = store.parse(snapshot())
+    assert (value(fleet), fleet.is_complete, fleet.frozen) == (None, True, ())
+
+
+def test_other_edits_of_the_commit_that_breaks_a_file_take_effect() -> None:
+    store = StoreInForce({}, nothing_stored)
+    other = config_map("other", value="1")
+    store.parse(snapshot(app=GOOD, other=yaml.safe_dump(other)))
+    fleet = store.parse(snapshot(app=BROKEN, other=yaml.safe_dump(config_map("other", value="2"))))
+    assert {t.identity.name: t.body["data"]["value"] for t in fleet.templates.values()} == {"app": "good", "other": "2"}

@@ -1,0 +1,48 @@
+"""Which clusters a look takes for which, by the uid of their kube-system namespace.
+
+Source: design, "Fleet store": a name that later answers with another uid is Unknown, not a fresh cluster.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.observing.look import Known, reach, second_names
+from tests.soak.chaos import QuickClock
+from tests.unit.daemon.members import FLEET, opened
+from tests.unit.worlds import config_map, fleet_of, policy
+
+
+@pytest.mark.parametrize(
+    ("uids", "recorded", "expected"),
+    [
+        ({"m1": "a", "m2": "b"}, {}, {}),
+        ({"m1": "a", "m2": "a", "m3": "a"}, {}, {"m2": "m1", "m3": "m1"}),
+        ({"m1": "a", "m2": "a"}, {"m2": "a"}, {"m1": "m2"}),
+        ({"m2": "a"}, {"m1": "a"}, {}),
+    ],
+    ids=["two clusters", "the first name counts", "the recorded name counts", "a cluster with a new name"],
+)
+def test_one_cluster_has_one_name(uids: dict[str, str], recorded: dict[str, str], expected: dict[str, str]) -> None:
+    assert second_names(uids, recorded) == expected
+
+
+async def test_nothing_is_written_or_deleted_under_a_second_name(tmp_path: Path) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m2", preserveResourcesOnDeletion=False), clusters=("m1", "m2"))
+    async with opened(tmp_path) as scene:
+        clusters = [replace(cluster, context="m1") for _, cluster in sorted(fleet.clusters.items())]
+        configs = load_members(scene.box.kubeconfig, clusters)
+        async with Members.open(configs, agent=UserAgent(FLEET), clock=QuickClock()) as members:
+            reachable, uids = await reach(fleet, members, {})
+            assert reachable["m2"] == (
+                "it is the same cluster as m1 (one kube-system uid); take one of the two out of the store"
+            )
+            assert uids.keys() == {"m1"}
+            _, planned = await scene._replace(members=members).plan(fleet, Known(has_history=True))
+            assert planned.plan.changes == ()
+            assert not planned.plan.is_complete

@@ -1,0 +1,86 @@
+"""Where the comparison does not vouch for its answer, the API server is asked. Source: design, "Diff", engine S."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.engine import Round
+from reconciler.model.plan import Change
+from reconciler.model.refs import Identity
+from reconciler.sim import Fault, FaultKind, is_write
+from tests.unit.daemon.members import Open, opened
+from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+
+WEB = Identity("apps", "Deployment", "demo", "app")
+
+
+async def judged(scene: Open, engine: str) -> tuple[Round, Round]:
+    """The round for an edit of the store, compared by `engine`, before and after the dry runs."""
+    rule = policy("ConfigMap", "m1")
+    await scene.apply(fleet_of(config_map(a="1"), rule, clusters=("m1", "m2")))
+    looked, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
+    (change,) = planned.plan.changes
+    planned = replace(planned, plan=replace(planned.plan, changes=(replace(change, engine=engine),)))
+    return planned, await dry_run(planned, scene.members, looked.world)
+
+
+def asked(scene: Open) -> int:
+    return sum(entry.is_dry_run for entry in scene.box["m1"].audit)
+
+
+def the_change(found: Round) -> Change:
+    (change,) = found.plan.changes
+    return change
+
+
+def test_a_difference_that_is_not_vouched_for_is_for_the_api_server() -> None:
+    """Fields that were recorded in another version may have other names there."""
+    bed, rule = TestBed(), policy("Deployment", "m1")
+    bed.run(fleet_of(deployment(), rule))
+    edited = deployment()
+    edited["spec"]["minReadySeconds"] = 1
+    assert the_change(bed.plan(fleet_of(edited, rule))).engine == "T"
+    metadata = bed.objects["m1"][WEB].body["metadata"]
+    (entry,) = metadata["managedFields"]
+    bed.edit("m1", WEB, metadata={**metadata, "managedFields": [{**entry, "apiVersion": "apps/v1beta2"}]})
+    assert the_change(bed.plan(fleet_of(edited, rule))).engine == "S"
+
+
+async def test_the_api_server_is_asked_for_what_is_not_vouched_for_and_for_nothing_else(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        await judged(scene, "T")
+        assert asked(scene) == 0
+        _, after = await judged(scene, "S")
+        assert asked(scene) == 1
+        assert [field.path for field in the_change(after).fields] == ["data.a"]
+        live = scene.live("m1")
+        assert live is not None
+        assert live["data"] == {"a": "1"}, "nothing was written"
+
+
+async def test_a_comparison_needs_the_right_to_read_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        rule = policy("ConfigMap", "m1")
+        await scene.apply(fleet_of(config_map(a="1"), rule, clusters=("m1", "m2")))
+        for name in scene.box.names:
+            scene.box.servers[name].faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=1000)
+        looked, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
+        planned = await dry_run(planned, scene.members, looked.world)
+        assert (the_change(planned).engine, planned.plan.is_complete) == ("T", True)
+        assert [scene.box.servers[name].faults.struck for name in scene.box.names] == [[], []]
+
+
+@pytest.mark.parametrize("kind", [FaultKind.FORBIDDEN, FaultKind.RESET])
+async def test_where_it_may_not_be_asked_the_answer_of_the_comparison_stands(tmp_path: Path, kind: FaultKind) -> None:
+    async with opened(tmp_path) as scene:
+        await judged(scene, "T")
+        scene.box.servers["m1"].faults.order(
+            Fault(kind=kind), when=lambda found: is_write(found) and "dryRun" in found.query, times=10
+        )
+        before, after = await judged(scene, "S")
+        assert the_change(after) == the_change(before)
+        assert after.plan.waves == before.plan.waves

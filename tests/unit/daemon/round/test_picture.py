@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.picture import merged
+from reconciler.engine import Round
+from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.refs import Identity
+from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+
+APP = Identity("", "ConfigMap", "demo", "app")
+
+
+def first_round() -> Round:
+    return TestBed().plan(fleet_of(config_map(), policy("ConfigMap", "m1", "m2")))
+
+
+def made(planned: Round, *clusters: str) -> list[Result]:
+    return [Result(change=change) for change in planned.plan.changes if change.cluster in clusters]
+
+
+def due(picture: Round) -> set[tuple[str, str]]:
+    return {(change.cluster, change.identity.kind) for change in picture.plan.changes}
+
+
+def test_what_was_made_is_no_longer_due() -> None:
+    planned = first_round()
+    assert due(merged(None, planned, made(planned, "m1"), None)) == {("m2", "ConfigMap"), ("m2", "Namespace")}
+
+
+def test_what_failed_stays_due() -> None:
+    planned = first_round()
+    failed = [replace(result, error="no") for result in made(planned, "m1", "m2")]
+    assert due(merged(None, planned, failed, None)) == due(planned)
+
+
+def test_a_partial_round_keeps_what_it_did_not_look_at() -> None:
+    planned = first_round()
+    before = merged(None, planned, [], None)
+    plan = replace(planned.plan, changes=(), waves=())
+    after = merged(before, replace(planned, plan=plan, manifests={}), [], frozenset({APP}))
+    assert due(after) == {("m1", "Namespace"), ("m2", "Namespace")}
+    assert all(APP not in manifests for manifests in after.manifests.values())
+
+
+def test_a_full_round_replaces_everything() -> None:
+    planned = first_round()
+    plan = replace(planned.plan, changes=(), waves=())
+    assert due(merged(planned, replace(planned, plan=plan), [], None)) == set()
+
+
+def test_problems_of_others_stay_and_those_of_the_store_come_anew() -> None:
+    planned = first_round()
+    store = Problem(source=NOWHERE, code="old", message="said before")
+    mine = Problem(source=NOWHERE, code="mine", message=f"{APP} is odd", severity=Severity.WARNING, cluster="m1")
+    other = replace(mine, code="other", message="ConfigMap demo/other is odd")
+    before = replace(planned, plan=replace(planned.plan, problems=(store, mine, other)))
+    after = merged(before, planned, [], frozenset({APP}))
+    assert [problem.code for problem in after.plan.problems if problem.code in ("old", "mine", "other")] == ["other"]
+
+
+def test_a_picture_is_complete_only_when_every_part_is() -> None:
+    planned = first_round()
+    gap = replace(planned, plan=replace(planned.plan, is_complete=False))
+    assert not merged(gap, planned, [], frozenset({APP})).plan.is_complete
+    assert not merged(planned, gap, [], frozenset({APP})).plan.is_complete

@@ -1,0 +1,111 @@
+"""The picture of a round: an object counts once, and by what keeps it from being as wanted."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from reconciler.engine import Round, World, plan_round
+from reconciler.model.member import Member
+from reconciler.model.plan import Action, Cause, Change
+from reconciler.model.refs import GVK, Identity
+from reconciler.report.status.state_document import Picture, state_document, with_source_error
+from tests.unit.cli.journals import LATER, NOW, down, empty, shop
+
+APP = Identity("", "ConfigMap", "demo", "app")
+DEMO = Identity("", "Namespace", "", "demo")
+MEMBERS: dict[str, Member] = {"m1": empty("m1"), "m2": empty("m2")}
+
+
+def planned(members: dict[str, Member] | None = None) -> Round:
+    return plan_round(World(fleet=shop(), members=MEMBERS if members is None else members), NOW)
+
+
+def held(found: Round, why: str) -> Round:
+    """The round with everything that is due held."""
+    changes = tuple(replace(change, held=why) for change in found.plan.changes)
+    return replace(found, plan=replace(found.plan, changes=changes, waves=(), held_digest="d1"))
+
+
+def document(found: Round, **more: object) -> dict[str, object]:
+    return state_document(Picture(round=found, members=MEMBERS, time=NOW, **more))  # type: ignore[arg-type] # a builder
+
+
+def counts(found: dict[str, object], cluster: str = "m1") -> dict[str, int]:
+    clusters = found["clusters"]
+    assert isinstance(clusters, list)
+    objects: dict[str, int] = next(entry["objects"] for entry in clusters if entry["name"] == cluster)
+    return objects
+
+
+def test_what_is_due_and_was_not_tried_is_pending() -> None:
+    assert counts(document(planned())) == {"synced": 0, "pending": 2, "held": 0, "failed": 0}
+
+
+def test_what_was_made_is_synced_and_in_no_summary() -> None:
+    found = document(planned(), done=frozenset({("m1", APP)}))
+    assert counts(found) == {"synced": 1, "pending": 1, "held": 0, "failed": 0}
+    assert found["summary"] == {
+        "create": 1,
+        "update": 0,
+        "replace": 0,
+        "delete": 0,
+        "release": 0,
+        "adopt": 0,
+        "held": 0,
+    }
+
+
+def test_what_failed_counts_as_failed_alone() -> None:
+    found = document(planned(), done=frozenset({("m1", DEMO)}), failed={("m1", APP): "no"})
+    assert counts(found) == {"synced": 1, "pending": 0, "held": 0, "failed": 1}
+
+
+def test_what_is_held_names_its_reason_and_the_digest() -> None:
+    found = document(held(planned(), "guard: too many"))
+    assert counts(found) == {"synced": 0, "pending": 0, "held": 2, "failed": 0}
+    assert found["heldDigest"] == "d1"
+    assert isinstance(found["held"], list)
+    assert [(entry["resource"]["kind"], entry["why"]) for entry in found["held"]] == [
+        ("ConfigMap", "guard: too many"),
+        ("Namespace", "guard: too many"),
+    ]
+
+
+def test_two_changes_of_one_object_count_once() -> None:
+    found = planned()
+    again = Change(action=Action.RELEASE, cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=APP,
+                   cause=Cause.POLICY, held="waits")  # fmt: skip
+    found = replace(found, plan=replace(found.plan, changes=(*found.plan.changes, again)))
+    assert counts(document(found)) == {"synced": 0, "pending": 1, "held": 1, "failed": 0}
+
+
+def test_a_cluster_that_was_not_asked_stays_as_it_was() -> None:
+    before = document(planned(), done=frozenset({("m1", APP), ("m1", DEMO)}))
+    picture = Picture(round=planned({"m2": empty("m2")}), members={"m2": empty("m2")}, time=LATER)
+    after = state_document(picture, before)
+    assert counts(after) == {"synced": 2, "pending": 0, "held": 0, "failed": 0}
+    assert [entry["lastSuccess"] for entry in after["clusters"]] == [NOW, LATER]
+
+
+def test_a_cluster_that_never_answered_says_so() -> None:
+    members: dict[str, Member] = {"m1": down("m1", "no route"), "m2": empty("m2")}
+    found = state_document(Picture(round=planned(members), members=members, time=NOW))
+    assert found["clusters"][0] == {
+        "name": "m1",
+        "up": False,
+        "why": "no route",
+        "objects": {"synced": 0, "pending": 0, "held": 0, "failed": 0},
+        "lastSuccess": "",
+    }
+    assert found["complete"] is False
+
+
+def test_the_store_is_known_by_its_last_name_until_it_has_another() -> None:
+    before = document(planned(), source="/srv/fleet")
+    after = state_document(Picture(round=planned(), members=MEMBERS, time=LATER), before)
+    assert after["source"] == "/srv/fleet"
+    assert with_source_error(after, "the branch is gone")["sourceError"] == "the branch is gone"
+
+
+def test_equal_rounds_give_equal_documents() -> None:
+    assert document(planned()) == document(planned())

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.model.policy import ClusterAffinity, PropagationPolicy
+from reconciler.stages.claims.index import PolicyIndex, best_matches
+from reconciler.stages.claims.match import Score, matches_cluster, selects
+from reconciler.stages.fleet.clusters import parse_cluster
+from reconciler.stages.policies.propagation import parse_propagation_policy
+from tests.unit.stages.policy_cases import cases, document_of, documents_of, template_of
+
+
+def _policy(case: dict[str, Any], **spec: Any) -> PropagationPolicy:
+    policy, problems = parse_propagation_policy(document_of(case | spec, "PropagationPolicy"))
+    assert policy is not None, problems
+    return policy
+
+
+@pytest.mark.parametrize("case", cases("claims/selectors.yaml"))
+def test_selector_scores_a_template(case: dict[str, Any]) -> None:
+    policy = _policy({"kind": "ClusterPropagationPolicy"}, add={"resourceSelectors": [case["selector"]]})
+    assert selects(policy.selectors[0], template_of(case["template"])).name == case["score"]
+
+
+@pytest.mark.parametrize("case", cases("claims/scores.yaml"))
+def test_policy_scores_a_template(case: dict[str, Any]) -> None:
+    matches = best_matches(PolicyIndex([_policy(case)]).matches(template_of(case["template"])))
+    assert max((match.score for match in matches), default=Score.NONE).name == case["score"]
+
+
+@pytest.mark.parametrize("case", cases("claims/affinities.yaml"))
+def test_affinity_matches_a_cluster_with_a_reason(case: dict[str, Any]) -> None:
+    policy = _policy({}, placement={"clusterAffinity": case["affinity"]})
+    (document,) = documents_of(case["cluster"])
+    cluster, problems = parse_cluster(document)
+    assert cluster is not None, problems
+    assert policy.placement.affinity is not None
+    assert matches_cluster(policy.placement.affinity, cluster) == (case["matches"], case["because"])
+
+
+def test_empty_affinity_matches_every_cluster() -> None:
+    (document,) = documents_of("{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}")
+    cluster, _ = parse_cluster(document)
+    assert cluster is not None
+    assert matches_cluster(ClusterAffinity(), cluster) == (True, "every cluster matches")
+
+
+def test_scores_are_ordered_by_precision() -> None:
+    assert Score.NONE < Score.KIND < Score.LABEL < Score.NAME

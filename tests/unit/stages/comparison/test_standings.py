@@ -1,0 +1,55 @@
+"""Whose the objects of the members are, and where copies of ours live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.member import Member, NotRead, Read
+from reconciler.model.observation import LiveObject
+from reconciler.model.policy import Flavor
+from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.stages.comparison.compare import Stance
+from reconciler.stages.comparison.standings import Standings
+from reconciler.stages.ownership.marks import Owner, mark, written_terms
+from reconciler.stages.ownership.ownership import Standing
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+OURS, THEIRS = Identity("", "ConfigMap", "demo", "ours"), Identity("", "ConfigMap", "demo", "theirs")
+OWNER = Owner(policy=PolicyRef("PropagationPolicy", "demo", "p"), flavor=Flavor.ACK, replicas=3)
+
+
+def live(identity: Identity, body: dict[str, Any]) -> LiveObject:
+    return LiveObject(gvk=CONFIG_MAP, identity=identity, uid="u", resource_version="1", body=body)
+
+
+READ = Read(
+    name="m1",
+    objects={
+        OURS: live(OURS, mark({}, "f", written_terms(OWNER))),
+        THEIRS: live(THEIRS, mark({}, "another", written_terms(OWNER))),
+    },
+)
+ROWS = {name: {OURS: AppliedRow(cluster=name, gvk=CONFIG_MAP, identity=OURS, replicas=2)} for name in ("m1", "m2")}
+MEMBERS: dict[str, Member] = {"m1": READ, "m2": NotRead(name="m2", why="gone"), "m3": Read(name="m3")}
+
+
+def test_copies_are_what_is_ours_where_it_was_read_and_what_was_applied_where_it_was_not() -> None:
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
+    assert standings.of(OURS).copies == {"m1": 3, "m2": 2}
+    assert standings.of(THEIRS).copies == {}
+
+
+def test_tells_whose_each_object_that_was_seen_is() -> None:
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
+    found = [standings.of(identity).owners["m1"].standing for identity in (OURS, THEIRS)]
+    assert found == [Standing.OURS, Standing.OTHER_FLEET]
+    assert standings.of(OURS).owners.keys() == {"m1"}
+
+
+def test_looks_at_nothing_but_what_is_asked_for() -> None:
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"), only={THEIRS})
+    assert list(standings.identities) == [THEIRS]
+    assert standings.of(OURS).copies == {}
+    assert standings.of(OURS).owners == {}
+    assert standings.of(THEIRS).owners.keys() == {"m1"}

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.plan import Action, Cause, Change
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.plan.order import kind_rank, waves
+
+
+def change(kind: str, name: str = "x", action: Action = Action.CREATE, held: str | None = None) -> Change:
+    identity = Identity("", kind, "demo", name)
+    return Change(
+        action=action, cluster="m1", gvk=GVK("", "v1", kind), identity=identity, cause=Cause.DECLARED, held=held
+    )
+
+
+def ordered(*changes: Change, needs: dict[Identity, frozenset[Identity]] | None = None) -> list[list[str]]:
+    return [[f"{changes[i].action} {changes[i].identity.kind}" for i in wave] for wave in waves(changes, needs or {})]
+
+
+def test_namespaces_and_crds_come_first_and_autoscalers_after_workloads() -> None:
+    kinds = ["HorizontalPodAutoscaler", "Deployment", "Service", "ConfigMap", "Namespace", "CustomResourceDefinition"]
+    assert ordered(*(change(kind) for kind in kinds)) == [
+        ["create Namespace", "create CustomResourceDefinition"],
+        ["create ConfigMap"],
+        ["create Service"],
+        ["create Deployment"],
+        ["create HorizontalPodAutoscaler"],
+    ]
+
+
+def test_deletions_come_last_and_in_reverse() -> None:
+    assert ordered(
+        change("Namespace", action=Action.DELETE), change("Deployment", action=Action.DELETE), change("ConfigMap")
+    ) == [["create ConfigMap"], ["delete Deployment"], ["delete Namespace"]]
+
+
+def test_held_changes_are_in_no_wave() -> None:
+    assert ordered(change("ConfigMap", held="waits for m2 healthy")) == []
+
+
+def test_what_is_needed_comes_first_within_a_rank() -> None:
+    first, second = change("Widget", "first"), change("Widget", "second")
+    needs = {first.identity: frozenset({second.identity})}
+    assert waves((first, second), needs) == ((1,), (0,))
+
+
+def test_a_circle_of_references_is_no_deadlock() -> None:
+    a, b = change("Widget", "a"), change("Widget", "b")
+    needs = {a.identity: frozenset({b.identity}), b.identity: frozenset({a.identity})}
+    assert sorted(index for wave in waves((a, b), needs) for index in wave) == [0, 1]
+
+
+@given(st.lists(st.sampled_from(["Namespace", "ConfigMap", "Deployment", "Widget", "Ingress"]), max_size=12))
+def test_every_change_is_in_exactly_one_wave(kinds: list[str]) -> None:
+    changes = tuple(change(kind, str(n)) for n, kind in enumerate(kinds))
+    flat = [index for wave in waves(changes, {}) for index in wave]
+    assert sorted(flat) == list(range(len(changes)))
+    assert [kind_rank(changes[i].identity.kind) for i in flat] == sorted(kind_rank(kind) for kind in kinds)
