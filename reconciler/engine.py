@@ -23,6 +23,7 @@ from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison.compare import Stance, compare
 from reconciler.stages.comparison.scene import Scene
 from reconciler.stages.decision.decide import Decision, decide
+from reconciler.stages.decision.job_completions import fixed_share
 from reconciler.stages.deletion.guard import guard
 from reconciler.stages.diff.bodies import Bodies
 from reconciler.stages.ownership.marks import read_owner
@@ -31,7 +32,6 @@ from reconciler.stages.plan.needed import Surroundings, after_owners
 from reconciler.stages.plan.order import waves
 from reconciler.stages.plan.settle import Settled, settle
 from reconciler.stages.rendering.inputs import render_inputs
-from reconciler.stages.rendering.job_completions import fixed_share
 from reconciler.stages.rendering.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
 from reconciler.stages.revisions.placement_changes import placement_changes
 from reconciler.stages.revisions.revisions import named_alike, passage_between

@@ -20,6 +20,7 @@ from reconciler.stages.diff.bodies import Bodies
 from reconciler.stages.diff.canonical import sendable
 from reconciler.stages.diff.three_way import Difference, Wanted, difference_from
 from reconciler.stages.ownership.adoption import adopted
+from reconciler.stages.ownership.conflict_resolution import conflict_resolution
 from reconciler.stages.ownership.ownership import (
     TAKE_OVER,
     Ownership,
@@ -35,9 +36,6 @@ from reconciler.stages.ownership.yielded import Yielded, steady_path, with_live_
 
 ALLOW_REPLACE = "fleet.reconciler/replace"
 """Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
-
-CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
-"""Karmada's template annotation: `abort` or `overwrite`."""
 
 _TAKEN_BACK = Reason(rule="released", text="it was released from here, and is taken back")
 _NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
@@ -184,7 +182,7 @@ def _foreign(
             f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
         )
         return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
-    if conflict_resolution(manifest, policy) is ConflictResolution.ABORT:
+    if conflict_resolution(manifest.body, policy) is ConflictResolution.ABORT:
         if ownership.standing is Standing.NOBODYS and (lost := _lost_marks(live, row, stance)):
             message = (
                 f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
@@ -237,24 +235,6 @@ def _lost_marks(live: LiveObject, row: AppliedRow | None, stance: Stance) -> tup
         return missing
     is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(stance.fleet, stance.previous_names))
     return missing if is_marked else ()
-
-
-def conflict_resolution(manifest: Manifest, policy: PropagationPolicy | None) -> ConflictResolution:
-    """What is done about an object that is not ours: Karmada's annotation of the template outranks the policy.
-
-    An unknown value falls back to the policy. Source: Karmada: `work.karmada.io/conflict-resolution`.
-    """
-    return resolution_of(manifest.body, policy)
-
-
-def resolution_of(body: JsonObject, policy: PropagationPolicy | None) -> ConflictResolution:
-    """As `conflict_resolution`, of what a template says."""
-    written = dig(body, "metadata", "annotations", CONFLICT_RESOLUTION)
-    if isinstance(written, str):
-        for resolution in ConflictResolution:
-            if written.lower() == resolution.value.lower():
-                return resolution
-    return policy.conflict_resolution if policy else ConflictResolution.ABORT
 
 
 def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:

@@ -16,6 +16,7 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.claims.claim import Claims, claim
 from reconciler.stages.decision.cap_basis import without_outdated_caps
+from reconciler.stages.decision.job_completions import has_completions
 from reconciler.stages.decision.memo import DecideMemo, Edits, Inputs
 from reconciler.stages.dependencies.companions import companions
 from reconciler.stages.dependencies.defined_kinds import with_defined_kinds
@@ -33,7 +34,6 @@ from reconciler.stages.placement.place import (
     place,
 )
 from reconciler.stages.placement.priority_classes import priority_classes
-from reconciler.stages.rendering.job_completions import has_completions
 from reconciler.stages.templates.facts import demand_of
 
 

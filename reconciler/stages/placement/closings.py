@@ -15,7 +15,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations, workload_in
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.stages.comparison.compare import resolution_of
+from reconciler.stages.ownership.conflict_resolution import conflict_resolution
 from reconciler.stages.placement.values import Situation
 
 FLEET = "fleet"
@@ -104,6 +104,7 @@ def _closing(
     settings = fleet.settings
     if seen.of_fleet and seen.of_fleet in (settings.name, *settings.previous_names):
         return None
-    if resolution_of(fleet.templates[identity].body, policy) is ConflictResolution.OVERWRITE and not seen.of_fleet:
+    resolution = conflict_resolution(fleet.templates[identity].body, policy)
+    if resolution is ConflictResolution.OVERWRITE and not seen.of_fleet:
         return None
     return f"{identity} exists there and is not ours"

@@ -12,7 +12,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.decision.decide import Decision
-from reconciler.stages.rendering.job_completions import lacking
+from reconciler.stages.decision.job_completions import lacking
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 
