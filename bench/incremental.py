@@ -23,9 +23,9 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
 from reconciler.model.member import Read
 from reconciler.model.observation import Observations
-from reconciler.stages.decision.memo import DecideMemo
-from reconciler.stages.rendering.signatures import changed_identities
-from reconciler.stages.revisions.revisions import previous_of
+from reconciler.stages.decision import DecideMemo
+from reconciler.stages.rendering import changed_identities
+from reconciler.stages.revisions import previous_of
 
 Result = TypeVar("Result")
 

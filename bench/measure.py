@@ -16,7 +16,7 @@ import yaml
 
 import reconciler
 from bench import corpus
-from reconciler.stages.rendering.render import Rendering
+from reconciler.stages.rendering import Rendering
 
 Result = TypeVar("Result")
 

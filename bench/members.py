@@ -13,8 +13,7 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.ownership.marks import read_owner
-from reconciler.stages.ownership.ownership import field_manager
+from reconciler.stages.ownership import field_manager, read_owner
 
 _SERVED = {
     GVK("apps", "v1", "Deployment"): True,

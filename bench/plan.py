@@ -15,9 +15,8 @@ from bench.measure import make_bodies, peak_rss_mib, timed
 from bench.repository import commit_files
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.engine import compare_revisions, decide, render_decision
-from reconciler.stages.claims.claim import claim
-from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.parse import parse
+from reconciler.stages.claims import claim
+from reconciler.stages.fleet import ParsedFile, parse
 
 NOW = "2026-11-21T10:00:00Z"
 

@@ -10,7 +10,7 @@ import sys
 from bench import corpus
 from bench.measure import make_bodies
 from reconciler.engine import decide, render_decision
-from reconciler.stages.fleet.parse import parse
+from reconciler.stages.fleet import parse
 
 NOW = "2026-11-21T10:00:00Z"
 

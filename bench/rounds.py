@@ -35,7 +35,7 @@ from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.revisions.revisions import previous_of
+from reconciler.stages.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15

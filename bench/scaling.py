@@ -20,9 +20,9 @@ from reconciler.engine import decide
 from reconciler.model.fleet import Fleet, Snapshot, Template
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of, with_value
-from reconciler.stages.decision.memo import DecideMemo
-from reconciler.stages.fleet.parse import parse
-from reconciler.stages.revisions.revisions import previous_of
+from reconciler.stages.decision import DecideMemo
+from reconciler.stages.fleet import parse
+from reconciler.stages.revisions import previous_of
 
 NOW: Final = "2026-11-21T10:00:00Z"
 PER_POLICY: Final = 20

@@ -17,9 +17,8 @@ from bench.repository import commit_files
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.engine import decide, render_decision
-from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.parse import parse
-from reconciler.stages.rendering.render import Rendering
+from reconciler.stages.fleet import ParsedFile, parse
+from reconciler.stages.rendering import Rendering
 
 NOW: Final = "2026-11-21T10:00:00Z"
 ROUNDS: Final = 5

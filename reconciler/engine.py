@@ -20,24 +20,22 @@ from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.comparison.compare import Stance, compare
-from reconciler.stages.comparison.scene import Scene
-from reconciler.stages.decision.decide import Decision, decide
-from reconciler.stages.decision.job_completions import fixed_share
-from reconciler.stages.deletion.guard import guard
-from reconciler.stages.diff.bodies import Bodies
-from reconciler.stages.ownership.marks import read_owner
-from reconciler.stages.ownership.terminating import is_terminating
-from reconciler.stages.plan.needed import Surroundings, after_owners
-from reconciler.stages.plan.order import waves
-from reconciler.stages.plan.settle import Settled, settle
-from reconciler.stages.rendering.inputs import render_inputs
-from reconciler.stages.rendering.render import RenderCache, Rendered, Rendering, problems_in, render, render_all
-from reconciler.stages.revisions.placement_changes import placement_changes
-from reconciler.stages.revisions.revisions import named_alike, passage_between
-from reconciler.stages.revisions.unjudged import unjudged
-from reconciler.stages.revisions.written import written_by, written_in
-from reconciler.stages.schemas.schema import Schema, builtin_schema, schema_of_crd
+from reconciler.stages.comparison import Scene, Stance, compare
+from reconciler.stages.decision import Decision, decide, fixed_share
+from reconciler.stages.deletion import guard
+from reconciler.stages.diff import Bodies
+from reconciler.stages.ownership import is_terminating, read_owner
+from reconciler.stages.plan import Settled, Surroundings, after_owners, settle, waves
+from reconciler.stages.rendering import RenderCache, Rendered, Rendering, problems_in, render, render_all, render_inputs
+from reconciler.stages.revisions import (
+    named_alike,
+    passage_between,
+    placement_changes,
+    unjudged,
+    written_by,
+    written_in,
+)
+from reconciler.stages.schemas import Schema, builtin_schema, schema_of_crd
 
 __all__ = [
     "Decision",

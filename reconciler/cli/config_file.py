@@ -9,7 +9,7 @@ from typing import Any
 
 from reconciler.errors import ConfigurationError
 from reconciler.model.problem import Severity
-from reconciler.stages.yaml.reader import read_yaml
+from reconciler.stages.yaml import read_yaml
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:

@@ -19,11 +19,10 @@ from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Json
-from reconciler.stages.deletion.guard import is_held_by_guard
 
 if TYPE_CHECKING:
     from reconciler.daemon.round.session import Access
-    from reconciler.stages.fleet.file import ParsedFile
+    from reconciler.stages.fleet import ParsedFile
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -157,6 +156,8 @@ def _print_both(revisions: Plan, members: Plan, output: str, max_size: int) -> N
 
 def exit_code(plan: Plan, *, detailed: bool) -> int:
     """0 fine, 1 error; detailed also 2 changes, 3 held by a guard, 4 incomplete. Source: design, "Command line"."""
+    from reconciler.stages.deletion import is_held_by_guard
+
     if has_errors(plan.problems):
         return 1
     if not detailed:

@@ -139,7 +139,7 @@ def _listed(journal: Journal, output: str) -> str:
     from reconciler.cli.printing import document_text
     from reconciler.report.status.document import evictions_part
     from reconciler.report.text.table import table
-    from reconciler.stages.observations.instants import in_force
+    from reconciler.stages.observations import in_force
 
     found = in_force(journal.evictions(), SystemClock().now())
     if output != "table":

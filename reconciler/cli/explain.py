@@ -44,8 +44,8 @@ def command(
     from reconciler.daemon.round.session import decide_once
     from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_json, explanation_text
-    from reconciler.stages.decision.cap_basis import without_outdated_caps
-    from reconciler.stages.placement.place import constraints_in_force
+    from reconciler.stages.decision import without_outdated_caps
+    from reconciler.stages.placement import constraints_in_force
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)

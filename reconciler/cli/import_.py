@@ -49,7 +49,7 @@ def command(
     What another object makes, what every cluster makes itself, and what another tool holds is left out.
     """
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.importing.template import adopting_policies, reason_to_skip, template_of
+    from reconciler.stages.importing import adopting_policies, reason_to_skip, template_of
 
     fleet = read_fleet(store)
     if cluster not in fleet.clusters:

@@ -36,7 +36,7 @@ def command(
     """Write nodes, free capacity, workloads and placements of every cluster of STORE as YAML."""
     from reconciler.daemon.round.session import observe_once
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.observations.dump import dump_observations
+    from reconciler.stages.observations import dump_observations
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)

@@ -17,7 +17,7 @@ from reconciler.model.observation import Observations
 
 if TYPE_CHECKING:
     from reconciler.adapters.store.parse_cache import ParseCache
-    from reconciler.stages.fleet.file import ParsedFile
+    from reconciler.stages.fleet import ParsedFile
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def read_fleet(
     from reconciler.adapters.git.url import is_git_url
     from reconciler.adapters.sources.location import locate_store, open_store
     from reconciler.interpreters.registry import install, with_plugins
-    from reconciler.stages.fleet.parse import memo_key, parse
+    from reconciler.stages.fleet import memo_key, parse
 
     install(with_plugins())
     with bulk_load():
@@ -79,7 +79,7 @@ def _with_cache(
     read: Callable[[Collection[str]], Snapshot], cache: ParseCache, found: dict[str, ParsedFile]
 ) -> Snapshot:
     """The snapshot without the data of files that were parsed before, which are added to `found`."""
-    from reconciler.stages.fleet.parse import memo_key
+    from reconciler.stages.fleet import memo_key
 
     kept = cache.keys()
     snapshot = read(kept | found.keys())
@@ -155,7 +155,7 @@ def read_observations(path: Path | None) -> Observations:
     """
     if path is None:
         return Observations()
-    from reconciler.stages.observations.reader import parse_observations
+    from reconciler.stages.observations import parse_observations
 
     try:
         data = path.read_bytes()

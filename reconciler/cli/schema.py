@@ -18,7 +18,7 @@ def command(*, kind: str | None) -> None:
     """
     from reconciler.report.json_parts import json_text
     from reconciler.report.schema_json import kind_schema, store_schema
-    from reconciler.stages.fleet.every_field import KINDS
+    from reconciler.stages.fleet import KINDS
 
     if kind is None:
         answer(json_text(store_schema()))

@@ -36,7 +36,7 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
     from reconciler.daemon.observing.look import constraints_in
     from reconciler.report.status.document import Status, status_document
     from reconciler.report.status.text import released_text, status_text
-    from reconciler.stages.observations.instants import in_force
+    from reconciler.stages.observations import in_force
 
     path, now = journal_path(journal), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():

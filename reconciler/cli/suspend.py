@@ -43,7 +43,7 @@ def command(
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.journal.journal import Journal
     from reconciler.model.ledger import SuspensionRecord
-    from reconciler.stages.observations.instants import in_force
+    from reconciler.stages.observations import in_force
 
     path, now = journal_path(journal), SystemClock().now()
     if not scope:

@@ -12,7 +12,7 @@ from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
 from reconciler.report.text.table import table as aligned
 from reconciler.report.yaml_dump import dump_yaml
-from reconciler.stages.ownership.marks import FLEET_LABEL, read_owner
+from reconciler.stages.ownership import FLEET_LABEL, read_owner
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube.table import Column, Row, Table

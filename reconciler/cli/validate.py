@@ -27,7 +27,7 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.report.plan.github import github_annotations
     from reconciler.report.problems_text import problems_text
     from reconciler.report.rendering import rendering
-    from reconciler.stages.lint.lint import lint
+    from reconciler.stages.lint import lint
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)

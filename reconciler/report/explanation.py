@@ -20,8 +20,8 @@ from reconciler.report.status.document import constraint_words, constraints_part
 from reconciler.report.text.safe import visible
 from reconciler.report.text.style import PLAIN, Style
 from reconciler.report.text.table import aligned
-from reconciler.stages.overrides.apply import FieldOverride
-from reconciler.stages.rendering.render import Rendered
+from reconciler.stages.overrides import FieldOverride
+from reconciler.stages.rendering import Rendered
 
 
 class Explanation(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.stages.ownership.recorded import LAST_APPLIED, decoded
+from reconciler.stages.ownership import LAST_APPLIED, decoded
 
 SECRET_ANNOTATIONS = frozenset(
     {LAST_APPLIED, "objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied", "kapp.k14s.io/original"}

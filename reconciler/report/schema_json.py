@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
-from reconciler.stages.fleet.clusters import CLUSTER_APIS
-from reconciler.stages.fleet.every_field import KINDS
-from reconciler.stages.fleet.settings import FLEET_API_VERSION
+from reconciler.stages.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, Field, FieldType, Shape, Status
+from reconciler.stages.fleet import CLUSTER_APIS, FLEET_API_VERSION, KINDS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

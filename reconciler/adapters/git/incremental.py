@@ -17,8 +17,8 @@ from reconciler.adapters.store.ignore import IGNORE_FILE, is_hidden_folder, is_l
 from reconciler.adapters.store.walk import MAX_FILES, Entry, EntryKind, StoreTree, Unreadable, is_lfs_pointer, read_tree
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.stages.fleet.parse import is_store_file
-from reconciler.stages.yaml.limits import MAX_BYTES
+from reconciler.stages.fleet import is_store_file
+from reconciler.stages.yaml import MAX_BYTES
 
 _PLAIN: Final = (EntryKind.FILE, EntryKind.FOLDER)
 

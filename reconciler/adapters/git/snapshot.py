@@ -17,7 +17,7 @@ from pygit2.enums import FileMode
 from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import Snapshot
-from reconciler.stages.yaml.limits import MAX_BYTES
+from reconciler.stages.yaml import MAX_BYTES
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
 _FORBIDDEN_IN_NAME: Final = ("..", "//", "/.", "@{", ".lock")

@@ -19,7 +19,7 @@ from reconciler.errors import JournalCorrupt
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.ownership.recorded import recorded_form
+from reconciler.stages.ownership import recorded_form
 
 _ONE_COPY = "WHERE cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
 _UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"

@@ -12,7 +12,7 @@ from reconciler.model.binding import PreviousPlacement
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.incremental.patched import patched
+from reconciler.stages.incremental import patched
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 Placements = Mapping[Identity, PreviousPlacement]

@@ -1,1 +1,1 @@
-"""kube."""
+"""API servers: requests, credentials, discovery, watches. Knows nothing of policies."""

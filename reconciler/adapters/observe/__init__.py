@@ -1,1 +1,1 @@
-"""observe."""
+"""What clusters tell about their nodes, pods and workloads."""

@@ -30,7 +30,7 @@ from reconciler.model.observation import Health, LiveObject, Node, Outcome, Quot
 from reconciler.model.quantity import Resources, exact, resources
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership.marks import FLEET_LABEL, read_owner
+from reconciler.stages.ownership import FLEET_LABEL, read_owner
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HASH = "controller-revision-hash"

@@ -14,7 +14,7 @@ from msgspec import Struct
 from reconciler.adapters.kube.pods import Condition, NodeObject, OwnerReference, Pod
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity
-from reconciler.stages.observations.instants import age_s
+from reconciler.stages.observations import age_s
 
 FINISHED: Final = ("Succeeded", "Failed")
 SCHEDULE_WINDOW_S: Final = 15.0

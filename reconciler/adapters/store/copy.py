@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.stages.fleet.withheld import without_secrets
+from reconciler.stages.fleet import without_secrets
 
 _DIGEST_BYTES = 32
 

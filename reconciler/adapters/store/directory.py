@@ -19,7 +19,7 @@ from reconciler.adapters.store.scan import scan
 from reconciler.adapters.store.walk import Entry, EntryKind, Unreadable, read_tree
 from reconciler.errors import StoreError, StoreUnsettled
 from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.stages.yaml.limits import MAX_BYTES
+from reconciler.stages.yaml import MAX_BYTES
 
 _ATTEMPTS: Final = 5
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -16,7 +16,7 @@ from typing import Final
 from reconciler import __version__
 from reconciler.adapters.store.parse_cache_rows import Unpacker, packed_file
 from reconciler.model.fleet import StoreFile
-from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key
+from reconciler.stages.fleet import PARSER_VERSION, ParsedFile, memo_key
 
 _FORMAT: Final = 7
 _SCHEMA: Final = (

@@ -15,8 +15,8 @@ from reconciler.model.fleet import FleetSettings, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.templates.facts import facts_of
+from reconciler.stages.fleet import ParsedFile
+from reconciler.stages.templates import facts_of
 
 
 class KeptTemplate(Struct, frozen=True, array_like=True):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from reconciler.adapters.store.ignore import IGNORE_FILE, is_hidden_folder
 from reconciler.errors import StoreError
-from reconciler.stages.fleet.parse import is_store_file
+from reconciler.stages.fleet import is_store_file
 
 RACY_NS: Final = 2_000_000_000
 """A file changed so shortly before a scan may change again without a new stamp: file systems count in ticks."""

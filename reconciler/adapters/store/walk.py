@@ -25,7 +25,7 @@ from reconciler.adapters.store.ignore import (
 from reconciler.errors import StoreError
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Problem, Severity, Source
-from reconciler.stages.fleet.parse import is_store_file, memo_key
+from reconciler.stages.fleet import is_store_file, memo_key
 
 MAX_FILES: Final = 200_000
 MAX_TOTAL_BYTES: Final = 2**30

@@ -13,7 +13,7 @@ from reconciler.cli.demo.world import DemoWorld
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership import read_owner
 
 DEPLOYMENT: Final = GVK("apps", "v1", "Deployment")
 CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")

@@ -1,1 +1,1 @@
-"""loop."""
+"""When the service plans again, and what it then plans."""

@@ -28,9 +28,9 @@ from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
-from reconciler.stages.decision.memo import DecideMemo
-from reconciler.stages.observations.instants import in_force
-from reconciler.stages.rendering.signatures import changed_identities
+from reconciler.stages.decision import DecideMemo
+from reconciler.stages.observations import in_force
+from reconciler.stages.rendering import changed_identities
 
 log = logging.getLogger("reconciler")
 

@@ -29,9 +29,9 @@ from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.report.status.fleet_tables import FleetTables
-from reconciler.stages.incremental.changed_keys import changed_keys
-from reconciler.stages.moves.stalled import MOVE_STALLED, PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
-from reconciler.stages.observations.instants import age_s
+from reconciler.stages.incremental import changed_keys
+from reconciler.stages.moves import MOVE_STALLED, PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
+from reconciler.stages.observations import age_s
 
 log = logging.getLogger("reconciler")
 

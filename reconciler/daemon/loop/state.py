@@ -12,7 +12,7 @@ from reconciler.engine import Decision, Round
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK
-from reconciler.stages.schemas.schema import Schema
+from reconciler.stages.schemas import Schema
 
 
 class Situation(Struct):

@@ -8,11 +8,16 @@ from itertools import compress
 from operator import is_not
 
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.stages.fleet.assemble import assemble
-from reconciler.stages.fleet.assemble_memo import AssembleMemo
-from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.last_good import emptied, good_files, says_nothing, with_last_good
-from reconciler.stages.fleet.parse import parse_file
+from reconciler.stages.fleet import (
+    AssembleMemo,
+    ParsedFile,
+    assemble,
+    emptied,
+    good_files,
+    parse_file,
+    says_nothing,
+    with_last_good,
+)
 
 _State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile], dict[str, str]]
 

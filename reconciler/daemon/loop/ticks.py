@@ -19,10 +19,8 @@ from reconciler.daemon.loop.tick_news import events_of, tell, tell_left
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
-from reconciler.stages.observations.instants import age_s, in_force
-from reconciler.stages.ticks.failover import overdue
-from reconciler.stages.ticks.tick import DecideUnder, Ticked, tick
-from reconciler.stages.ticks.timers import LOOKED, remembered_times, told
+from reconciler.stages.observations import age_s, in_force
+from reconciler.stages.ticks import LOOKED, DecideUnder, Ticked, overdue, remembered_times, tick, told
 
 _NEVER_S = float("inf")
 

@@ -15,8 +15,8 @@ from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Round
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Plan
-from reconciler.stages.observations.instants import in_force
-from reconciler.stages.plan.order import kept_waves
+from reconciler.stages.observations import in_force
+from reconciler.stages.plan import kept_waves
 
 log = logging.getLogger("reconciler")
 

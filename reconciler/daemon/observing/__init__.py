@@ -1,1 +1,1 @@
-"""observing."""
+"""Reading the clusters for a round."""

@@ -11,9 +11,9 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity, ResourceRef
-from reconciler.stages.documents.scopes import BUILT_IN
-from reconciler.stages.incremental.changed_keys import changed_keys
-from reconciler.stages.placement.room.wants_capacity import policy_wants_capacity, wants_capacity
+from reconciler.stages.documents import BUILT_IN
+from reconciler.stages.incremental import changed_keys
+from reconciler.stages.placement import policy_wants_capacity, wants_capacity
 
 
 def is_room_needed(fleet: Fleet, decided: Decision | None) -> bool:

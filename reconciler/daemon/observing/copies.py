@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.model.refs import Identity
-from reconciler.stages.incremental.patched import patched
+from reconciler.stages.incremental import patched
 
 Copies = Mapping[Identity, frozenset[str]]
 

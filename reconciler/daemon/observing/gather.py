@@ -17,7 +17,7 @@ from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, Obje
 from reconciler.model.member import Member, NotRead, Read
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity, ResourceRef
-from reconciler.stages.ownership.marks import FLEET_LABEL
+from reconciler.stages.ownership import FLEET_LABEL
 
 PROMPT_S = 5.0
 """So long all others wait for a cluster that does not answer."""

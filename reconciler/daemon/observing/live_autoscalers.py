@@ -17,7 +17,7 @@ from reconciler.interpreters.registry import GENERIC, interpreter_for
 from reconciler.interpreters.replicas import REPLICAS
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.ownership.managed_fields import entries_of
+from reconciler.stages.ownership import entries_of
 
 _SCALERS: Final = (("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject"))
 _KNOWN_WRITERS: Final = frozenset({"kube-controller-manager", "keda-operator"})

@@ -27,12 +27,11 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
-from reconciler.stages.decision.prerequisites import withheld_prerequisites
-from reconciler.stages.observations.instants import in_force
-from reconciler.stages.placement.room.wants_capacity import wants_capacity
-from reconciler.stages.schemas.schema import Schema, schema_of_openapi
-from reconciler.stages.ticks.tick import tick
-from reconciler.stages.ticks.timers import remembered_times
+from reconciler.stages.decision import withheld_prerequisites
+from reconciler.stages.observations import in_force
+from reconciler.stages.placement import wants_capacity
+from reconciler.stages.schemas import Schema, schema_of_openapi
+from reconciler.stages.ticks import remembered_times, tick
 
 Reachable = Mapping[str, MemberCluster | str]
 """The clients that answered, and why the others did not."""

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Change, Plan
-from reconciler.stages.placement.closings import closed_by_order
-from reconciler.stages.plan.order import waves_without
+from reconciler.stages.placement import closed_by_order
+from reconciler.stages.plan import waves_without
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""pace."""
+"""What is put off: clusters that are away, fights, changes that failed."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from reconciler.daemon.round.act import Result
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
-from reconciler.stages.deletion.guard import is_held_by_guard
+from reconciler.stages.deletion import is_held_by_guard
 
 _RETRY_MIN_S = 2.0
 _RETRY_MAX_S = 300.0

@@ -1,1 +1,1 @@
-"""round."""
+"""One pass over the clusters: hold them, finish what was begun, act, remember. `apply` is one round."""

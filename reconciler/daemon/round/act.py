@@ -21,10 +21,9 @@ from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
 from reconciler.model.plan import Action, Change, Plan
 from reconciler.model.refs import Identity
 from reconciler.report.mask import Masker
-from reconciler.stages.deletion.guard import is_held_by_number, losses_of
-from reconciler.stages.moves.moves import still_established
-from reconciler.stages.ownership.marks import read_owner
-from reconciler.stages.ownership.recorded import recorded_digest
+from reconciler.stages.deletion import is_held_by_number, losses_of
+from reconciler.stages.moves import still_established
+from reconciler.stages.ownership import read_owner, recorded_digest
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
 

@@ -16,10 +16,10 @@ from reconciler.errors import InvalidObject, MemberClusterError
 from reconciler.model.member import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import Problem
-from reconciler.stages.comparison.compare import overall_cause
-from reconciler.stages.diff.dry_run import dry_run_changes, is_write_needed
-from reconciler.stages.ownership.ownership import field_manager
-from reconciler.stages.plan.order import waves_without
+from reconciler.stages.comparison import overall_cause
+from reconciler.stages.diff import dry_run_changes, is_write_needed
+from reconciler.stages.ownership import field_manager
+from reconciler.stages.plan import waves_without
 
 _IN_FLIGHT = 16
 

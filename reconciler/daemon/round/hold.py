@@ -32,7 +32,7 @@ from reconciler.model.ledger import HoldRecord
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership.ownership import field_manager
+from reconciler.stages.ownership import field_manager
 
 NAMESPACE = "fleet-system"
 _CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -18,9 +18,15 @@ from reconciler.errors import AlreadyExists, InvalidObject, MemberClusterError, 
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Change
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership.adoption import adoption_operations, release_operations, takeover_operations
-from reconciler.stages.ownership.ownership import field_manager, is_marked
-from reconciler.stages.ownership.yielded import replicas_path, steady_path
+from reconciler.stages.ownership import (
+    adoption_operations,
+    field_manager,
+    is_marked,
+    release_operations,
+    replicas_path,
+    steady_path,
+    takeover_operations,
+)
 
 _ATTEMPTS_MAX = 5
 """How often a guarded patch is tried again after somebody else wrote in between."""

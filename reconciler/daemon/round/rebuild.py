@@ -25,9 +25,8 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.moves.moves import Run, run_of
-from reconciler.stages.ownership.marks import FLEET_LABEL
-from reconciler.stages.ownership.ownership import ownership_of
+from reconciler.stages.moves import Run, run_of
+from reconciler.stages.ownership import FLEET_LABEL, ownership_of
 
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 """Kinds whose whole body is read: whether they have ended stands in their status."""

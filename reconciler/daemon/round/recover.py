@@ -22,8 +22,7 @@ from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentOutcome, 
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
-from reconciler.stages.ownership.marks import Owner
-from reconciler.stages.ownership.ownership import field_manager, holds_field, ownership_of
+from reconciler.stages.ownership import Owner, field_manager, holds_field, ownership_of
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
 

@@ -23,11 +23,9 @@ from reconciler.report.mask import scrub_text
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
-from reconciler.stages.deletion.guard import losses_after
-from reconciler.stages.moves.moves import Run, run_of, still_established
-from reconciler.stages.ownership.marks import read_owner
-from reconciler.stages.ownership.ownership import is_marked
-from reconciler.stages.ownership.recorded import recorded_digest
+from reconciler.stages.deletion import losses_after
+from reconciler.stages.moves import Run, run_of, still_established
+from reconciler.stages.ownership import is_marked, read_owner, recorded_digest
 
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 

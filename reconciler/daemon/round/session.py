@@ -26,8 +26,8 @@ from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations
-from reconciler.stages.observations.instants import in_force
-from reconciler.stages.plan.order import kept_waves
+from reconciler.stages.observations import in_force
+from reconciler.stages.plan import kept_waves
 
 
 class Access(Struct, frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""service."""
+"""The process: signals, readiness, health, and the units around the loop."""

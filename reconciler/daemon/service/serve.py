@@ -23,7 +23,7 @@ from reconciler.daemon.service.service import Signals
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
-from reconciler.stages.observations.instants import in_force
+from reconciler.stages.observations import in_force
 
 log = logging.getLogger("reconciler")
 

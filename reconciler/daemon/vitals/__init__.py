@@ -1,1 +1,1 @@
-"""vitals."""
+"""What is told of a running service: phase, problems, logs."""

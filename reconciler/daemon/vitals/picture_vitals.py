@@ -13,7 +13,7 @@ from reconciler.engine import Round
 from reconciler.model.member import Member, NotRead
 from reconciler.model.plan import Change, Manifest
 from reconciler.model.refs import Identity
-from reconciler.stages.deletion.guard import is_held_by_guard
+from reconciler.stages.deletion import is_held_by_guard
 
 log = logging.getLogger("reconciler")
 

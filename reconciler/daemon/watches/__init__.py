@@ -1,1 +1,1 @@
-"""watches."""
+"""Watches of the clusters, opened again when they end."""

@@ -9,8 +9,8 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.watches.watches import Watches
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import GVK
-from reconciler.stages.incremental.changed_keys import changed_keys
-from reconciler.stages.ownership.marks import FLEET_LABEL
+from reconciler.stages.incremental import changed_keys
+from reconciler.stages.ownership import FLEET_LABEL
 
 
 class WatchKeeper:

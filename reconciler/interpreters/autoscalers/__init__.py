@@ -1,1 +1,1 @@
-"""autoscalers."""
+"""Kinds that scale others."""

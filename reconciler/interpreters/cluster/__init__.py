@@ -1,1 +1,1 @@
-"""cluster."""
+"""Kinds that a cluster itself is made of: Namespaces, identities, definitions."""

@@ -1,1 +1,1 @@
-"""config."""
+"""Kinds that hold configuration."""

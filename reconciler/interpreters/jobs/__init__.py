@@ -1,1 +1,1 @@
-"""jobs."""
+"""Kinds that run to an end."""

@@ -1,1 +1,1 @@
-"""pods."""
+"""What kinds with a pod template share."""

@@ -1,1 +1,1 @@
-"""policies."""
+"""Kinds that limit others."""

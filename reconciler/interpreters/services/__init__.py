@@ -1,1 +1,1 @@
-"""services."""
+"""Kinds that lead traffic."""

@@ -1,1 +1,1 @@
-"""storage."""
+"""Kinds that hold volumes."""

@@ -1,1 +1,1 @@
-"""workloads."""
+"""Kinds that run until they are stopped."""

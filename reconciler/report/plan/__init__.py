@@ -1,1 +1,1 @@
-"""plan."""
+"""A plan as text, Markdown, JSON and JSON patches."""

@@ -15,7 +15,7 @@ from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.text.style import DESTRUCTIVE
 from reconciler.report.text.values import compact_json
-from reconciler.stages.ownership.marks import OWNER_ANNOTATION
+from reconciler.stages.ownership import OWNER_ANNOTATION
 
 _OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
 

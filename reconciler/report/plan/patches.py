@@ -17,7 +17,9 @@ from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, P
 from reconciler.model.tree import Json, JsonObject, Step, dig
 from reconciler.report.json_parts import json_text, problems_part, resource_part
 from reconciler.report.mask import Masker
-from reconciler.stages.ownership.field_path import (
+from reconciler.stages.ownership import (
+    FLEET_LABEL,
+    OWNER_ANNOTATION,
     FieldPath,
     FieldStep,
     Keyed,
@@ -27,7 +29,6 @@ from reconciler.stages.ownership.field_path import (
     parse_path,
     value_at,
 )
-from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
 
 Operation = dict[str, Json]
 

@@ -1,1 +1,1 @@
-"""status."""
+"""The state of the fleet as text and documents."""

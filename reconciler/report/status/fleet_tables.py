@@ -12,7 +12,7 @@ from reconciler.model.binding import Binding
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import Json, JsonObject
 from reconciler.report.json_parts import resource_part
-from reconciler.stages.incremental.changed_keys import changed_keys
+from reconciler.stages.incremental import changed_keys
 
 
 class FleetTables:

@@ -1,1 +1,1 @@
-"""api."""
+"""What an API server answers."""

@@ -1,1 +1,1 @@
-"""objects."""
+"""What an API server does to one object: defaults, validation, field managers."""

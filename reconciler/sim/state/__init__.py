@@ -1,1 +1,1 @@
-"""state."""
+"""The objects of one embedded cluster, and their versions."""

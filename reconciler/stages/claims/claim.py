@@ -15,8 +15,8 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.claims.index import Match, PolicyIndex, best_matches
 from reconciler.stages.claims.reach import frozen_by
-from reconciler.stages.documents.system_namespaces import CONTROL_GROUPS, is_never_distributed
-from reconciler.stages.incremental.patched import patched
+from reconciler.stages.documents import CONTROL_GROUPS, is_never_distributed
+from reconciler.stages.incremental import patched
 
 PropagationMatch = Match[PropagationPolicy]
 

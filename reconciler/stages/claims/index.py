@@ -16,7 +16,7 @@ from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.selector import LabelSelector, Operator
 from reconciler.stages.claims.match import Score, selects
-from reconciler.stages.documents.system_namespaces import is_never_distributed
+from reconciler.stages.documents import is_never_distributed
 
 AnyPolicy = TypeVar("AnyPolicy", PropagationPolicy, OverridePolicy)
 

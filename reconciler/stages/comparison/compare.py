@@ -16,23 +16,25 @@ from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.diff.bodies import Bodies
-from reconciler.stages.diff.canonical import sendable
-from reconciler.stages.diff.three_way import Difference, Wanted, difference_from
-from reconciler.stages.ownership.adoption import adopted
-from reconciler.stages.ownership.conflict_resolution import conflict_resolution
-from reconciler.stages.ownership.ownership import (
+from reconciler.stages.diff import Bodies, Difference, Wanted, difference_from, sendable
+from reconciler.stages.ownership import (
     TAKE_OVER,
     Ownership,
     Standing,
+    Yielded,
+    adopted,
+    conflict_resolution,
     field_manager,
     holds_field,
     managers_of_fleet,
     missing_marks,
     ownership_of,
+    shared_list,
+    steady_path,
+    with_entries_of_others,
+    with_live_replicas,
+    yielded,
 )
-from reconciler.stages.ownership.shared_lists import shared_list, with_entries_of_others
-from reconciler.stages.ownership.yielded import Yielded, steady_path, with_live_replicas, yielded
 
 ALLOW_REPLACE = "fleet.reconciler/replace"
 """Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""

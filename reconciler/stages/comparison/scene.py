@@ -14,9 +14,9 @@ from reconciler.model.plan import Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.comparison.compare import Stance
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.moves.moves import Replicas
-from reconciler.stages.schemas.schema import Schema
+from reconciler.stages.decision import Decision
+from reconciler.stages.moves import Replicas
+from reconciler.stages.schemas import Schema
 
 RenderOne = Callable[[Identity, str, Replicas], tuple[Manifest | None, tuple[Problem, ...]]]
 """(identity, cluster, assigned replicas) to the manifest, or to the problems that prevent it."""

@@ -19,8 +19,8 @@ from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison.compare import Comparison
-from reconciler.stages.moves.moves import Replicas, Serving, still_established
-from reconciler.stages.ownership.terminating import is_terminating
+from reconciler.stages.moves import Replicas, Serving, still_established
+from reconciler.stages.ownership import is_terminating
 
 AsHeld = Callable[[str], Comparison | None]
 """The comparison of a copy with what was wanted of it until now: with the replicas that it holds."""

@@ -9,8 +9,8 @@ from reconciler.model.ledger import AppliedRow
 from reconciler.model.member import Member, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison.compare import Stance
-from reconciler.stages.moves.moves import Replicas
-from reconciler.stages.ownership.ownership import Ownership, Standing, ownership_of
+from reconciler.stages.moves import Replicas
+from reconciler.stages.ownership import Ownership, Standing, ownership_of
 
 
 class Seen(NamedTuple):

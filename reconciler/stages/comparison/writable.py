@@ -9,7 +9,7 @@ from reconciler.model.member import NotRead
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison.compare import Comparison
 from reconciler.stages.comparison.scene import Scene
-from reconciler.stages.placement.closings import closed_by_order
+from reconciler.stages.placement import closed_by_order
 
 
 def why_not_written(scene: Scene, identity: Identity, cluster: str, comparison: Comparison | None) -> str | None:

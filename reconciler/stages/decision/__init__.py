@@ -1,1 +1,35 @@
-"""decision."""
+"""Who claims what, where it goes, and what goes along: of the whole fleet, from nothing or built on a round before."""
+
+from reconciler.stages.decision.cap_basis import basis_of, is_wished_as_then, without_outdated_caps
+from reconciler.stages.decision.decide import Decision, decide
+from reconciler.stages.decision.job_completions import WORK_QUEUE, completions, fixed_share, lacking
+from reconciler.stages.decision.memo import DecideMemo
+from reconciler.stages.decision.prerequisites import (
+    dependents,
+    differing_prerequisites,
+    signature_of_prerequisites,
+    waits_for_prerequisite,
+    withheld,
+    withheld_prerequisites,
+    without_definition,
+)
+
+__all__ = [
+    "WORK_QUEUE",
+    "DecideMemo",
+    "Decision",
+    "basis_of",
+    "completions",
+    "decide",
+    "dependents",
+    "differing_prerequisites",
+    "fixed_share",
+    "is_wished_as_then",
+    "lacking",
+    "signature_of_prerequisites",
+    "waits_for_prerequisite",
+    "withheld",
+    "withheld_prerequisites",
+    "without_definition",
+    "without_outdated_caps",
+]

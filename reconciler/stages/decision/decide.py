@@ -14,27 +14,30 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
-from reconciler.stages.claims.claim import Claims, claim
+from reconciler.stages.claims import Claims, claim
 from reconciler.stages.decision.cap_basis import without_outdated_caps
 from reconciler.stages.decision.job_completions import has_completions
 from reconciler.stages.decision.memo import DecideMemo, Edits, Inputs
-from reconciler.stages.dependencies.companions import companions
-from reconciler.stages.dependencies.defined_kinds import with_defined_kinds
-from reconciler.stages.dependencies.dependencies import dependencies
-from reconciler.stages.dependencies.memo import Again
-from reconciler.stages.dependencies.namespaces import namespaces
-from reconciler.stages.dependencies.scale_targets import scale_targets
-from reconciler.stages.incremental.patched import patched
-from reconciler.stages.placement.closings import closings, suspended_by
-from reconciler.stages.placement.place import (
+from reconciler.stages.dependencies import (
+    Again,
+    companions,
+    dependencies,
+    namespaces,
+    scale_targets,
+    with_defined_kinds,
+)
+from reconciler.stages.incremental import patched
+from reconciler.stages.placement import (
     PlacementItem,
     PlacementRequest,
     PlacementResult,
+    closings,
     constraints_in_force,
     place,
+    priority_classes,
+    suspended_by,
 )
-from reconciler.stages.placement.priority_classes import priority_classes
-from reconciler.stages.templates.facts import demand_of
+from reconciler.stages.templates import demand_of
 
 
 class Decision(Struct, frozen=True, kw_only=True):

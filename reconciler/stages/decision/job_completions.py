@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.interpreters.jobs.job import COMPLETIONS, PARALLELISM
 from reconciler.model.binding import TargetCluster
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.placement.divide import webster
+from reconciler.stages.placement import webster
 
 WORK_QUEUE: Final = -1
 """Instead of a share: the part was created with parallelism alone, which cannot be changed."""

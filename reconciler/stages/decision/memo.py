@@ -17,19 +17,11 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.stages.claims.claim import ClaimMemo
-from reconciler.stages.claims.index import TemplateIndex
-from reconciler.stages.dependencies.autoscaled import AutoscaledMemo
-from reconciler.stages.dependencies.companions import CompanionMemo
-from reconciler.stages.dependencies.memo import LinkMemo
-from reconciler.stages.dependencies.namespaces import NamespaceMemo
-from reconciler.stages.dependencies.scale_targets import ScaleMemo
-from reconciler.stages.incremental.changed_keys import changed_keys
-from reconciler.stages.incremental.patched import patched
-from reconciler.stages.overrides.replicas import ReplicaOverrides, of_replicas
-from reconciler.stages.placement.closings import obstacles
-from reconciler.stages.placement.memo import PlaceMemo, concerned_by, essentials
-from reconciler.stages.placement.place import constraints_in_force
+from reconciler.stages.claims import ClaimMemo, TemplateIndex
+from reconciler.stages.dependencies import AutoscaledMemo, CompanionMemo, LinkMemo, NamespaceMemo, ScaleMemo
+from reconciler.stages.incremental import changed_keys, patched
+from reconciler.stages.overrides import ReplicaOverrides, of_replicas
+from reconciler.stages.placement import PlaceMemo, concerned_by, constraints_in_force, essentials, obstacles
 
 
 class Inputs(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 
 from reconciler.model.refs import Identity
 from reconciler.stages.decision.decide import Decision
-from reconciler.stages.dependencies.namespaces import comes_by_itself, namespace_identity
+from reconciler.stages.dependencies import comes_by_itself, namespace_identity
 
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _NAMESPACE = ("", "Namespace")

@@ -1,1 +1,30 @@
-"""deletion."""
+"""What becomes of copies that are no longer wanted, and what waits for a confirmation."""
+
+from reconciler.stages.deletion.deletion import Fate
+from reconciler.stages.deletion.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
+from reconciler.stages.deletion.leaving import lose
+from reconciler.stages.deletion.losses import Wanted, lost_copies
+from reconciler.stages.deletion.purge import (
+    effective_after_failure,
+    failures_of,
+    has_nodes,
+    is_grace_over,
+    run_kept_by_policy,
+)
+
+__all__ = [
+    "Fate",
+    "Wanted",
+    "effective_after_failure",
+    "failures_of",
+    "guard",
+    "has_nodes",
+    "is_grace_over",
+    "is_held_by_guard",
+    "is_held_by_number",
+    "lose",
+    "losses_after",
+    "losses_of",
+    "lost_copies",
+    "run_kept_by_policy",
+]

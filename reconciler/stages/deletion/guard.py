@@ -20,8 +20,8 @@ from reconciler.model.fleet import Guards
 from reconciler.model.ledger import Loss, Losses
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
-from reconciler.stages.observations.instants import instant
-from reconciler.stages.templates.volume_claims import replicas_moved
+from reconciler.stages.observations import instant
+from reconciler.stages.templates import replicas_moved
 
 ALWAYS_CONFIRMED = frozenset(
     {

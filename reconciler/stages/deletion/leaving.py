@@ -12,12 +12,11 @@ from reconciler.model.member import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import Identity
-from reconciler.stages.comparison.scene import Scene
+from reconciler.stages.comparison import Scene
 from reconciler.stages.deletion.deletion import Fate, Loss, cause_of, is_edit
 from reconciler.stages.deletion.losses import LostCopy
-from reconciler.stages.ownership.ownership import managers_of_fleet, missing_witness
-from reconciler.stages.ownership.terminating import is_terminating, terminating
-from reconciler.stages.templates.volume_claims import why_confirmed
+from reconciler.stages.ownership import is_terminating, managers_of_fleet, missing_witness, terminating
+from reconciler.stages.templates import why_confirmed
 
 
 def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None, Problem | None]:

@@ -17,12 +17,11 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity
-from reconciler.stages.claims.claimants import Claimants
-from reconciler.stages.claims.reach import frozen_by
-from reconciler.stages.comparison.standings import Seen
+from reconciler.stages.claims import Claimants, frozen_by
+from reconciler.stages.comparison import Seen
 from reconciler.stages.deletion.deletion import Fate, Loss, fate_of, keep_in_force
-from reconciler.stages.ownership.marks import Owner
-from reconciler.stages.placement.closings import suspended_by
+from reconciler.stages.ownership import Owner
+from reconciler.stages.placement import suspended_by
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.observation import ClusterObservation, workload_in
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.moves.moves import Effective, Replicas, Serving, effective, gains
-from reconciler.stages.observations.instants import age_s
+from reconciler.stages.decision import Decision
+from reconciler.stages.moves import Effective, Replicas, Serving, effective, gains
+from reconciler.stages.observations import age_s
 
 KEPT_BY_POLICY = "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
 

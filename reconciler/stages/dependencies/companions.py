@@ -22,8 +22,8 @@ from reconciler.model.tree import dig
 from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.pod_selection import backends_of, selected_by_labels, selected_by_selector
-from reconciler.stages.documents.policy_annotations import BRING, parse_brings
-from reconciler.stages.templates.facts import references_of
+from reconciler.stages.documents import BRING, parse_brings
+from reconciler.stages.templates import references_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""

@@ -21,8 +21,8 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.memo import Again, LinkMemo, Links, Mention
-from reconciler.stages.incremental.patched import patched
-from reconciler.stages.templates.facts import references_of
+from reconciler.stages.incremental import patched
+from reconciler.stages.templates import references_of
 
 DEPENDENCY = "dependency"
 """The rule of reasons that rest on an owner."""

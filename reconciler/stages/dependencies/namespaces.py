@@ -17,8 +17,8 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import digest_of
-from reconciler.stages.documents.system_namespaces import is_system_namespace
-from reconciler.stages.incremental.patched import patched
+from reconciler.stages.documents import is_system_namespace
+from reconciler.stages.incremental import patched
 
 NAMESPACE_FOLLOWS: Final = "namespace-follows"
 """The rule of the reason why a cluster has a Namespace that no policy sent there."""

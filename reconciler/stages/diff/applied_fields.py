@@ -16,7 +16,7 @@ from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.diff.canonical import child_of_node
 from reconciler.stages.diff.trees import declared
 from reconciler.stages.diff.walk import indexed, key_names
-from reconciler.stages.schemas.schema import FREE, Node, Schema, object_meta
+from reconciler.stages.schemas import FREE, Node, Schema, object_meta
 
 
 def applied_fields(body: JsonObject, schema: Schema | None) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from reconciler.model.tree import JsonObject
 from reconciler.stages.diff.canonical import sendable
 from reconciler.stages.diff.three_way import Difference, Wanted, wanted_of
-from reconciler.stages.ownership.recorded import recorded_form
-from reconciler.stages.schemas.schema import Schema
+from reconciler.stages.ownership import recorded_form
+from reconciler.stages.schemas import Schema
 
 
 class Bodies:

@@ -18,7 +18,7 @@ import orjson
 from reconciler.model import quantity
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
-from reconciler.stages.schemas.schema import FREE, Format, Node, Schema, Shape
+from reconciler.stages.schemas import FREE, Format, Node, Schema, Shape
 
 ALLOCATED: Final = frozenset({"clusterIP", "nodePort", "healthCheckNodePort", "nodeName", "volumeName"})
 """Fields of built-in kinds that the cluster fills in when they are empty."""

@@ -13,9 +13,8 @@ from reconciler.model.plan import MISSING, Cause, FieldChange
 from reconciler.model.tree import JsonObject
 from reconciler.stages.diff.three_way import OWNER_PATH, cause_of, holder_of
 from reconciler.stages.diff.trees import tree_changes
-from reconciler.stages.ownership.field_path import FieldPath, path_text
-from reconciler.stages.ownership.managed_fields import fields_of, subtree
-from reconciler.stages.schemas.schema import Schema
+from reconciler.stages.ownership import FieldPath, fields_of, path_text, subtree
+from reconciler.stages.schemas import Schema
 
 
 def dry_run_changes(

@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.model.plan import MISSING, FieldChange
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership.field_path import FieldPath, matches, parse_path
+from reconciler.stages.ownership import FieldPath, matches, parse_path
 
 IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("apps", "Deployment"): ("spec.selector",),

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.model.tree import JsonObject
-from reconciler.stages.ownership.field_path import FieldPath, value_at
-from reconciler.stages.schemas.schema import Node
+from reconciler.stages.ownership import FieldPath, value_at
+from reconciler.stages.schemas import Node
 
 _ALTERNATIVES: Final = tuple(
     map(

@@ -21,19 +21,24 @@ from reconciler.stages.diff.immutable import immutable_change
 from reconciler.stages.diff.one_of import displaced
 from reconciler.stages.diff.trees import declared
 from reconciler.stages.diff.walk import Owned, Walk
-from reconciler.stages.ownership.field_path import (
+from reconciler.stages.ownership import (
+    OWNER_ANNOTATION,
     FieldPath,
     Keyed,
     Member,
     child_of,
+    entries_of,
+    is_applied_by,
     matches,
+    owners_of,
+    owns,
     parse_path,
     path_text,
+    subtree,
+    union,
     value_at,
 )
-from reconciler.stages.ownership.managed_fields import entries_of, is_applied_by, owners_of, owns, subtree, union
-from reconciler.stages.ownership.marks import OWNER_ANNOTATION
-from reconciler.stages.schemas.schema import FREE, Node, Schema, object_meta
+from reconciler.stages.schemas import FREE, Node, Schema, object_meta
 
 OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
 

@@ -9,8 +9,8 @@ from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.diff.canonical import child_of_node, equal, says_nothing
 from reconciler.stages.diff.walk import indexed, key_names
-from reconciler.stages.ownership.field_path import FieldPath, Keyed, Member
-from reconciler.stages.schemas.schema import FREE, Node, Schema, Shape, object_meta
+from reconciler.stages.ownership import FieldPath, Keyed, Member
+from reconciler.stages.schemas import FREE, Node, Schema, Shape, object_meta
 
 DECLARED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 """What of metadata can be wished for; the rest is the API server's."""

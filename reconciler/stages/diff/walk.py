@@ -13,9 +13,19 @@ from typing import Any, TypeAlias
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.diff.canonical import ALLOCATED, Verdict, covered, null_in_map, same_scalar, says_nothing
-from reconciler.stages.ownership.field_path import FieldPath, FieldStep, Keyed, Member, path_text, value_at
-from reconciler.stages.ownership.managed_fields import NOTHING, owns, owns_within, step_of
-from reconciler.stages.schemas.schema import FREE, Node, Schema, Shape
+from reconciler.stages.ownership import (
+    NOTHING,
+    FieldPath,
+    FieldStep,
+    Keyed,
+    Member,
+    owns,
+    owns_within,
+    path_text,
+    step_of,
+    value_at,
+)
+from reconciler.stages.schemas import FREE, Node, Schema, Shape
 
 Trail: TypeAlias = tuple[Any, ...]
 """A path as nested pairs (rest, last step), () at the top: cheap to extend, turned into a path only when needed."""

@@ -18,10 +18,10 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig, with_value
-from reconciler.stages.documents.scopes import is_namespaced
+from reconciler.stages.documents import is_namespaced
 from reconciler.stages.fleet.assemble_memo import AssembleMemo, is_chart_file
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.templates.rules import DEFAULT_NAMESPACE
+from reconciler.stages.templates import DEFAULT_NAMESPACE
 
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
 

@@ -19,7 +19,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.incremental.patched import patched
+from reconciler.stages.incremental import patched
 
 _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
 _CHART_FILES: Final = ("Chart.yaml", "Chart.yml")

@@ -12,11 +12,11 @@ from reconciler.model.fleet import Reach
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, PolicyRef
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.documents.known_types import TypeFault, type_fault
+from reconciler.stages.documents import TypeFault, type_fault
 from reconciler.stages.fleet.documents import WITHHELD, DocumentKind, classify, kind_of
-from reconciler.stages.policies.selectors import readable_selectors
-from reconciler.stages.templates.rules import DEFAULT_NAMESPACE, told_identities
-from reconciler.stages.yaml.reader import BrokenDocument
+from reconciler.stages.policies import readable_selectors
+from reconciler.stages.templates import DEFAULT_NAMESPACE, told_identities
+from reconciler.stages.yaml import BrokenDocument
 
 
 def reach_of_document(document: Document) -> Reach:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from reconciler.model.cluster import Cluster, Taint
 from reconciler.model.document import Document
 from reconciler.model.problem import Problem, Severity
-from reconciler.stages.documents.fields import Fields, document_fields
-from reconciler.stages.documents.metadata import read_name
-from reconciler.stages.documents.names import is_label_key, is_label_value
-from reconciler.stages.documents.shapes import Field, FieldType, exactly, shape
-from reconciler.stages.documents.shared_fields import document_shape
+from reconciler.stages.documents import (
+    Field,
+    Fields,
+    FieldType,
+    document_fields,
+    document_shape,
+    exactly,
+    is_label_key,
+    is_label_value,
+    read_name,
+    shape,
+)
 
 ALIAS_ANNOTATION = "fleet.reconciler/alias"
 """A name for people, shown as CLUSTER_ALIAS."""

@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.document import Document
-from reconciler.stages.documents.dialects import OVERRIDE_KINDS, is_policy
-from reconciler.stages.documents.known_types import type_fault
+from reconciler.stages.documents import OVERRIDE_KINDS, is_policy, type_fault
 from reconciler.stages.fleet.clusters import is_cluster
 from reconciler.stages.fleet.settings import FLEET_API_VERSION
 

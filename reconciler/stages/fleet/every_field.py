@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.stages.documents.shapes import Shape, Status, walk
+from reconciler.stages.documents import Shape, Status, walk
 from reconciler.stages.fleet.clusters import CLUSTER_SHAPE, MANAGED_CLUSTER_SHAPE
 from reconciler.stages.fleet.settings import FLEET_SHAPE
-from reconciler.stages.policies.override_fields import OVERRIDE_SHAPE
-from reconciler.stages.policies.propagation_fields import PROPAGATION_SHAPE
+from reconciler.stages.policies import OVERRIDE_SHAPE, PROPAGATION_SHAPE
 
 KINDS: Mapping[str, Shape] = {
     "PropagationPolicy": PROPAGATION_SHAPE,

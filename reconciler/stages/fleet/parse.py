@@ -8,17 +8,16 @@ from typing import Any, Final
 from reconciler.model.document import Document
 from reconciler.model.fleet import Fleet, Reach, Snapshot, StoreFile
 from reconciler.model.problem import Problem, Source
-from reconciler.stages.documents.known_types import type_fault
+from reconciler.stages.documents import type_fault
 from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.broken import reach_of_document, reach_of_text
 from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.fleet.documents import DocumentKind, classify
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
-from reconciler.stages.policies.override import parse_override_policy
-from reconciler.stages.policies.propagation import parse_propagation_policy
-from reconciler.stages.templates.rules import read_template
-from reconciler.stages.yaml.reader import SUFFIXES, read_yaml
+from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
+from reconciler.stages.templates import read_template
+from reconciler.stages.yaml import SUFFIXES, read_yaml
 
 __all__ = ["ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 

@@ -9,10 +9,16 @@ from fractions import Fraction
 from reconciler.model.document import Document
 from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule
 from reconciler.model.problem import Problem
-from reconciler.stages.documents.fields import Fields, document_fields
-from reconciler.stages.documents.names import is_label_value
-from reconciler.stages.documents.shapes import Field, FieldType, exactly, shape
-from reconciler.stages.documents.shared_fields import document_shape
+from reconciler.stages.documents import (
+    Field,
+    Fields,
+    FieldType,
+    document_fields,
+    document_shape,
+    exactly,
+    is_label_value,
+    shape,
+)
 
 FLEET_API_VERSION = "fleet.reconciler/v1alpha1"
 

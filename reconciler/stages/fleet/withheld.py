@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from reconciler.model.document import Document
 from reconciler.model.fleet import StoreFile
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.documents.dialects import OVERRIDE_KINDS
+from reconciler.stages.documents import OVERRIDE_KINDS
 from reconciler.stages.fleet.documents import WITHHELD, DocumentKind, classify
-from reconciler.stages.yaml.reader import read_yaml
+from reconciler.stages.yaml import read_yaml
 
 _MARKS: Final = (b"secret", b"stringdata", b"override", b"private key", b"last-applied-configuration")
 """Texts without which a file holds nothing secret, nor an override. Compared in lower case."""

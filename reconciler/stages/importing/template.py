@@ -13,9 +13,8 @@ from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.documents.system_namespaces import is_never_distributed
-from reconciler.stages.ownership.marks import read_owner, strip_marks
-from reconciler.stages.ownership.ownership import tool_of
+from reconciler.stages.documents import is_never_distributed
+from reconciler.stages.ownership import read_owner, strip_marks, tool_of
 
 _MADE_BY_THE_CLUSTER = frozenset(
     {

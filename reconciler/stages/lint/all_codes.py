@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from reconciler.stages.documents.problem_code import ProblemCode
+from reconciler.stages.documents import ProblemCode
 from reconciler.stages.lint.codes import LINT_CODES
-from reconciler.stages.moves.stalled import MOVE_CODES
-from reconciler.stages.policies.codes import POLICY_CODES
-from reconciler.stages.rendering.codes import RENDER_CODES
+from reconciler.stages.moves import MOVE_CODES
+from reconciler.stages.policies import POLICY_CODES
+from reconciler.stages.rendering import RENDER_CODES
 
 _TABLES: tuple[Mapping[str, ProblemCode], ...] = (POLICY_CODES, LINT_CODES, RENDER_CODES, MOVE_CODES)
 

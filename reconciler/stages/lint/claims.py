@@ -8,8 +8,8 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import PolicyRef
-from reconciler.stages.claims.claim import Claims
-from reconciler.stages.documents.system_namespaces import is_never_distributed
+from reconciler.stages.claims import Claims
+from reconciler.stages.documents import is_never_distributed
 
 _CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
 _OVERLAPS_SHOWN = 3

@@ -8,7 +8,7 @@ from itertools import chain
 from reconciler.model.fleet import Fleet
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.stages.claims.claim import Claims
+from reconciler.stages.claims import Claims
 from reconciler.stages.lint.claims import lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.stages.lint.clusters import lint_clusters
 from reconciler.stages.lint.overrides import lint_overrides

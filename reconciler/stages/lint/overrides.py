@@ -8,9 +8,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.override import OverridePolicy, Overriders
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.claims.claim import Claims
-from reconciler.stages.claims.index import PolicyIndex
-from reconciler.stages.claims.match import matching_clusters
+from reconciler.stages.claims import Claims, PolicyIndex, matching_clusters
 from reconciler.stages.lint.placement import candidate_clusters
 
 

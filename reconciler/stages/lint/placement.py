@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reconciler.model.fleet import Fleet
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
-from reconciler.stages.claims.match import matching_clusters
+from reconciler.stages.claims import matching_clusters
 from reconciler.stages.lint.clusters import affinities_of
 
 _WEIGHTS = "spec.placement.replicaScheduling.weightPreference"

@@ -8,9 +8,9 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.claims.claim import Claims
-from reconciler.stages.templates.volume_claims import claims_of
-from reconciler.stages.ticks.deschedule import is_descheduled
+from reconciler.stages.claims import Claims
+from reconciler.stages.templates import claims_of
+from reconciler.stages.ticks import is_descheduled
 
 
 def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:

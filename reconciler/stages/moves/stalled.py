@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.documents.problem_code import ProblemCode as Code
-from reconciler.stages.observations.instants import age_s
+from reconciler.stages.documents import ProblemCode as Code
+from reconciler.stages.observations import age_s
 
 PATIENCE_S = 600.0
 """So long a move may wait before it is reported."""

@@ -1,1 +1,14 @@
-"""observations."""
+"""What is known of the clusters, as a file, and moments in time."""
+
+from reconciler.stages.observations.dump import dump_observations
+from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force
+from reconciler.stages.observations.reader import parse_observations
+
+__all__ = [
+    "age_s",
+    "dump_observations",
+    "in_force",
+    "instant",
+    "is_in_force",
+    "parse_observations",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.observation import Health
 from reconciler.model.problem import Severity
-from reconciler.stages.documents.shapes import Field, FieldType, exactly, shape
+from reconciler.stages.documents import Field, FieldType, exactly, shape
 
 _PRINTED = "a binding that `render` printed may stand here as it is; only resource and placement are read"
 

@@ -17,11 +17,10 @@ from reconciler.model.observation import ClusterObservation, Health, Node, Obser
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.quantity import Resources, units
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.documents.fields import Fields, Report
+from reconciler.stages.documents import Fields, Report
 from reconciler.stages.observations.dump import dump_observations
 from reconciler.stages.observations.fields import OBSERVATIONS_SHAPE
-from reconciler.stages.yaml.limits import MAX_BYTES
-from reconciler.stages.yaml.reader import read_yaml
+from reconciler.stages.yaml import MAX_BYTES, read_yaml
 
 __all__ = ["dump_observations", "parse_observations"]
 

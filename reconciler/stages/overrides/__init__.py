@@ -1,1 +1,17 @@
-"""overrides."""
+"""What override policies change in a body for one cluster. Knows nothing of placement."""
+
+from reconciler.stages.overrides.apply import FieldOverride, apply_rules
+from reconciler.stages.overrides.quiet import are_quiet, may_add_fields
+from reconciler.stages.overrides.replicas import ReplicaOverrides, of_replicas
+from reconciler.stages.overrides.select import OverrideIndex, SelectedRule
+
+__all__ = [
+    "FieldOverride",
+    "OverrideIndex",
+    "ReplicaOverrides",
+    "SelectedRule",
+    "apply_rules",
+    "are_quiet",
+    "may_add_fields",
+    "of_replicas",
+]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from reconciler.model.override import FieldOverrider
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.overrides.edit import Edit, EditFault
-from reconciler.stages.patches.patch import PatchFault, compile_patch, pointer_tokens, resolve, with_value_at
-from reconciler.stages.yaml.embedded_text import Unreadable, read_embedded, write_embedded
+from reconciler.stages.patches import PatchFault, compile_patch, pointer_tokens, resolve, with_value_at
+from reconciler.stages.yaml import Unreadable, read_embedded, write_embedded
 
 
 def edit_field(body: JsonObject, overrider: FieldOverrider) -> Edit | EditFault:

@@ -14,8 +14,8 @@ from reconciler.interpreters.registry import GENERIC
 from reconciler.model.override import ImageComponent, ImageOverrider, OverrideOperator
 from reconciler.model.tree import JsonObject, Step, dig
 from reconciler.stages.overrides.edit import Edit, EditFault
-from reconciler.stages.patches.patch import pointer_tokens, resolve, with_value_at
-from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image
+from reconciler.stages.patches import pointer_tokens, resolve, with_value_at
+from reconciler.stages.templates import ImageFault, override_image, parse_image
 
 _POD: Final = PodTemplate(())
 _BY_KIND_NAME: Final = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from reconciler.model.override import CommandOverrider, OverrideOperator
 from reconciler.model.tree import JsonObject, Step, dig
 from reconciler.stages.overrides.edit import Edit
-from reconciler.stages.patches.patch import with_value_at
+from reconciler.stages.patches import with_value_at
 
 
 def edit_list(

@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, JsonObject, Step, dig
 from reconciler.stages.overrides.edit import IDENTITY_FAULT, Edit, EditFault, changed_identity
-from reconciler.stages.patches.patch import CompiledPatch, PatchFault, pointer_tokens
+from reconciler.stages.patches import CompiledPatch, PatchFault, pointer_tokens
 
 _END: Final = "-"
 _INDEX: Final = re.compile(r"-?\d{1,9}", re.ASCII)

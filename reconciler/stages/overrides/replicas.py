@@ -15,7 +15,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.overrides.apply import apply_rules
 from reconciler.stages.overrides.select import OverrideIndex
-from reconciler.stages.patches.patch import pointer_tokens
+from reconciler.stages.patches import pointer_tokens
 
 Rendered = Callable[[str, int], int]
 """(cluster, assigned replicas) to the replicas that are sent there."""

@@ -24,9 +24,8 @@ from reconciler.model.override import (
     OverrideRule,
 )
 from reconciler.model.refs import PolicyRef
-from reconciler.stages.claims.index import Match, PolicyIndex, best_matches
-from reconciler.stages.claims.match import matching_clusters
-from reconciler.stages.patches.patch import CompiledPatch, compile_patch
+from reconciler.stages.claims import Match, PolicyIndex, best_matches, matching_clusters
+from reconciler.stages.patches import CompiledPatch, compile_patch
 
 _ORDER: Final = (
     ("imageOverrider", "image"),

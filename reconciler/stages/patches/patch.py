@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, Step
-from reconciler.stages.yaml.limits import MAX_DEPTH
+from reconciler.stages.yaml import MAX_DEPTH
 
 _INDEX: Final = re.compile(r"-?\d{1,9}", re.ASCII)
 _END: Final = "-"

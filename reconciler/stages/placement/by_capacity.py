@@ -18,9 +18,8 @@ from reconciler.model.policy import Division
 from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
 from reconciler.stages.placement.divide import listed, webster, without_zeros
-from reconciler.stages.placement.room.capacity import RoomOf
-from reconciler.stages.placement.spread.constraints import keeps_to_maximum, ranked_by_room, spread_applies
-from reconciler.stages.placement.spread.selection import select
+from reconciler.stages.placement.room import RoomOf
+from reconciler.stages.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
 from reconciler.stages.placement.tiers import Rule, fill_tiers
 from reconciler.stages.placement.values import Decision, Shortfall, Situation, targets_of
 

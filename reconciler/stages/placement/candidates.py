@@ -18,7 +18,7 @@ from reconciler.model.observation import ClusterObservation
 from reconciler.model.policy import PropagationPolicy, Toleration
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK
-from reconciler.stages.claims.match import matches_cluster
+from reconciler.stages.claims import matches_cluster
 from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.values import Situation
 

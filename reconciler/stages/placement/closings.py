@@ -15,7 +15,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations, workload_in
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.stages.ownership.conflict_resolution import conflict_resolution
+from reconciler.stages.ownership import conflict_resolution
 from reconciler.stages.placement.values import Situation
 
 FLEET = "fleet"

@@ -12,13 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division, ReplicaScheduling
-from reconciler.stages.claims.match import matches_cluster
+from reconciler.stages.claims import matches_cluster
 from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
 from reconciler.stages.placement.divide import divide_statically
-from reconciler.stages.placement.room.capacity import RoomOf
-from reconciler.stages.placement.spread.constraints import Selection, ranked_by_room, spread_applies
-from reconciler.stages.placement.spread.selection import select
+from reconciler.stages.placement.room import RoomOf
+from reconciler.stages.placement.spread import Selection, ranked_by_room, select, spread_applies
 from reconciler.stages.placement.values import Decision, Shortfall, Situation, targets_of
 
 

@@ -16,8 +16,7 @@ from reconciler.model.demand import Component
 from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
 from reconciler.stages.placement.divide import webster, without_zeros
-from reconciler.stages.placement.room.capacity import FleetRoom
-from reconciler.stages.placement.room.packing import fits_together, sets_that_fit
+from reconciler.stages.placement.room import FleetRoom, fits_together, sets_that_fit
 from reconciler.stages.placement.values import Decision, Shortfall, Situation, targets_of
 
 _ENOUGH_SETS = 1000

@@ -19,8 +19,8 @@ from reconciler.model.refs import Identity
 from reconciler.stages.placement.affinity_groups import Group, groups_of
 from reconciler.stages.placement.candidates import CandidateFinder, tier_of
 from reconciler.stages.placement.copies import StaticWeights
-from reconciler.stages.placement.room.on_its_way import Observed, observed_pods, on_its_way
-from reconciler.stages.placement.spread.constraints import spread_applies
+from reconciler.stages.placement.room import Observed, observed_pods, on_its_way
+from reconciler.stages.placement.spread import spread_applies
 from reconciler.stages.placement.values import Decision, PlacementItem, Situation
 
 _MAX_STALE_POLICIES: Final = 1_000

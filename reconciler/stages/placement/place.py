@@ -18,8 +18,8 @@ from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Rea
 from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.incremental.patched import patched
-from reconciler.stages.observations.instants import is_in_force
+from reconciler.stages.incremental import patched
+from reconciler.stages.observations import is_in_force
 from reconciler.stages.placement.affinity_groups import Group, groups_of
 from reconciler.stages.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
 from reconciler.stages.placement.closings import with_closings
@@ -38,8 +38,7 @@ from reconciler.stages.placement.memo import (
     takes_room,
 )
 from reconciler.stages.placement.priority_classes import BUILT_IN
-from reconciler.stages.placement.room.capacity import FleetRoom
-from reconciler.stages.placement.room.on_its_way import on_its_way
+from reconciler.stages.placement.room import FleetRoom, on_its_way
 from reconciler.stages.placement.values import (
     Decision,
     PlacementItem,

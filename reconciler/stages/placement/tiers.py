@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from reconciler.stages.placement.candidates import Candidate
 from reconciler.stages.placement.divide import Share, divide_by_capacity, listed, webster, without_zeros
-from reconciler.stages.placement.room.capacity import RoomOf
+from reconciler.stages.placement.room import RoomOf
 
 
 class Rule(NamedTuple):

@@ -1,1 +1,15 @@
-"""plan."""
+"""The changes of a round, in the order in which they are made."""
+
+from reconciler.stages.plan.needed import Surroundings, after_owners
+from reconciler.stages.plan.order import kept_waves, waves, waves_without
+from reconciler.stages.plan.settle import Settled, settle
+
+__all__ = [
+    "Settled",
+    "Surroundings",
+    "after_owners",
+    "kept_waves",
+    "settle",
+    "waves",
+    "waves_without",
+]

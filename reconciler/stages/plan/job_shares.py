@@ -11,8 +11,7 @@ from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.decision.job_completions import lacking
+from reconciler.stages.decision import Decision, lacking
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 

@@ -21,12 +21,11 @@ from reconciler.model.policy import Companion
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.dependencies.companions import CompanionIndex
-from reconciler.stages.dependencies.dependencies import LabelledTemplates
-from reconciler.stages.ownership.ownership import is_marked
-from reconciler.stages.placement.closings import closed_by_order
+from reconciler.stages.dependencies import CompanionIndex, LabelledTemplates
+from reconciler.stages.ownership import is_marked
+from reconciler.stages.placement import closed_by_order
 from reconciler.stages.plan.order import is_follower
-from reconciler.stages.templates.facts import references_of
+from reconciler.stages.templates import references_of
 
 
 class Surroundings(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
-from reconciler.stages.ownership.marks import read_owner
+from reconciler.stages.ownership import read_owner
 
 _RANKS = (
     ("CustomResourceDefinition", "Namespace"),

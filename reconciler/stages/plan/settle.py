@@ -20,23 +20,32 @@ from reconciler.model.observation import Absent, Outcome
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.claims.claimants import Claimants
-from reconciler.stages.comparison.compare import Comparison, compare, overall_cause
-from reconciler.stages.comparison.scene import Scene
-from reconciler.stages.comparison.serving import Copies
-from reconciler.stages.comparison.standings import Seen, Standings
-from reconciler.stages.comparison.writable import why_not_written
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.decision.prerequisites import waits_for_prerequisite
-from reconciler.stages.deletion.leaving import lose
-from reconciler.stages.deletion.losses import Wanted, lost_copies
-from reconciler.stages.deletion.purge import effective_after_failure, failures_of, has_nodes, run_kept_by_policy
-from reconciler.stages.diff.bodies import Bodies
-from reconciler.stages.moves.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
-from reconciler.stages.ownership.ownership import Ownership
-from reconciler.stages.ownership.terminating import is_terminating, terminating
+from reconciler.stages.claims import Claimants
+from reconciler.stages.comparison import (
+    Comparison,
+    Copies,
+    Scene,
+    Seen,
+    Standings,
+    compare,
+    overall_cause,
+    why_not_written,
+)
+from reconciler.stages.decision import Decision, waits_for_prerequisite
+from reconciler.stages.deletion import (
+    Wanted,
+    effective_after_failure,
+    failures_of,
+    has_nodes,
+    lose,
+    lost_copies,
+    run_kept_by_policy,
+)
+from reconciler.stages.diff import Bodies
+from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
+from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.job_shares import lack_of_completions
-from reconciler.stages.templates.volume_claims import replicas_moved, why_share_confirmed
+from reconciler.stages.templates import replicas_moved, why_share_confirmed
 
 _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
 _REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.policy import ApplicationFailover, PurgeMode, StatePreservationRule
-from reconciler.stages.documents.fields import Fields
-from reconciler.stages.documents.names import is_label_key
+from reconciler.stages.documents import Fields, is_label_key
 
 _TOLERATION_S = 300
 _GRACE_PERIOD_S = 600

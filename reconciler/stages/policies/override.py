@@ -10,8 +10,7 @@ from reconciler.model.policy import Flavor
 from reconciler.model.problem import Problem
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import digest_of
-from reconciler.stages.documents.fields import Fields, document_fields
-from reconciler.stages.documents.metadata import read_flavor, read_ref
+from reconciler.stages.documents import Fields, document_fields, read_flavor, read_ref
 from reconciler.stages.policies.affinity import read_target
 from reconciler.stages.policies.override_fields import OVERRIDE_SHAPE
 from reconciler.stages.policies.overriders import read_overriders

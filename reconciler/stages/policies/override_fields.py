@@ -5,8 +5,15 @@ Source: "PropagationPolicy and OverridePolicy" (both generations) and Karmada's 
 
 from __future__ import annotations
 
-from reconciler.stages.documents.shapes import Field, FieldType, either_case, shape
-from reconciler.stages.documents.shared_fields import RESOURCE_SELECTORS, TARGET_CLUSTER, document_shape
+from reconciler.stages.documents import (
+    RESOURCE_SELECTORS,
+    TARGET_CLUSTER,
+    Field,
+    FieldType,
+    document_shape,
+    either_case,
+    shape,
+)
 
 _OPERATORS = either_case("add", "replace", "remove", Add="add", Replace="replace", Remove="remove")
 _LIST_OPERATORS = either_case("add", "remove", Add="add", Remove="remove")

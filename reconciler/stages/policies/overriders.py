@@ -14,10 +14,9 @@ from reconciler.model.override import (
     Overriders,
     PatchOperation,
 )
-from reconciler.stages.documents.fields import Fields
-from reconciler.stages.documents.names import is_json_pointer, is_label_key, is_label_value
-from reconciler.stages.patches.check import operation_fault
-from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
+from reconciler.stages.documents import Fields, is_json_pointer, is_label_key, is_label_value
+from reconciler.stages.patches import operation_fault
+from reconciler.stages.templates import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 
 _IDENTITY = ("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.policy import Placement, ReplicaScheduling, SpreadConstraint, Toleration
-from reconciler.stages.documents.fields import Fields
-from reconciler.stages.documents.names import is_label_key
+from reconciler.stages.documents import Fields, is_label_key
 from reconciler.stages.policies.affinity import read_affinity, read_terms
 from reconciler.stages.policies.scheduling import read_scheduling
 

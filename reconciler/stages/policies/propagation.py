@@ -14,13 +14,15 @@ from reconciler.model.policy import (
 from reconciler.model.problem import Problem
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import digest_of
-from reconciler.stages.documents.fields import Fields, document_fields
-from reconciler.stages.documents.metadata import read_flavor, read_ref
-from reconciler.stages.documents.policy_annotations import (
+from reconciler.stages.documents import (
+    Fields,
     check_annotations,
+    document_fields,
     read_affinity_mode,
     read_brings,
     read_fail_back,
+    read_flavor,
+    read_ref,
 )
 from reconciler.stages.policies.failover import read_application_failover, read_cluster_purge_mode
 from reconciler.stages.policies.placement import read_placement

@@ -6,14 +6,18 @@ and Karmada's `policy.karmada.io/v1alpha1`.
 
 from __future__ import annotations
 
-from reconciler.stages.documents.shapes import Field, FieldType, either_case, exactly, shape
-from reconciler.stages.documents.shared_fields import (
+from reconciler.stages.documents import (
     AFFINITY_FIELDS,
     AFFINITY_SHAPE,
     CLUSTER_NAMES,
     RESOURCE_SELECTORS,
     TARGET_CLUSTER,
+    Field,
+    FieldType,
     document_shape,
+    either_case,
+    exactly,
+    shape,
 )
 
 _PURGE_MODES = either_case("Immediately", "Graciously", "Never", Directly="Immediately", Gracefully="Graciously")

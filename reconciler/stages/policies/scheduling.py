@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.policy import ClusterAffinity, Division, ReplicaScheduling, StaticWeight
-from reconciler.stages.documents.fields import Fields
+from reconciler.stages.documents import Fields
 from reconciler.stages.policies.affinity import read_target
 
 

@@ -9,12 +9,16 @@ from reconciler.model.policy import Flavor, ResourceSelector
 from reconciler.model.refs import PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.stages.documents.fields import Fields, Report
-from reconciler.stages.documents.known_types import type_fault
-from reconciler.stages.documents.metadata import DEFAULT_NAMESPACE
-from reconciler.stages.documents.names import is_label_key, is_label_value
-from reconciler.stages.documents.shared_fields import LABEL_SELECTOR_SHAPE
-from reconciler.stages.documents.system_namespaces import is_system_namespace
+from reconciler.stages.documents import (
+    DEFAULT_NAMESPACE,
+    LABEL_SELECTOR_SHAPE,
+    Fields,
+    Report,
+    is_label_key,
+    is_label_value,
+    is_system_namespace,
+    type_fault,
+)
 
 
 def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[ResourceSelector, ...]:

@@ -1,1 +1,31 @@
-"""rendering."""
+"""The body that each cluster is to have of each object."""
+
+from reconciler.stages.rendering.codes import RENDER_CODES
+from reconciler.stages.rendering.inputs import render_inputs
+from reconciler.stages.rendering.render import (
+    RenderCache,
+    Rendered,
+    Rendering,
+    RenderInputs,
+    managed_in,
+    problems_in,
+    render,
+    render_all,
+    template_of,
+)
+from reconciler.stages.rendering.signatures import changed_identities
+
+__all__ = [
+    "RENDER_CODES",
+    "RenderCache",
+    "RenderInputs",
+    "Rendered",
+    "Rendering",
+    "changed_identities",
+    "managed_in",
+    "problems_in",
+    "render",
+    "render_all",
+    "render_inputs",
+    "template_of",
+]

@@ -15,11 +15,9 @@ from reconciler.model.fleet import Template
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject
-from reconciler.stages.overrides.apply import FieldOverride
-from reconciler.stages.overrides.select import SelectedRule
+from reconciler.stages.overrides import FieldOverride, SelectedRule
 from reconciler.stages.rendering.override_references import may_refer
-from reconciler.stages.schemas.check import SchemaFault, body_faults, may_not_fit
-from reconciler.stages.schemas.schema import Schema, builtin_schema, schema_of_crd
+from reconciler.stages.schemas import Schema, SchemaFault, body_faults, builtin_schema, may_not_fit, schema_of_crd
 
 
 class RenderCheck:

@@ -12,8 +12,8 @@ from reconciler.interpreters.jobs.job import COMPLETIONS, PARALLELISM
 from reconciler.interpreters.replicas import with_count
 from reconciler.model.fleet import Template
 from reconciler.model.tree import JsonObject, dig, with_value, without
-from reconciler.stages.decision.job_completions import WORK_QUEUE
-from reconciler.stages.ownership.marks import strip_marks
+from reconciler.stages.decision import WORK_QUEUE
+from reconciler.stages.ownership import strip_marks
 
 
 class DeclaredBody(Struct, eq=False):

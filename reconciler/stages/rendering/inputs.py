@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.refs import Identity
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.overrides.select import OverrideIndex
+from reconciler.stages.decision import Decision
+from reconciler.stages.overrides import OverrideIndex
 from reconciler.stages.rendering.render import RenderInputs
 
 

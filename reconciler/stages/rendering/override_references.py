@@ -16,9 +16,9 @@ from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
-from reconciler.stages.dependencies.dependencies import may_be_missing
-from reconciler.stages.overrides.apply import FieldOverride
-from reconciler.stages.patches.patch import pointer_tokens
+from reconciler.stages.dependencies import may_be_missing
+from reconciler.stages.overrides import FieldOverride
+from reconciler.stages.patches import pointer_tokens
 
 _REFERRING: Final = frozenset(
     {

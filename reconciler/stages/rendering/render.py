@@ -27,16 +27,21 @@ from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.tree import JsonObject
-from reconciler.stages.decision.job_completions import WORK_QUEUE, completions
-from reconciler.stages.dependencies.namespaces import NAMESPACE_FOLLOWS, bare_namespace
-from reconciler.stages.overrides.apply import FieldOverride, apply_rules
-from reconciler.stages.overrides.quiet import are_quiet, may_add_fields
-from reconciler.stages.overrides.select import OverrideIndex, SelectedRule
-from reconciler.stages.ownership.marks import Owner, mark, strip_marks, written_terms
+from reconciler.stages.decision import WORK_QUEUE, completions
+from reconciler.stages.dependencies import NAMESPACE_FOLLOWS, bare_namespace
+from reconciler.stages.overrides import (
+    FieldOverride,
+    OverrideIndex,
+    SelectedRule,
+    apply_rules,
+    are_quiet,
+    may_add_fields,
+)
+from reconciler.stages.ownership import Owner, mark, strip_marks, written_terms
 from reconciler.stages.rendering.check import RenderCheck
 from reconciler.stages.rendering.declared_body import DeclaredBody
 from reconciler.stages.rendering.override_references import AddedReference, added_references, not_there
-from reconciler.stages.schemas.schema import Schema
+from reconciler.stages.schemas import Schema
 
 _JOB: Final = ("batch", "Job")
 

@@ -11,11 +11,10 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from reconciler.model.binding import Binding
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.claims.index import PolicyIndex
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.decision.prerequisites import dependents, differing_prerequisites, signature_of_prerequisites
-from reconciler.stages.incremental.changed_keys import changed_keys
-from reconciler.stages.overrides.select import OverrideIndex
+from reconciler.stages.claims import PolicyIndex
+from reconciler.stages.decision import Decision, dependents, differing_prerequisites, signature_of_prerequisites
+from reconciler.stages.incremental import changed_keys
+from reconciler.stages.overrides import OverrideIndex
 from reconciler.stages.rendering.render import only_follows, template_of
 
 

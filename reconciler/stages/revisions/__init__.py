@@ -1,1 +1,16 @@
-"""revisions."""
+"""What one revision of the store would change after another, without any cluster."""
+
+from reconciler.stages.revisions.placement_changes import placement_changes
+from reconciler.stages.revisions.revisions import named_alike, passage_between, previous_of
+from reconciler.stages.revisions.unjudged import unjudged
+from reconciler.stages.revisions.written import written_by, written_in
+
+__all__ = [
+    "named_alike",
+    "passage_between",
+    "placement_changes",
+    "previous_of",
+    "unjudged",
+    "written_by",
+    "written_in",
+]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.plan import PlacementChange
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.decision.decide import Decision
+from reconciler.stages.decision import Decision
 
 
 def placement_changes(

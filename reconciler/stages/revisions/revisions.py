@@ -15,13 +15,9 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Action, Cause, Change, FieldChange
 from reconciler.model.refs import Identity
-from reconciler.stages.comparison.compare import overall_cause
-from reconciler.stages.decision.decide import Decision, decide
-from reconciler.stages.decision.memo import DecideMemo
-from reconciler.stages.decision.prerequisites import without_definition
-from reconciler.stages.rendering.inputs import render_inputs
-from reconciler.stages.rendering.render import render_all
-from reconciler.stages.rendering.signatures import changed_identities
+from reconciler.stages.comparison import overall_cause
+from reconciler.stages.decision import DecideMemo, Decision, decide, without_definition
+from reconciler.stages.rendering import changed_identities, render_all, render_inputs
 from reconciler.stages.revisions.written import held_back, is_written
 
 _NAMELESS = "unnamed"

@@ -17,20 +17,17 @@ from reconciler.model.plan import FieldChange, Unjudged
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.claims.claimants import Claimants
-from reconciler.stages.comparison.standings import Seen
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.deletion.deletion import Fate
-from reconciler.stages.deletion.losses import Wanted, lost_copies
-from reconciler.stages.diff.trees import tree_changes
-from reconciler.stages.incremental.changed_keys import changed_keys
-from reconciler.stages.overrides.select import OverrideIndex
-from reconciler.stages.ownership.field_path import path_text
-from reconciler.stages.ownership.marks import Owner
-from reconciler.stages.ownership.ownership import Ownership, Standing
-from reconciler.stages.placement.memo import concerned_by
+from reconciler.stages.claims import Claimants
+from reconciler.stages.comparison import Seen
+from reconciler.stages.decision import Decision
+from reconciler.stages.deletion import Fate, Wanted, lost_copies
+from reconciler.stages.diff import tree_changes
+from reconciler.stages.incremental import changed_keys
+from reconciler.stages.overrides import OverrideIndex
+from reconciler.stages.ownership import Owner, Ownership, Standing, path_text
+from reconciler.stages.placement import concerned_by
 from reconciler.stages.revisions.policy_changes import policy_changes
-from reconciler.stages.schemas.schema import builtin_schema
+from reconciler.stages.schemas import builtin_schema
 
 _RELEASED = "released in the clusters where it runs: it stays there and becomes unmanaged"
 _FATES: Mapping[Fate, str] = {

@@ -21,20 +21,17 @@ from reconciler.model.plan import Manifest
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.decision.prerequisites import (
+from reconciler.stages.decision import (
+    Decision,
     dependents,
     waits_for_prerequisite,
     withheld,
     withheld_prerequisites,
 )
-from reconciler.stages.diff.applied_fields import applied_fields
-from reconciler.stages.diff.canonical import sendable
-from reconciler.stages.ownership.marks import read_owner
-from reconciler.stages.ownership.ownership import field_manager
-from reconciler.stages.ownership.recorded import recorded_form
-from reconciler.stages.rendering.render import RenderCache, RenderInputs, managed_in, render_all, template_of
-from reconciler.stages.schemas.schema import Schema
+from reconciler.stages.diff import applied_fields, sendable
+from reconciler.stages.ownership import field_manager, read_owner, recorded_form
+from reconciler.stages.rendering import RenderCache, RenderInputs, managed_in, render_all, template_of
+from reconciler.stages.schemas import Schema
 
 Ledger = dict[str, dict[Identity, AppliedRow]]
 

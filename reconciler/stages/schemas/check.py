@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, JsonObject
 from reconciler.model.tree import Step as PathStep
-from reconciler.stages.documents.findings import type_name
-from reconciler.stages.patches.patch import pointer_tokens
+from reconciler.stages.documents import type_name
+from reconciler.stages.patches import pointer_tokens
 from reconciler.stages.schemas.schema import Node, Shape
 
 NOT_JUDGED: Final = frozenset({"status"})

@@ -1,1 +1,25 @@
-"""templates."""
+"""What one template says: whether it is whole, what it demands, what it refers to."""
+
+from reconciler.stages.templates.facts import demand_of, facts_of, references_of
+from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image
+from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
+from reconciler.stages.templates.rules import DEFAULT_NAMESPACE, read_template, told_identities
+from reconciler.stages.templates.volume_claims import claims_of, replicas_moved, why_confirmed, why_share_confirmed
+
+__all__ = [
+    "DEFAULT_NAMESPACE",
+    "DOCUMENTED_ANNOTATIONS",
+    "RESERVED_PREFIX",
+    "ImageFault",
+    "claims_of",
+    "demand_of",
+    "facts_of",
+    "override_image",
+    "parse_image",
+    "read_template",
+    "references_of",
+    "replicas_moved",
+    "told_identities",
+    "why_confirmed",
+    "why_share_confirmed",
+]

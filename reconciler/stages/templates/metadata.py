@@ -7,9 +7,18 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.tree import Json, JsonObject
-from reconciler.stages.documents.findings import Findings, not_a_string, type_name
-from reconciler.stages.documents.names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
-from reconciler.stages.documents.policy_annotations import BRING, POLICY_ANNOTATIONS, parse_brings
+from reconciler.stages.documents import (
+    BRING,
+    POLICY_ANNOTATIONS,
+    Findings,
+    is_dns_label,
+    is_dns_subdomain,
+    is_label_key,
+    is_label_value,
+    not_a_string,
+    parse_brings,
+    type_name,
+)
 
 MAX_ANNOTATIONS_BYTES: Final = 262_144
 RESERVED_PREFIX: Final = "fleet.reconciler/"

@@ -12,13 +12,16 @@ from reconciler.model.fleet import Template
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json, JsonObject, canonical_bytes, with_value
-from reconciler.stages.documents.dialects import refused_kind
-from reconciler.stages.documents.findings import Findings, not_a_string, type_name
-from reconciler.stages.documents.names import is_api_version, is_kind
-from reconciler.stages.documents.scopes import is_namespaced
-from reconciler.stages.schemas.check import body_faults
-from reconciler.stages.schemas.schema import builtin_schema
-from reconciler.stages.schemas.types import surely_fits
+from reconciler.stages.documents import (
+    Findings,
+    is_api_version,
+    is_kind,
+    is_namespaced,
+    not_a_string,
+    refused_kind,
+    type_name,
+)
+from reconciler.stages.schemas import body_faults, builtin_schema, surely_fits
 from reconciler.stages.templates.data import check_config_map, check_secret
 from reconciler.stages.templates.metadata import (
     check_annotations,

@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.model.quantity import exact
 from reconciler.model.selector import LabelRequirement, Operator
 from reconciler.model.tree import Json, JsonObject, Step, dig
-from reconciler.stages.documents.findings import Findings, not_a_string, type_name
+from reconciler.stages.documents import Findings, not_a_string, type_name
 from reconciler.stages.templates.metadata import check_annotations, check_labels
 
 _INT32_MAX: Final = 2**31 - 1

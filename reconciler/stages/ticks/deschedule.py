@@ -16,14 +16,10 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.observation import ClusterObservation, Observations, Workload
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.stages.decision.cap_basis import basis_of, is_wished_as_then
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.observations.instants import age_s
-from reconciler.stages.placement.affinity_groups import groups_of
-from reconciler.stages.placement.candidates import tier_of
-from reconciler.stages.placement.room.estimate import admits, fit, free_room
-from reconciler.stages.templates.facts import demand_of
-from reconciler.stages.templates.volume_claims import claims_of
+from reconciler.stages.decision import Decision, basis_of, is_wished_as_then
+from reconciler.stages.observations import age_s
+from reconciler.stages.placement import admits, fit, free_room, groups_of, tier_of
+from reconciler.stages.templates import claims_of, demand_of
 
 CAP_S_MIN: Final = 600.0
 """A cap stays at least so long, whatever changes."""

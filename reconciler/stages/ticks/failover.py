@@ -22,10 +22,10 @@ from reconciler.model.observation import ClusterObservation, Health, Observation
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of
-from reconciler.stages.decision.decide import Decision
-from reconciler.stages.deletion.purge import has_nodes, is_grace_over
-from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force
-from reconciler.stages.placement.closings import closed_by_order
+from reconciler.stages.decision import Decision
+from reconciler.stages.deletion import has_nodes, is_grace_over
+from reconciler.stages.observations import age_s, in_force, instant, is_in_force
+from reconciler.stages.placement import closed_by_order
 from reconciler.stages.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
 
 EXCLUSION_S: Final = 600

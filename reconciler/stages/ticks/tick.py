@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
-from reconciler.stages.decision.decide import Decision
+from reconciler.stages.decision import Decision
 from reconciler.stages.ticks.deschedule import deschedule
 from reconciler.stages.ticks.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
 from reconciler.model.refs import Identity
-from reconciler.stages.moves.stalled import is_timer
+from reconciler.stages.moves import is_timer
 
 LOOKED = "looked for replicas without a node"
 """When a service that had just started did so first."""

@@ -1,1 +1,22 @@
-"""room."""
+"""How many replicas a cluster has room for. Knows nothing of policies."""
+
+from reconciler.stages.placement.room.capacity import FleetRoom, RoomOf
+from reconciler.stages.placement.room.estimate import admits, fit, free_room
+from reconciler.stages.placement.room.on_its_way import Observed, observed_pods, on_its_way
+from reconciler.stages.placement.room.packing import fits_together, sets_that_fit
+from reconciler.stages.placement.room.wants_capacity import policy_wants_capacity, wants_capacity
+
+__all__ = [
+    "FleetRoom",
+    "Observed",
+    "RoomOf",
+    "admits",
+    "fit",
+    "fits_together",
+    "free_room",
+    "observed_pods",
+    "on_its_way",
+    "policy_wants_capacity",
+    "sets_that_fit",
+    "wants_capacity",
+]

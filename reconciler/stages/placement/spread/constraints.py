@@ -16,7 +16,7 @@ from msgspec import Struct
 from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division, Placement, SpreadConstraint
 from reconciler.stages.placement.candidates import Candidate
-from reconciler.stages.placement.room.capacity import RoomOf
+from reconciler.stages.placement.room import RoomOf
 
 
 class Ranked(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.comparison import compare
+from reconciler.stages.comparison.compare import ALLOW_REPLACE
 from reconciler.stages.documents import policy_annotations
 from reconciler.stages.fleet import clusters as cluster_documents
 from reconciler.stages.fleet.file import ParsedFile
@@ -108,7 +108,7 @@ def test_refuses_annotations_that_are_too_large() -> None:
 
 def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
     assert {
-        compare.ALLOW_REPLACE,
+        ALLOW_REPLACE,
         policy_annotations.BRING,
         ownership.TAKE_OVER,
         cluster_documents.CONTEXT_ANNOTATION,
