@@ -22,6 +22,7 @@ NEEDS_CLUSTERS = "**Needs clusters.**"
 _FENCE = re.compile(r"```(\w*)$")
 _FILE = re.compile(r"`([\w./-]+)`:$")
 _HEADING = re.compile(r"(#+) (.+)")
+_ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 _LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 
 
@@ -102,12 +103,20 @@ def links(page: str) -> Iterator[tuple[int, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that headings make."""
-    found = set()
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if heading := _HEADING.match(line):
-            found.add(re.sub(r"[^\w\- ]", "", heading[2].lower()).replace(" ", "-"))
-    return found
+    """Where links into the page may lead: what headings make and `<a id="…"></a>` names."""
+    return {*heading_anchors(page), *named_anchors(page)}
+
+
+def heading_anchors(page: Path) -> list[str]:
+    """The anchors that headings make, in order."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    headings = [heading[2] for line in lines if (heading := _HEADING.match(line))]
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def named_anchors(page: Path) -> list[str]:
+    """The anchors that stand as `<a id="…"></a>`, in order."""
+    return _ANCHOR.findall(page.read_text(encoding="utf-8"))
 
 
 def shows(promised: tuple[str, ...], printed: str) -> str:
