@@ -155,7 +155,7 @@ def _print_both(revisions: Plan, members: Plan, output: str, max_size: int) -> N
 
 
 def exit_code(plan: Plan, *, detailed: bool) -> int:
-    """0 fine, 1 error; detailed also 2 changes, 3 held by a guard, 4 incomplete. Source: design, "Command line"."""
+    """0 fine, 1 error; detailed also 2 changes, 3 held by a guard, 4 incomplete. Source: design#exit-codes."""
     from reconciler.stages.deletion import is_held_by_guard
 
     if has_errors(plan.problems):

@@ -1,4 +1,7 @@
-"""Why a resource lives where it does: policy and losers, clusters, replica arithmetic, overrides."""
+"""Why a resource lives where it does: policy and losers, clusters, replica arithmetic, overrides.
+
+Source: design#reasons.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Every report passes a `Masker` first; nothing else decides what is secret. A hidden value becomes `«value #3»`, and
 equal values get equal numbers within one output, so that a reader sees what is the same in two clusters without
-seeing what it is: no length, no hash to try words against. Source: design, "Secrets".
+seeing what it is: no length, no hash to try words against. Source: design#secrets.
 """
 
 from __future__ import annotations

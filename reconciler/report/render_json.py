@@ -1,4 +1,4 @@
-"""What the store comes to, for machines: `render -o json`. Version 1. Source: design, "Command line"."""
+"""What the store comes to, for machines: `render -o json`. Version 1. Source: design#machine-formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A seeded sample of the crash matrix, on embedded clusters; `make soak` runs the whole. Source: design, promise 4."""
+"""A seeded sample of the crash matrix, on embedded clusters; `make soak` runs the whole. Source: design#promise-4."""
 
 from __future__ import annotations
 

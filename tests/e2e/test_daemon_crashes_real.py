@@ -1,4 +1,4 @@
-"""A few points of the crash matrix on real clusters, judged from their audit logs. Source: design, promise 4."""
+"""A few points of the crash matrix on real clusters, judged from their audit logs. Source: design#promise-4."""
 
 from __future__ import annotations
 

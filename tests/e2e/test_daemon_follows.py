@@ -1,6 +1,6 @@
 """The daemon on real clusters: it follows commits, heals, waits out outages, and writes nothing when nothing is due.
 
-Source: design §1 and §6; "Events are nudges".
+Source: design#events-are-nudges; design#promise-3; design#promise-8.
 """
 
 from __future__ import annotations

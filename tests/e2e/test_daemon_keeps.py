@@ -1,6 +1,7 @@
 """What the daemon refuses and keeps: bad histories of the store, broken journals, strangers' clusters, fights, rest.
 
-On embedded clusters. Source: design §4 ("Fleet store", "Ownership marks", "Journal") and §6.
+On embedded clusters. Source: design#last-good-revision; design#fleet-name; design#cluster-identity; design#one-writer;
+design#promise-5; design#promise-6; design#fights.
 """
 
 from __future__ import annotations

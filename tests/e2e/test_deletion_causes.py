@@ -1,6 +1,7 @@
-"""Every row of the design's table of deletion causes, on real clusters.
+"""Every row of the table of deletion causes, on real clusters.
 
-Source: design, "What happens to a member's copy, by cause".
+Source: design#template-leaves; design#policy-leaves; design#taken-over; design#cluster-leaves; design#moved-by-a-tick;
+design#dependency-unneeded; design#frozen; design#release.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A pull request on real clusters: what its check shows offline is due in the clusters, and is then written."""
+"""A pull request on real clusters: what its check shows offline is due in the clusters, and is then written.
+
+Source: design#one-plan; design#promise-9.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every rule of policies and placement through `render`: a store as people write it, and what comes out.
 
-One table an area under tests/cases/rules; each case cites the page, Karmada's behaviour or the design row behind it.
+One table an area under tests/cases/rules; each case cites the page, Karmada's behaviour or a row of `docs/design.md`.
 """
 
 from __future__ import annotations

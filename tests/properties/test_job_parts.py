@@ -1,6 +1,6 @@
 """No completion of a divided Job is lost, whatever ticks, persons and edits do to its placement.
 
-Source: Kubernetes: spec.completions is immutable; design, row "Jobs": split at creation and fixed.
+Source: Kubernetes: spec.completions is immutable; design#jobs: split at creation and fixed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Laws of moves over sequences of edits, failures, outages and restarts. Source: design §7, "A move has one rule"."""
+"""Laws of moves over sequences of edits, failures, outages and restarts. Source: design#moves."""
 
 from __future__ import annotations
 

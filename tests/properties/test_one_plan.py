@@ -1,4 +1,7 @@
-"""One plan: what an offline comparison shows is what the members would be asked for, and what is then written."""
+"""One plan: what an offline comparison shows is what the members would be asked for, and what is then written.
+
+Source: design#one-plan; design#promise-9.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Laws of ticks and placement together, over generated fleets: nothing is lost, nothing goes to and fro.
 
-Source: design, rows "descheduler" (capped only as far as others have room) and "failover" (never evict when nothing
-else can take it).
+Source: design#room-of-others: capped only as far as others have room; design#nowhere-else: nothing is evicted when
+nothing else can take it.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_what_is_large_and_legal_is_read(name: str, content: Callable[[], str], 
 
 
 def test_a_bomb_takes_no_other_file_with_it(tmp_path: Path) -> None:
-    """As far as its lines still tell what it is; one that does not tell freezes everything (design: broken input)."""
+    """As far as its lines still tell what it is; one that does not tell freezes everything (design#reach)."""
     bomb = REFUSED["yaml-alias-explosion"]().replace(
         "metadata: {name: bad, namespace: demo}", "metadata:\n  name: bad\n  namespace: demo"
     )

@@ -1,4 +1,4 @@
-"""The whole crash matrix: kill -9 at every fail point of a run of commits. Source: design, promise 4."""
+"""The whole crash matrix: kill -9 at every fail point of a run of commits. Source: design#promise-4."""
 
 from __future__ import annotations
 

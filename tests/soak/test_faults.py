@@ -1,4 +1,6 @@
-"""Thousands of seeded trials of whole fleets under faults. Source: design §6.
+"""Thousands of seeded trials of whole fleets under faults.
+
+Source: design#promise-1; design#promise-2; design#promise-3; design#promise-8.
 
 `RECONCILER_SOAK_SEEDS=FIRST:END` chooses others.
 """

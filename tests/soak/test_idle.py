@@ -1,6 +1,6 @@
 """An hour of rest with three real clusters: next to no processor time, no growth, not one write.
 
-`RECONCILER_SOAK_IDLE_S` chooses another duration. Source: design, promise 8.
+`RECONCILER_SOAK_IDLE_S` chooses another duration. Source: design#promise-8.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ def test_a_run_stays_where_nothing_can_take_it_over(case: str, tick: Tick) -> No
 
 @pytest.mark.parametrize("is_partial", [False, True], ids=["everything", "this Job alone"])
 def test_live_parts_of_a_divided_job_keep_their_completions(is_partial: bool) -> None:
-    """Source: design, row "Jobs": split at creation and fixed; an API server refuses another number."""
+    """Source: design#jobs: split at creation and fixed; an API server refuses another number."""
     divided = job()
     divided["spec"] |= {"parallelism": 4, "completions": 9}
     identity = Identity("batch", "Job", "demo", "app")

@@ -1,4 +1,4 @@
-"""Two revisions compared without a cluster. Source: design, "Diff", engine O."""
+"""Two revisions compared without a cluster. Source: design#offline-diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overrides that fail, in whole rounds. Source: design, "Overrides": the copy on that cluster stays as it is."""
+"""Overrides that fail, in whole rounds. Source: design#failed-override: the copy on that cluster stays as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a live object is, in whole rounds. Source: design, "Ownership marks"; docs/concepts/ownership.md."""
+"""Whose a live object is, in whole rounds. Source: design#marks; docs/concepts/ownership.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields that cannot be changed in place, in whole rounds. Source: design, "Replacement"."""
+"""Fields that cannot be changed in place, in whole rounds. Source: design#replacement."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Moves over several rounds of small worlds: what is known of the copies decides, not which round it is.
 
-Source: design §7, "A move has one rule".
+Source: design#moves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Git URLs as STORE names them: what they may be, and how they are shown without what is secret in them.
 
-Source: design, "Security of the store" (`docs/how-to/systemd.md`): URLs are https, ssh or file; a host, user, path or
+Source: design#hostile-input; `docs/how-to/systemd.md`: URLs are https, ssh or file; a host, user, path or
 revision that begins with `-` could be read as an option somewhere (CVE-2017-1000117) and is refused everywhere.
 """
 

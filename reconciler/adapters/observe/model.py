@@ -1,7 +1,7 @@
 """What nodes, pods and workloads say about capacity and health: pure conversions of what was read.
 
 Source: Kubernetes, "Scheduling Framework" (what a node's requested resources are) and the status fields of workloads;
-design: descheduler row (pods of the newest revision that the scheduler has no room for).
+design#descheduler: pods of the newest revision that the scheduler has no room for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A store that is followed: it says when it may have changed, and reads what it holds then.
 
-Source: design, "Events are nudges" and "Fleet store".
+Source: design#events-are-nudges; design#revisions.
 """
 
 from __future__ import annotations

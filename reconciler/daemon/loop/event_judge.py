@@ -1,6 +1,6 @@
 """Whether an event of a watch concerns us: echoes of our own writes and what is as wanted mark nothing.
 
-Source: design, "Events are nudges": a round always reads state; an event only says what may be stale.
+Source: design#events-are-nudges: a round always reads state; an event only says what may be stale.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The control loop: one task that waits for a nudge, reads, plans, acts and records; everything else only nudges.
 
-Source: design, "Events are nudges": a round always reads state and enforces it.
+Source: design#events-are-nudges: a round always reads state and enforces it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Read the store into force: a fleet that cannot be read, or is another one, never takes the place of the last."""
+"""Read the store into force: a fleet that cannot be read, or is another one, never takes the place of the last.
+
+Source: design#last-good-revision.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The timetable of ticks: what runs by the clock, and what it decides is recorded before anything rests on it.
 
-A tick moves nothing: it yields constraints, and placement does the rest. Source: design §3, rows "descheduler" and
-"failover".
+A tick moves nothing: it yields constraints, and placement does the rest. Source: design#ticks-constrain;
+design#descheduler; design#failover; design#timers.
 """
 
 from __future__ import annotations

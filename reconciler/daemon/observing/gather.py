@@ -1,6 +1,6 @@
 """Read the members as far as a round needs it: our objects by label, the rest of what is wanted by name.
 
-Source: design, "Ownership marks": absent from the labelled list is not absent, a read decides; promise 3.
+Source: design#absent-from-the-list: a read decides; design#promise-3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which of the objects that were read an autoscaler in their cluster scales, whoever made that autoscaler.
 
-Source: design, row "spec.replicas under an HPA / KEDA target": in the store for that cluster, or seen live.
+Source: design#autoscaled-replicas: in the store for that cluster, or seen live.
 """
 
 from __future__ import annotations

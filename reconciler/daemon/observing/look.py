@@ -1,6 +1,6 @@
 """One look at the world: who the members are, what they offer, what of ours they hold. The result is a `World`.
 
-Source: design §3 (the pipeline), "Fleet store" (a name that answers with another kube-system uid is Unknown).
+Source: design#pure-rounds; design#cluster-identity: a name that answers with another kube-system uid is Unknown.
 """
 
 from __future__ import annotations

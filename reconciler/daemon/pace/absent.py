@@ -1,6 +1,6 @@
 """Clusters that could not be read: each is asked now and then whether it answers, so that no other one is read for it.
 
-Source: design, promises 3 and 7: unknown is not absent, a bad cluster fails by itself.
+Source: design#promise-3: unknown is not absent; design#promise-7: a bad cluster fails by itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Another actor that keeps undoing what we do: after a few rounds of it we back off and say so once.
 
-Source: design, "Apply": a fight backs off.
+Source: design#fights: a fight backs off.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Carry out a plan: cluster by cluster side by side, wave after wave, each request journaled before it is sent.
 
 Only an answer closes an intent. Where it was lost, the intent stays open until `recover` has looked at the object.
-One bad object or cluster never holds up the others. Source: design, "Apply", "Journal", promises 4 and 7.
+One bad object or cluster never holds up the others. Source: design#intents; design#waves; design#lost-answers;
+design#promise-4; design#promise-7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ask the API server where the three-way comparison does not vouch for its answer: server-side apply as a dry run.
 
-Source: design, "Diff", engine S: on request, and for what T cannot vouch for.
+Source: design#dry-run: on request, and for what engine T cannot vouch for.
 """
 
 from __future__ import annotations

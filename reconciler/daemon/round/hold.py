@@ -1,6 +1,6 @@
 """One journal per fleet and cluster, and one process with it: a ConfigMap in every member names who holds the fleet.
 
-Source: design, "Ownership marks": another journal is refused, with who holds it, until `journal rebuild --takeover`. A
+Source: design#one-writer: another journal is refused, with who holds it, until `journal rebuild --takeover`. A
 journal may have been copied, with the machine or from a backup. So the mark has an epoch, which every process raises
 before it writes to the cluster: whoever then finds another mark than its own is not the last one and stops writing.
 What is about to be written is in the journal first, so that a crash leaves no mark that its own journal does not know.

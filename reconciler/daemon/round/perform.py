@@ -1,7 +1,7 @@
 """One change as requests. Every request carries a precondition, so that a stale plan changes nothing.
 
-Source: design, "Apply": create with resourceVersion "1", update with the uid and force, delete after the marks were
-read again, release as a guarded patch.
+Source: design#create: with resourceVersion "1"; design#update: with the uid and force; design#delete: after the marks
+were read again, release as a guarded patch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A lost journal, filled again from the marks that the members' objects carry.
 
-Source: design, "Ownership marks": the marks rebuild objects, placements and keep; timers and exclusions begin anew;
+Source: design#lost-journal: the marks rebuild objects, placements and keep; timers and exclusions begin anew;
 nothing is deleted until one complete round has been recorded.
 """
 

@@ -1,7 +1,7 @@
 """Requests whose answers never came, since a connection broke or the process died: what became of their objects.
 
-Each open intent's object is looked at, and the intent closed. Source: design, "Journal": an open intent means "look at
-that object first"; promise 4.
+Each open intent's object is looked at, and the intent closed. Source: design#intents: an open intent means "look at
+that object first"; design#promise-4.
 """
 
 from __future__ import annotations

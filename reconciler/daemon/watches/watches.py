@@ -1,6 +1,6 @@
 """Watches on what is ours: one per cluster and kind. Events only say what may be stale; a round reads and decides.
 
-Source: design, "Events are nudges"; Kubernetes: list, then watch from there, list again when the watch expires.
+Source: design#events-are-nudges; Kubernetes: list, then watch from there, list again when the watch expires.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
 def _sanitize(body: JsonObject) -> JsonObject:
-    """Source: Karmada: a token Secret goes without data, which each cluster fills in; design: "Secrets"."""
+    """Source: Karmada: a token Secret goes without data, which each cluster fills in; design#string-data."""
     pruned = _fold_string_data(prune_server_fields(body))
     if pruned.get("type") != _TOKEN:
         return pruned

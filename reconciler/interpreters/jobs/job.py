@@ -84,8 +84,8 @@ def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
 def _sanitize(body: JsonObject) -> JsonObject:
     """Without the labels that the Job controller makes and without ttlSecondsAfterFinished.
 
-    Source: Karmada: pruned fields of a Job; design: a finished Job is recorded and not created again, so a member must
-    not remove it by itself.
+    Source: Karmada: pruned fields of a Job; design#jobs: a finished Job is recorded and not created again, so a member
+    must not remove it by itself.
     """
     pruned = SPEC_TEMPLATE.prune(without(prune_server_fields(body), ("spec", "ttlSecondsAfterFinished")))
     if dig(pruned, "spec", "manualSelector") is True:

@@ -1,6 +1,6 @@
 """The picture that a round leaves for commands that only read: what `status` shows. Version 1.
 
-A cluster that could not be read keeps the counts of its last success. Source: design, "Journal".
+A cluster that could not be read keeps the counts of its last success. Source: design#journal.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity]
     A PropagationPolicy of the namespace before any ClusterPropagationPolicy; then the larger priority, the more
     precise selector, the smaller name. Templates in the reach of a broken document get no claim. With a `memo` only
     `dirty` identities are judged: those whose template, or a policy that selects them, came, went or changed.
-    Source: design, which policy claims a template; Karmada: precedence without stickiness.
+    Source: design#claim; Karmada: precedence without stickiness.
     """
     memo = memo or ClaimMemo()
     memo.follow(fleet.propagation)

@@ -2,7 +2,7 @@
 
 What is gone from the store has no claim. Two policies may speak for it: the one that would claim it if it were still
 there (renamed, or replaced in the same commit), and the one that applied it, which its copies name.
-Source: design, table of deletion causes: a new value in the same commit counts only if it keeps more.
+Source: design#keep: a new value in the same commit counts only if it keeps more.
 """
 
 from __future__ import annotations

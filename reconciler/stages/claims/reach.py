@@ -9,7 +9,7 @@ from reconciler.stages.claims.match import Score, selects
 def frozen_by(fleet: Fleet, template: Template) -> Reach | None:
     """The first broken document whose reach holds a template, None when nothing froze it.
 
-    Source: design, broken input: no write, no delete, no new claim for what a broken document might select.
+    Source: design#broken-input: no write, no delete, no new claim for what a broken document might select.
     """
     return next((reach for reach in fleet.frozen if reaches(reach, template)), None)
 

@@ -1,6 +1,7 @@
 """One manifest against one live object: the change that makes them equal, or why there is none.
 
-Source: design, "Diff", "Apply", rows conflictResolution, HPA and Jobs of the decisions table.
+Source: design#three-way-diff; design#foreign-objects; design#autoscaled-replicas; design#jobs; design#drift;
+design#replacement.
 """
 
 from __future__ import annotations
@@ -290,7 +291,7 @@ def _difference(
 
 
 def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
-    """The field paths of `spec.ignore` that concern the object."""
+    """The field paths of `spec.ignore` that concern the object. Source: design#ignored-fields."""
     identity = manifest.identity
     return tuple(
         path

@@ -1,7 +1,7 @@
 """What the cap of descheduling rests on: what was wanted when it was put there, and the nodes of the cluster.
 
 An edit of the pod template or of the placement in its policy is a new wish, to which the cap says nothing: it ends at
-once. Source: design, row "descheduler".
+once. Source: design#end-of-a-cap.
 """
 
 from __future__ import annotations

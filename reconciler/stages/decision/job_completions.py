@@ -1,6 +1,6 @@
 """The share of spec.completions that each cluster's part of a divided Job runs.
 
-Source: design, row "Jobs": split at creation and fixed; Karmada: completions by Webster over the assigned parallelism.
+Source: design#jobs: split at creation and fixed; Karmada: completions by Webster over the assigned parallelism.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the last decision rested on, so that the next one is worked out only where an input differs.
 
-Source: design §3, "It is incremental": a commit that touches one file recomputes only what depends on it, and a full
+Source: design#incremental: a commit that touches one file recomputes only what depends on it, and a full
 recomputation is the same code with everything marked dirty. Unchanged inputs are recognised by being the same objects,
 or else equal ones; it never changes a decision.
 """

@@ -1,7 +1,8 @@
 """What happens to a member's copy that the store no longer wants there, by cause.
 
-Source: the design's table "What happens to a member's copy, by cause". *keep* is preserveResourcesOnDeletion; the value
-in force is the last applied one, and a new value in the same commit counts only if it keeps more.
+Source: design#template-leaves; design#policy-leaves; design#cluster-leaves; design#moved-by-a-tick;
+design#dependency-unneeded; design#frozen. design#keep: preserveResourcesOnDeletion; the value in force is the last
+applied one, and a new value in the same commit counts only if it keeps more.
 """
 
 from __future__ import annotations

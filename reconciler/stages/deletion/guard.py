@@ -1,10 +1,10 @@
 """The brake on deletions that edits of the store cause.
 
-Source: design, Fleet `spec.guards`: per cluster and over the fleet, deletions and releases are held above
+Source: design#guards: per cluster and over the fleet, deletions and releases are held above
 min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move of copies or
-of replicas that leaves volumes behind, until `confirm` carries the digest of the held changes. What was deleted or
-released within `window` counts together with what is due: a script that removes one file after another must not get
-further than one commit that removes them all.
+of replicas that leaves volumes behind (design#volumes-stay), until `confirm` carries the digest of the held changes
+(design#confirm). What was deleted or released within `window` counts together with what is due (design#guards-window):
+a script that removes one file after another must not get further than one commit that removes them all.
 """
 
 from __future__ import annotations

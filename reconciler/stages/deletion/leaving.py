@@ -1,6 +1,6 @@
 """What is done about copies of ours that are no longer wanted where they are.
 
-Source: design, table "What happens to a member's copy, by cause"; "Ownership marks": what a deletion needs.
+Source: design#release; design#frozen; design#before-a-deletion.
 """
 
 from __future__ import annotations

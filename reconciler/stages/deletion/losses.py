@@ -1,6 +1,6 @@
 """Which of our copies are no longer wanted in a cluster, and why.
 
-Source: design, table "What happens to a member's copy, by cause"; promises 1 to 3: nothing is concluded from a
+Source: design#absence; design#frozen; design#promise-1; design#promise-2; design#promise-3: nothing is concluded from a
 failed or partial reading.
 """
 

@@ -1,6 +1,6 @@
 """What becomes of the old copy of a failed application: the purge modes of its policy.
 
-Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover": Immediately goes as soon
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design#purge-modes: Immediately goes as soon
 as others have taken over what it had, Graciously when these are healthy, or after the grace period when their pods
 have found nodes, Never when a person evicts it.
 """

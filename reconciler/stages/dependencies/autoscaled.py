@@ -1,7 +1,7 @@
 """Workloads whose replicas an autoscaler of the store decides: an edit of their template does not divide them again.
 
-Source: design, row "spec.replicas under an HPA / KEDA target". What the template says counts at creation; afterwards
-the live numbers are the autoscalers', and dividing another number would only move them about.
+Source: design#autoscaled-replicas. What the template says counts at creation; afterwards the live numbers are the
+autoscalers', and dividing another number would only move them about.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What belongs to a workload and travels with it on request, although the workload does not refer to it.
 
-Source: ours; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a policy, or on
-a workload (which then counts instead): Services that select its pods, Ingresses in front of those Services (with their
-TLS Secrets under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
+Source: design#bring; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a
+policy, or on a workload (which then counts instead): Services that select its pods, Ingresses in front of those
+Services (with their TLS Secrets under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
 """
 
 from __future__ import annotations

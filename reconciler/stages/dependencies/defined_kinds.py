@@ -1,6 +1,6 @@
 """Kinds that a cluster will serve because their definition goes there in the same round.
 
-Source: design, "Identity": a cluster that does not serve a kind is no candidate for it, but a kind whose
+Source: design#kind-not-served: a cluster that does not serve a kind is no candidate for it, but a kind whose
 CustomResourceDefinition is in the same plan waits for it.
 """
 

@@ -1,7 +1,8 @@
 """Dependencies: what a template refers to goes where the template goes, under `propagateDeps`.
 
-Source: "PropagationPolicy and OverridePolicy", propagateDeps; Karmada: dependencies distributor. They are not followed
-further, so a dependency brings nothing along; a ConfigMap that several owners need is on the clusters of all.
+Source: "PropagationPolicy and OverridePolicy", propagateDeps; design#dependencies; design#dependency-stays; Karmada:
+dependencies distributor. They are not followed further, so a dependency brings nothing along; a ConfigMap that several
+owners need is on the clusters of all.
 """
 
 from __future__ import annotations

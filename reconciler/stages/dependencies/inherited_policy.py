@@ -12,7 +12,7 @@ from reconciler.model.policy import ConflictResolution, PropagationPolicy, Suspe
 def inherited_policy(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
     """The policy of the first owner, with what all owners together ask of a dependency.
 
-    Source: design, row "dependency settings"; Karmada: any Overwrite, any preserve. It is suspended where every owner
+    Source: design#dependencies; Karmada: any Overwrite, any preserve. It is suspended where every owner
     is. It neither fails over by itself nor brings anything along.
     """
     overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)

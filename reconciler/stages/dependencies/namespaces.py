@@ -1,7 +1,7 @@
 """Namespaces follow what lives in them, so that nothing fails for want of one.
 
-Source: design, row "Namespace of a namespaced resource"; Karmada: namespaces are copied to every cluster, except
-`kube-*` and `default`, and those labelled with its skip label.
+Source: design#namespaces; Karmada: namespaces are copied to every cluster, except `kube-*` and `default`, and those
+labelled with its skip label.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which replicas an autoscaler of the store decides, and in which clusters.
 
-Source: design, row "spec.replicas under an HPA / KEDA target"; Karmada: the label that keeps a member's replicas.
+Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas.
 """
 
 from __future__ import annotations

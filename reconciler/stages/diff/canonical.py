@@ -1,7 +1,7 @@
 """When two spellings are one value, and what an API server leaves out when it stores an object.
 
-Source: Kubernetes API conventions (quantities, defaulting, optional fields) and what a kube-apiserver 1.36 was seen to
-store (tests/apiserver/test_engine_t.py).
+Source: design#same-value; Kubernetes API conventions (quantities, defaulting, optional fields) and what a
+kube-apiserver 1.36 was seen to store (tests/apiserver/test_engine_t.py).
 """
 
 from __future__ import annotations

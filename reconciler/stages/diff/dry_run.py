@@ -1,7 +1,7 @@
 """What a server-side apply with `dryRun=All` would change, told from its answer.
 
 Nothing is stripped or rebuilt: every difference is shown, and those outside the fields that are ours are labelled as
-side effects (defaults, webhooks), which never cause a write. Source: design, "Diff", engine S.
+side effects (defaults, webhooks), which never cause a write. Source: design#dry-run.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
 Fields that we never mentioned are never looked at, which is what makes server defaults and other managers silent.
 
-Source: design, "Diff", engine T; server-side apply's pruning rules as measured on a kube-apiserver 1.36.
+Source: design#three-way-diff; design#never-mentioned; design#removed-fields; server-side apply's pruning rules as
+measured on a kube-apiserver 1.36.
 """
 
 from __future__ import annotations

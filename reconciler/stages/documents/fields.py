@@ -2,6 +2,7 @@
 
 A `Shape` lists the fields of one mapping. Reading a mapping through `Fields` reports unknown fields, wrong types,
 unknown values, refused fields and fields without effect once, for every field, whether or not the parser asks for it.
+Source: design#strict-fields; design#refused-fields; design#all-faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Annotations of ours on propagation policies: what the product's API has no field for."""
+"""Annotations of ours on propagation policies: what the product's API has no field for.
+
+Source: design#policy-annotations.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def read_affinity_mode(document: Fields, flavor: Flavor, placement: Placement) -
 
 
 def read_fail_back(document: Fields, placement: Placement) -> bool:
-    """Whether earlier groups are gone back to. Source: design, row "ordered clusterAffinities": an opt-in."""
+    """Whether earlier groups are gone back to. Source: design#fail-back: an opt-in."""
     written = _written(document, FAIL_BACK)
     if written is None:
         return False

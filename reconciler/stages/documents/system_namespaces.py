@@ -1,4 +1,4 @@
-"""Namespaces and API groups that are never distributed."""
+"""Namespaces and API groups that are never distributed. Source: design#system-namespaces."""
 
 from __future__ import annotations
 

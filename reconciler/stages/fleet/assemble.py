@@ -1,4 +1,7 @@
-"""All files of the store together: scopes, duplicates, one Fleet document, a canonical order."""
+"""All files of the store together: scopes, duplicates, one Fleet document, a canonical order.
+
+Source: design#duplicate-identity.
+"""
 
 from __future__ import annotations
 

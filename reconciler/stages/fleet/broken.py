@@ -1,6 +1,6 @@
 """What a broken document might have said: its reach, as far as it can still be told.
 
-Source: design, broken input.
+Source: design#broken-input; design#reach.
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ def is_cluster(api_version: str, kind: str) -> bool:
 def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ...]]:
     """The member that a document declares and every problem of it; None when one is an error.
 
-    Source: design, Fleet store; Karmada: `cluster.karmada.io/v1alpha1`; Open Cluster Management: `ManagedCluster`.
+    Source: design#members; design#credentials; Karmada: `cluster.karmada.io/v1alpha1`; Open Cluster Management:
+    `ManagedCluster`.
     """
     managed = document.body.get("kind") == "ManagedCluster"
     fields = document_fields(document, MANAGED_CLUSTER_SHAPE if managed else CLUSTER_SHAPE)

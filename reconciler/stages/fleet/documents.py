@@ -40,7 +40,7 @@ class DocumentKind(Enum):
 def classify(document: Document) -> DocumentKind:
     """What a document is, by its apiVersion and kind; whether it is a good one is for its parser to say.
 
-    Source: design, Fleet store.
+    Source: design#store-layout.
     """
     body = document.body
     if WITHHELD in body:

@@ -1,7 +1,7 @@
 """A broken file does not count: the last content of that path that was good stays in force.
 
-Source: design, row "broken input": without a last good one the reach of the file is frozen; in any case the store was
-not read completely, so nothing is deleted because it is absent.
+Source: design#broken-input: without a last good one the reach of the file is frozen; design#absence: in any case the
+store was not read completely, so nothing is deleted because it is absent.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ FLEET_SHAPE = document_shape(Field("spec", FieldType.OBJECT, "The settings.", sh
 def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tuple[Problem, ...]]:
     """The settings of a `Fleet` document and every problem of it; None when one is an error.
 
-    Source: design, Fleet store. Durations are as Kubernetes writes them (`2m`, `1h30m`) and become whole seconds.
+    Source: design#fleet-document; design#fleet-name. Durations are as Kubernetes writes them (`2m`, `1h30m`) and become
+    whole seconds.
     """
     fields = document_fields(document, FLEET_SHAPE)
     api_version = fields.text("apiVersion")

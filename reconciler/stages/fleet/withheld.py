@@ -1,7 +1,7 @@
 """What of a file of the store may be kept on a disk: everything but Secrets, and what may be written into them.
 
 What is withheld stays a document that says its type and name, so that it is known what must not be touched while its
-values are not at hand. Source: design, promise 10: no secret value leaves the process except to the cluster it is for.
+values are not at hand. Source: design#promise-10: no secret value leaves the process except to the cluster it is for.
 """
 
 from __future__ import annotations

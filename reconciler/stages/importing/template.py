@@ -1,6 +1,7 @@
 """Live objects as templates of a store, and the policies under which they are adopted where they are.
 
-Source: design, "Apply" (conflictResolution decides about what exists and is not ours) and "Identity".
+Source: design#foreign-objects: conflictResolution decides about what exists and is not ours; design#identity;
+design#stale-copies.
 """
 
 from __future__ import annotations

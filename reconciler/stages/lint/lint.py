@@ -1,4 +1,7 @@
-"""Everything that can be said about a store without looking at a cluster. Nothing here stops anything."""
+"""Everything that can be said about a store without looking at a cluster. Nothing here stops anything.
+
+Source: design#lint.
+"""
 
 from __future__ import annotations
 

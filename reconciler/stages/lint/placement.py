@@ -102,7 +102,7 @@ def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
 
 
 def _failover(policy: PropagationPolicy) -> Iterator[Problem]:
-    """Karmada refuses failover without propagateDeps; here it is a warning (design: failover)."""
+    """Karmada refuses failover without propagateDeps; here it is a warning (design#failover)."""
     if policy.application_failover is not None and not policy.propagate_deps:
         message = (
             "after a failover the workload may miss what it refers to in the new cluster; set propagateDeps: true, "

@@ -7,9 +7,9 @@ its replicas are available. Two facts decide, and neither depends on which round
 - with how many replicas each copy is *established*: it was seen available with so many while nothing waited for it.
   That is recorded beside what was applied there, and ends with the object (its uid).
 
-A copy that exists and never served is an arrival for ever, whatever came in between. Source: design §3 (E(c) =
-max(T(c), old(c)) until the new targets are healthy for what moves, then T) and §7, "A move has one rule". Jobs and bare
-Pods that have started are never moved create-first; finished ones never move.
+A copy that exists and never served is an arrival for ever, whatever came in between. Source: design#moves;
+design#effective-placement: in each cluster max(target, old) until those that take over are available, then the target;
+design#runs-once: Jobs and bare Pods that have started are never moved create-first, finished ones never.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Moves that make no progress: since when each waits, and which are to be reported.
 
-Source: design §3: "Without progress for 10 minutes it is reported and the old copy stays."
+Source: design#move-stalled: without progress for 10 minutes it is reported, and the old copy stays.
 """
 
 from __future__ import annotations

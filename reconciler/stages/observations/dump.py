@@ -1,4 +1,4 @@
-"""Observations in their machine format: the inverse of reading the file. Source: design §5, "observations"."""
+"""Observations in their machine format: the inverse of reading the file. Source: design#observations."""
 
 from __future__ import annotations
 

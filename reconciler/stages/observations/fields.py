@@ -1,4 +1,4 @@
-"""Fields of an observations file. Source: design §5, "observations"."""
+"""Fields of an observations file. Source: design#observations."""
 
 from __future__ import annotations
 

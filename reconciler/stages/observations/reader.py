@@ -1,6 +1,6 @@
 """The observations file: what is known of the clusters, so that placement can be computed without access to them.
 
-Source: design §5, "observations". Strict: an unknown field or a wrong type is an error with its line and field path.
+Source: design#observations. Strict: an unknown field or a wrong type is an error with its line and field path.
 """
 
 from __future__ import annotations

@@ -37,7 +37,10 @@ IDENTITY_FAULT: Final = EditFault(
 
 
 def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
-    """The first field in which the two name different objects; empty when they name one (Karmada does not look)."""
+    """The first field in which the two name different objects; empty when they name one (Karmada does not look).
+
+    Source: design#fixed-identity.
+    """
     if before is after:
         return ()
     is_same = before.get("metadata") is after.get("metadata") and before.get("kind") is after.get("kind")

@@ -1,6 +1,6 @@
 """What overrides make of assigned replicas: room is taken for those that run, not for those that were assigned.
 
-Source: design, row "an override changes `spec.replicas`": bindings keep the assigned count, capacity uses the rendered.
+Source: design#overridden-replicas: bindings keep the assigned count, capacity uses the rendered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The marks that say that an object is ours: a label to list by and an annotation that says under which terms.
 
-Source: design, "Ownership marks". The label is never enough to delete; the annotation carries what must survive the
+Source: design#marks. The label is never enough to delete; the annotation carries what must survive the
 loss of the journal. It holds no commit id, or every commit would rewrite every object.
 """
 

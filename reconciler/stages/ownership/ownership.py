@@ -1,6 +1,6 @@
 """Whose an object in a member cluster is, and whether it may be deleted.
 
-Source: design, "Ownership marks": the label lists our objects and is never enough to delete; deletion needs the
+Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
 annotation, a field of ours, the recorded uid, no ownerReferences and a complete list.
 """
 

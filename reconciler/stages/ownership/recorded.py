@@ -1,7 +1,7 @@
 """A manifest as the journal may keep it: Secret values become keyed hashes.
 
 Equal values give equal hashes under one key, so that a later comparison tells a change from none; without the key
-nobody can try words against them. Source: design, "Secrets": the journal keeps field paths and keyed hashes.
+nobody can try words against them. Source: design#secrets: the journal keeps field paths and keyed hashes.
 """
 
 from __future__ import annotations

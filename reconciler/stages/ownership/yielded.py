@@ -1,6 +1,6 @@
 """Fields of an object that others set in our place: the replicas that an autoscaler chose.
 
-Source: design, row "spec.replicas under an HPA / KEDA target"; server-side apply: a field that is left out stays where
+Source: design#autoscaled-replicas; server-side apply: a field that is left out stays where
 another manager owns it too, and falls back to its default where nobody else does.
 """
 

@@ -2,7 +2,7 @@
 
 A policy without `clusterAffinities` is one group with one tier. Source: the page "Elastic scheduling with multi-cluster
 priorities" (tiers); Karmada: clusterAffinities (exclusive groups) and overflowAffinities (tiers inside a group);
-design: table row "ordered clusterAffinities".
+design#affinity-groups.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Placement of replicas by free room: dynamic weights and Aggregated, with tiers, groups, caps and exclusions.
 
-Source: Karmada: steady scheduling, "Unschedulable" keeps what is there; design: table rows "not enough capacity",
-"descheduler" (capped only as far as others have room), and "nothing is taken away before something else can take it".
+Source: Karmada: steady scheduling, "Unschedulable" keeps what is there; design#not-enough-room;
+design#partial-placement; design#unknown-room; design#room-of-others; design#nothing-taken-away.
 """
 
 from __future__ import annotations

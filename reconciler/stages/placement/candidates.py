@@ -1,7 +1,7 @@
 """Which clusters may hold a resource, and for every cluster of the fleet why it may or may not.
 
 Source: Karmada: filter plugins ClusterAffinity, TaintToleration, APIEnablement, SpreadConstraint and ClusterEviction.
-Design differs in one point: a cluster that no longer matches the affinity leaves, whatever the scheduling type.
+One point differs, design#leaves-affinity: a cluster that no longer matches leaves, whatever the scheduling type.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.values import Situation
 
 NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
-"""What a cluster that cannot be reached is taken to carry. Source: design: table row "a cluster cannot be reached"."""
+"""What a cluster that cannot be reached is taken to carry. Source: design#unreachable."""
 
 
 class Candidate(NamedTuple):

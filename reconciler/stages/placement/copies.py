@@ -1,7 +1,7 @@
 """Placement that does not depend on free room: things without replicas, Duplicated, static weights, and scaled to 0.
 
 Source: Karmada: every selected cluster gets a copy (non-workloads without a number, Duplicated with all replicas),
-static weights are divided from scratch; design: table row "scaled to 0", and that nothing is cleared because nothing
+static weights are divided from scratch; design#scaled-to-0; design#not-enough-room: nothing is cleared because nothing
 fits.
 """
 
@@ -140,7 +140,7 @@ def _scaled_to_zero(
 ) -> tuple[tuple[TargetCluster, ...], str]:
     """Where it was, with 0; where it would go first (`primary`: the candidates of the first tier) when it was nowhere.
 
-    Source: design: table row "scaled to 0". Karmada deletes it (or, without any request, sends it to every candidate).
+    Source: design#scaled-to-0. Karmada deletes it (or, without any request, sends it to every candidate).
     """
     stays = [name for name in names if name in situation.had]
     if stays:

@@ -1,7 +1,7 @@
 """Division of replicas over clusters by weights: exact integers, the same result on every machine.
 
-Source: Karmada: Webster's method (Sainte-Laguë) since 1.16, steady scaling of dynamic weights and Aggregated; design:
-table row "replica division".
+Source: Karmada: Webster's method (Sainte-Laguë) since 1.16, steady scaling of dynamic weights and Aggregated;
+design#division.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
     """The share of each cluster by static weights, from scratch: neither capacity nor the previous placement count.
 
     `weights` has the weight of every candidate, 0 when no entry of the list matches it. When nobody has a weight,
-    everybody weighs 1. Source: Karmada: static weight; design: table row "replica division".
+    everybody weighs 1. Source: Karmada: static weight; design#division.
     """
     used = weights if any(weights.values()) else dict.fromkeys(weights, 1)
     counts = without_zeros(webster(replicas, used))

@@ -1,8 +1,8 @@
 """Which of several exclusive groups of clusters is tried first.
 
-Source: design: table row "ordered clusterAffinities": the group in use stays while it fits, else the first that fits
-from the top; going back to an earlier group is an opt-in. Karmada never looks at an earlier group again, and clears the
-placement when the one in use stops matching.
+Source: design#group-in-use: it stays while it fits, else the first that fits from the top; design#fail-back: going back
+to an earlier group is an opt-in. Karmada never looks at an earlier group again, and clears the placement when the one
+in use stops matching.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Placement of what must not be torn apart: a gang, or a workload that cannot be divided.
 
-Source: design: table row "`customSchedulingType: Gang`": the whole set on one cluster that holds all of it, else
-nowhere; a set moves whole. Karmada: multi-component workloads go to one cluster with at least one set available.
+Source: design#gang: the whole set on one cluster that holds all of it, else nowhere; a set moves whole. Karmada:
+multi-component workloads go to one cluster with at least one set available.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Placement: on which clusters each claimed template lives, and with how many replicas.
 
 One resource after another in a fixed order, each taking the room that it gets, so nothing is booked twice. Source:
-Karmada: scheduling; design: §4 table, "Karmada's ordinary results are the contract". Where this differs from Karmada: a
+Karmada: scheduling; design#karmada: its ordinary results are the contract. Where this differs from Karmada: a
 cluster that stops matching the affinity is left whatever the scheduling type; what cannot be placed is tried again in
 every round; nothing is taken away before something else can take it; a workload scaled to 0 stays; `maxGroups` unset is
 no limit.

@@ -1,7 +1,7 @@
 """Replicas over tiers of clusters: the first tier fills first, the last empties first.
 
-Source: the page "Elastic scheduling with multi-cluster priorities"; Karmada: overflowAffinities; design: table row
-"`autoScaling.ecsProvision`". A placement without tiers is one tier.
+Source: the page "Elastic scheduling with multi-cluster priorities"; Karmada: overflowAffinities;
+design#affinity-groups; design#ecs-provision. A placement without tiers is one tier.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether all completions of a divided Job run somewhere. Source: promise 7, and that what cannot be done is said."""
+"""Whether all completions of a divided Job run somewhere. Source: design#jobs: what cannot be done is said."""
 
 from __future__ import annotations
 

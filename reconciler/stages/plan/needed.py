@@ -1,6 +1,6 @@
 """What follows others goes after them: with what is released it is released, and while its owner stays it stays.
 
-Source: design, table of deletion causes: "a dependency is no longer needed: release, or delete after what needed it".
+Source: design#dependency-unneeded: release, or delete after what needed it.
 What a person has let go, by taking a mark off, counts as released.
 Why the owner stays makes no difference: a guard or a suspension holds it, it has a finalizer, a witness is missing.
 """

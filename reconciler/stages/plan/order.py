@@ -1,6 +1,6 @@
 """The order in which changes are made: what others need first, deletions last and in reverse.
 
-Source: design, "Apply": waves follow the dependency graph and kind order (CRD and Namespace ready first), deletions in
+Source: design#waves: they follow the dependency graph and kind order (CRD and Namespace ready first), deletions in
 reverse; Karmada has no order and relies on retries.
 """
 

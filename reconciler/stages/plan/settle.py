@@ -1,7 +1,7 @@
 """What each member needs so that it equals the decision: the changes, those that must wait, and what cannot be done.
 
-Every object is compared once; moves, losses and holds follow from the comparisons. Source: design §3 and the table of
-deletion causes.
+Every object is compared once; moves, losses and holds follow from the comparisons. Source: design#effective-placement;
+design#taken-over; design#cluster-leaves.
 """
 
 from __future__ import annotations

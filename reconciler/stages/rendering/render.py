@@ -3,7 +3,7 @@
 Each distinct outcome (template, replicas, rules, terms of ownership) is rendered once and shared by all clusters that
 have it.
 
-Source: Karmada: replicas first, then overrides, then pruning; design: "Ownership marks", "Jobs", "Secrets".
+Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#jobs; design#string-data.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From one revision to another: what the two decide, and what may differ between them.
 
-Source: design, "Diff" (the previous placement of head is the result of base), "One plan".
+Source: design#offline-diff: the previous placement of head is the result of base; design#one-plan.
 """
 
 from __future__ import annotations

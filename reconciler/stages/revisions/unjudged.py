@@ -1,7 +1,7 @@
 """What a comparison of two revisions cannot judge for want of observations, and what differs about it.
 
 Without the free room of the clusters nothing tells where such a workload runs, so that neither its changes nor its
-deletions can be shown. Source: design, "One plan": what an offline plan cannot know it names.
+deletions can be shown. Source: design#one-plan: what an offline plan cannot know it names.
 """
 
 from __future__ import annotations

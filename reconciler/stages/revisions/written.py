@@ -1,7 +1,7 @@
 """The members as they are once a revision was applied to them and all of it came to rest.
 
 Two revisions are compared by asking what the second would change in such members: the same question, answered by the
-same code, as with real ones. Source: design, "One plan".
+same code, as with real ones. Source: design#one-plan.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Image references, `[registry/]repository[:tag][@digest]`, and what an imageOverrider makes of them.
 
-Source: "PropagationPolicy and OverridePolicy", imageOverrider; Karmada: image parser and imageOverrider, whose table
-of components and operators is followed. Three differences: a digest survives unless the tag is replaced, a value that
-is no tag is an error instead of being ignored, and a result that is no image reference is an error.
+Source: design#images; "PropagationPolicy and OverridePolicy", imageOverrider; Karmada: image parser and imageOverrider,
+whose table of components and operators is followed. Three differences: a digest survives unless the tag is replaced, a
+value that is no tag is an error instead of being ignored, and a result that is no image reference is an error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Descheduling: caps for clusters in which replicas find no node, so that placement moves them where there is room.
 
-Source: "Dynamic distribution and descheduling"; design, row "descheduler". Karmada looks at Deployments alone, takes
-replicas away even if nobody has room for them, and asks that fewer pods than assigned are ready, so that the rolling
-update of the page would move nothing. Here pods of the newest revision count, old ones do not keep a cluster, and
-placement holds a cap only as far as others have room.
+Source: "Dynamic distribution and descheduling"; design#descheduler; design#cap. Karmada looks at Deployments alone,
+takes replicas away even if nobody has room for them, and asks that fewer pods than assigned are ready, so that the
+rolling update of the page would move nothing. Here pods of the newest revision count, old ones do not keep a cluster,
+and placement holds a cap only as far as others have room.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ def _fit(decision: Decision, seen: ClusterObservation, workload: Workload, looku
     """Replicas of the newest template that the nodes could hold if this workload had no pods there.
 
     Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
+    Source: design#fit.
     """
     shape = demand_of(decision.fleet.templates[workload.identity], lookup).shape
     nodes = [node for node in seen.nodes or () if not admits(node, shape)]

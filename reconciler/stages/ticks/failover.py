@@ -1,8 +1,8 @@
 """Application failover: exclusions for clusters in which an application is broken, so that others take it over.
 
-Source: "PropagationPolicy and OverridePolicy", failover configuration; design, row "failover". Unlike Karmada, nothing
-is excluded when no other cluster takes over, times are remembered across restarts, and a copy that recovers in time
-gets back what it had.
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design#failover; design#nowhere-else;
+design#end-of-an-exclusion. Unlike Karmada, nothing is excluded when no other cluster takes over, times are remembered
+across restarts, and a copy that recovers in time gets back what it had.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One look of all ticks: the constraints that hold from now on, and the decision under them.
 
-Pure, so that a tick can be shown beforehand (`diff --at`) and is the same in the service. Source: design §3.
+Pure, so that a tick can be shown beforehand (`diff --at`) and is the same in the service. Source:
+design#ticks-constrain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Since when applications have been unhealthy: remembered from look to look, and across restarts.
 
-Source: design, row "failover": timers survive restarts. What a cluster's own conditions say may begin anew with every
+Source: design#timers: they survive restarts. What a cluster's own conditions say may begin anew with every
 flap of a probe, and many kinds have none.
 """
 

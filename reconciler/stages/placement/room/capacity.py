@@ -1,8 +1,7 @@
 """The free room of the fleet during one round: what is placed is taken off at once, so nothing is booked twice.
 
 What `estimate` says of an observation, kept up to date while the round places one workload after another. Source:
-design: serial placement with reservation; Karmada places two workloads of the same second on the same room unless a
-feature gate is on.
+design#booked-once; Karmada places two workloads of the same second on the same room unless a feature gate is on.
 """
 
 from __future__ import annotations

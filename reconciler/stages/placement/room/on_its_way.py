@@ -1,8 +1,8 @@
 """What was written and does not show in the clusters yet: its room is taken all the same.
 
 Between the write and the pods lie a controller and a scheduler, and an observation may be older than the write. Without
-this, a round would promise the room again that the round before it gave away. Source: design §3, "nothing is booked
-twice". Pods that are there, waiting ones included, are in the observation already.
+this, a round would promise the room again that the round before it gave away. Source: design#booked-once.
+Pods that are there, waiting ones included, are in the observation already.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a set of pods of several shapes fits onto the nodes of one cluster together.
 
 A yes is always true: it comes with a place for every pod. A no is exact for small sets, and for large ones the answer
-of several first-fit runs. Source: design: table row "Gang".
+of several first-fit runs. Source: design#gang.
 """
 
 from __future__ import annotations

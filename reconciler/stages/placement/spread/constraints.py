@@ -1,7 +1,7 @@
 """Spread constraints: whether they select, in which order candidates come, what a choice of clusters looks like.
 
 Source: Karmada: clusters and regions are selected, zone and provider next to a cluster constraint only demand the
-property, `spreadByLabel` alone fails, static weights ignore all of it. Design differs: a `maxGroups` that is not given
+property, `spreadByLabel` alone fails, static weights ignore all of it. One point differs, design#max-groups: not given
 is no limit.
 """
 

@@ -1,4 +1,4 @@
-"""What the end of an exclusion changes. Source: design, row "failover": its end takes nothing from where it went."""
+"""What the end of an exclusion changes. Source: design#end-of-an-exclusion: it takes nothing from where it went."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The control loop on embedded clusters, with time that passes quickly. Each test is a way in which something was lost.
 
-Source: design, "Events are nudges", promises 3, 5, 7 and 8.
+Source: design#events-are-nudges; design#promise-3; design#promise-5; design#promise-7; design#promise-8.
 """
 
 from __future__ import annotations

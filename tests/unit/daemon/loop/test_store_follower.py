@@ -1,6 +1,6 @@
 """What comes into force of each kind of store, what is refused and for how long, and what a restart goes on with.
 
-Source: design, "Fleet store": the last good revision stays in force.
+Source: design#last-good-revision: the last good revision stays in force.
 """
 
 from __future__ import annotations

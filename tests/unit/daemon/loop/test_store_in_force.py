@@ -1,4 +1,4 @@
-"""Source: design, "broken input": the last good blob of a path stays in force."""
+"""Source: design#broken-input: the last good blob of a path stays in force."""
 
 from __future__ import annotations
 

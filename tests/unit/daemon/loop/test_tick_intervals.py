@@ -1,4 +1,4 @@
-"""How often the service looks for replicas without a node. Source: design, row "descheduler"."""
+"""How often the service looks for replicas without a node. Source: design#descheduler."""
 
 from __future__ import annotations
 

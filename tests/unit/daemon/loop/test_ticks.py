@@ -1,4 +1,4 @@
-"""Ticks in the control loop, on embedded clusters. Source: design, rows "descheduler" and "failover", promise 8."""
+"""Ticks in the control loop, on embedded clusters. Source: design#descheduler; design#failover; design#promise-8."""
 
 from __future__ import annotations
 

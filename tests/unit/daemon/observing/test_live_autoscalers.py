@@ -1,6 +1,6 @@
 """What scales a workload decides about its replicas, however the object came to be ours and whatever we send.
 
-On embedded clusters. Source: design, row "spec.replicas under an HPA / KEDA target".
+On embedded clusters. Source: design#autoscaled-replicas.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which clusters a look takes for which, by the uid of their kube-system namespace.
 
-Source: design, "Fleet store": a name that later answers with another uid is Unknown, not a fresh cluster.
+Source: design#cluster-identity: a name that later answers with another uid is Unknown, not a fresh cluster.
 """
 
 from __future__ import annotations

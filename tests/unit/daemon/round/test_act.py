@@ -1,4 +1,7 @@
-"""Acting on a plan: journaled first, cluster by cluster, one fault alone. Source: design, promises 4 and 7."""
+"""Acting on a plan: journaled first, cluster by cluster, one fault alone.
+
+Source: design#promise-4; design#promise-7.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Who holds the fleet in a cluster, when a journal was copied, restored, lost, or its process killed.
 
-Source: design, "Ownership marks": one writer in each cluster, whatever was copied.
+Source: design#one-writer: one writer in each cluster, whatever was copied.
 """
 
 from __future__ import annotations

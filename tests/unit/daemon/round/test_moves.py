@@ -1,6 +1,6 @@
 """Moves in the control loop, on embedded clusters: the loop's rounds and what it hears between them.
 
-Source: design §7, "A move has one rule"; row "failover".
+Source: design#moves; design#purge-modes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One change as requests, against embedded clusters. Source: design, "Apply"."""
+"""One change as requests, against embedded clusters. Source: design#create; design#update; design#delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crash left open is closed by a look. Source: design, "Journal"; promise 4."""
+"""What a crash left open is closed by a look. Source: design#intents; design#promise-4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room that a round gave away is taken, though the pods do not show yet. Source: design, "nothing is booked twice"."""
+"""Room that a round gave away is taken, though the pods do not show yet. Source: design#booked-once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What finds no room is not forgotten. Source: design, row "placement is computed anew in every round"."""
+"""What finds no room is not forgotten. Source: design#not-enough-room: it is tried again."""
 
 from __future__ import annotations
 

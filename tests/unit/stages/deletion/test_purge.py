@@ -1,4 +1,4 @@
-"""What becomes of the old copy of a failed application. Source: design, row "failover"; the modes of the page."""
+"""What becomes of the old copy of a failed application. Source: design#purge-modes; the modes of the page."""
 
 from __future__ import annotations
 

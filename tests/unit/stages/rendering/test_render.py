@@ -262,7 +262,7 @@ DIVIDED = policy(Division.STATIC)
 def test_completions_of_a_divided_job_are_split(
     targets: dict[str, int | None], fixed: dict[str, int], expected: dict[str, int]
 ) -> None:
-    """Source: design, row "Jobs"; Karmada: completions by Webster over the assigned parallelism."""
+    """Source: design#jobs; Karmada: completions by Webster over the assigned parallelism."""
     given = inputs(JOB, targets=targets, governing=DIVIDED, fixed_completions={JOB_IDENTITY: fixed})
     assert completions(given) == expected
 

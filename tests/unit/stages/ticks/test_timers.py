@@ -1,4 +1,4 @@
-"""Since when applications have been unhealthy. Source: design, row "failover": timers survive restarts."""
+"""Since when applications have been unhealthy. Source: design#timers: they survive restarts."""
 
 from __future__ import annotations
 
