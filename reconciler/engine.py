@@ -7,6 +7,7 @@ pure functions of frozen values: the same input gives the same output, byte for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -77,11 +78,15 @@ class World(Struct, frozen=True, kw_only=True):
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """One pass: the decisions, the manifests that are in force, and the plan that leads there."""
+    """One pass: the decisions, the manifests that are in force, and the plan that leads there.
+
+    `problems`: those of the plan that concern one object, by that object. A later round that looks at it replaces them.
+    """
 
     decision: Decision
     manifests: Mapping[str, Mapping[Identity, Manifest]]
     plan: Plan
+    problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
     """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
 
@@ -128,12 +133,18 @@ def _round(
         changes=changes,
         waves=waves(changes, decision.needs),
         placements=placements,
-        problems=tuple(sorted({*decision.problems, *settled.problems})),
+        problems=tuple(sorted({*decision.problems, *settled.cluster_problems, *chain(*settled.problems.values())})),
         is_complete=settled.is_complete and world.fleet.is_complete,
         held_digest=guarded.digest,
         confirmed=guarded.confirmed,
     )
-    return Round(decision=decision, manifests=settled.manifests, plan=plan, established=settled.established)
+    return Round(
+        decision=decision,
+        manifests=settled.manifests,
+        plan=plan,
+        problems=settled.problems,
+        established=settled.established,
+    )
 
 
 def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now: str) -> Plan:
@@ -162,7 +173,7 @@ def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now:
         settled,
         changes=changes,
         managed={name: managed.get(name, 0) for name in written.members},
-        problems=(*settled.problems, *problems_in(sides[1], caches[1])),
+        cluster_problems=(*settled.cluster_problems, *problems_in(sides[1], caches[1])),
     )
     placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
     plan = _round(world, after, settled, placements, now).plan

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -51,14 +52,17 @@ async def dry_run(
     position = {index: at for at, index in enumerate(kept)}
     changes = tuple(change for change, _ in answers if change is not None)
     waves = tuple(tuple(position[index] for index in wave if index in position) for wave in planned.plan.waves)
-    problems = {problem for _, problem in answers if problem is not None}
+    problems = dict(planned.problems)
+    for change, problem in answers:
+        if change is not None and problem is not None:
+            problems[change.identity] = (*problems.get(change.identity, ()), problem)
     plan = replace(
         planned.plan,
         changes=changes,
         waves=waves_without(waves, changes),
-        problems=tuple(sorted({*planned.plan.problems, *problems})),
+        problems=tuple(sorted({*planned.plan.problems, *chain(*problems.values())})),
     )
-    return replace(planned, plan=plan)
+    return replace(planned, plan=plan, problems=problems)
 
 
 async def _ask(

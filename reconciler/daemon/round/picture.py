@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -22,26 +23,18 @@ def merged(before: Round | None, planned: Round, results: Iterable[Result], only
     if before is None or only is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
     kept = tuple(change for change in before.plan.changes if change.identity not in only)
-    problems = {*_problems_of_others(before, only), *planned.plan.problems}
-    plan = _plan(planned.plan, (*kept, *due), tuple(sorted(problems)))
+    # What is wrong with the store or with a whole cluster comes anew with every round.
+    left = {identity: found for identity, found in before.problems.items() if identity not in only}
+    problems = tuple(sorted({*planned.plan.problems, *chain(*left.values())}))
+    plan = _plan(planned.plan, (*kept, *due), problems)
     plan = replace(plan, is_complete=before.plan.is_complete and planned.plan.is_complete)
-    return replace(planned, plan=plan, manifests=_manifests(before.manifests, planned.manifests, only))
+    manifests = _manifests(before.manifests, planned.manifests, only)
+    return replace(planned, plan=plan, manifests=manifests, problems=left | dict(planned.problems))
 
 
 def _plan(plan: Plan, changes: tuple[Change, ...], problems: tuple[Problem, ...]) -> Plan:
     ordered = tuple(sorted(changes, key=lambda change: (change.identity, change.cluster, change.held or "")))
     return replace(plan, changes=ordered, waves=(), problems=problems)
-
-
-def _problems_of_others(before: Round, only: frozenset[Identity]) -> Iterable[Problem]:
-    """Problems of single clusters that concern objects which were not looked at again.
-
-    What is wrong with the store itself comes anew with every decision.
-    """
-    names = {str(identity) for identity in only}
-    for problem in before.plan.problems:
-        if problem.cluster and not any(problem.message.startswith(f"{name} ") for name in names):
-            yield problem
 
 
 def _manifests(

@@ -52,11 +52,15 @@ _REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completi
 
 
 class Settled(Struct, frozen=True, kw_only=True):
-    """Changes in no particular order, the manifests in force per cluster, and the problems met."""
+    """Changes in no particular order, the manifests in force per cluster, and the problems met.
+
+    `problems`: of each identity that has some. `cluster_problems`: of clusters as a whole.
+    """
 
     changes: tuple[Change, ...]
     manifests: Mapping[str, Mapping[Identity, Manifest]]
-    problems: tuple[Problem, ...]
+    problems: Mapping[Identity, tuple[Problem, ...]]
+    cluster_problems: tuple[Problem, ...] = ()
     is_complete: bool
     managed: Mapping[str, int] = field(default_factory=dict)
     """Our objects per cluster that was read."""
@@ -67,7 +71,7 @@ class Settled(Struct, frozen=True, kw_only=True):
 def settle(scene: Scene) -> Settled:
     """Compare every decision with every member that was read."""
     changes: list[Change] = []
-    problems = [_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)]
+    problems: dict[Identity, tuple[Problem, ...]] = {}
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     ours: Counter[str] = Counter()
     established: dict[str, dict[Identity, int]] = {}
@@ -80,7 +84,7 @@ def settle(scene: Scene) -> Settled:
             ours[cluster] += 1
         part = _settle_identity(scene, identity, seen) if identity in bindings else _Part()
         changes += part.changes
-        problems += part.problems
+        met = [*part.problems]
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
         for cluster, replicas in part.established.items():
@@ -88,11 +92,14 @@ def settle(scene: Scene) -> Settled:
         for lost in lost_copies(identity, seen, scene.members, wanted):
             change, problem = lose(scene, lost, part.holds.get(lost.cluster))
             changes += [change] if change else []
-            problems += [problem] if problem else []
+            met += [problem] if problem else []
+        if met:
+            problems[identity] = tuple(met)
     return Settled(
         changes=tuple(changes),
         manifests=manifests,
-        problems=tuple(problems),
+        problems=problems,
+        cluster_problems=tuple(_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)),
         is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
         established=established,

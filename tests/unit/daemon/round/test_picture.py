@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import chain
+
 from msgspec.structs import replace
 
 from reconciler.daemon.round.act import Result
@@ -50,14 +52,27 @@ def test_a_full_round_replaces_everything() -> None:
     assert due(merged(planned, replace(planned, plan=plan), [], None)) == set()
 
 
-def test_problems_of_others_stay_and_those_of_the_store_come_anew() -> None:
-    planned = first_round()
-    store = Problem(source=NOWHERE, code="old", message="said before")
-    mine = Problem(source=NOWHERE, code="mine", message=f"{APP} is odd", severity=Severity.WARNING, cluster="m1")
-    other = replace(mine, code="other", message="ConfigMap demo/other is odd")
-    before = replace(planned, plan=replace(planned.plan, problems=(store, mine, other)))
-    after = merged(before, planned, [], frozenset({APP}))
-    assert [problem.code for problem in after.plan.problems if problem.code in ("old", "mine", "other")] == ["other"]
+def with_problems(planned: Round, *found: tuple[Identity, str]) -> Round:
+    """The round with a problem of each object; none of the messages names its object."""
+    problems = {
+        identity: (Problem(source=NOWHERE, code=code, message="it is odd", severity=Severity.WARNING),)
+        for identity, code in found
+    }
+    plan = replace(planned.plan, problems=tuple(chain(*problems.values())))
+    return replace(planned, plan=plan, problems=problems)
+
+
+def test_problems_of_what_was_looked_at_are_replaced_and_those_of_others_stay() -> None:
+    planned, other = first_round(), APP._replace(name="other")
+    before = with_problems(planned, (APP, "old"), (other, "other"))
+    store = Problem(source=NOWHERE, code="store", message="said before")
+    before = replace(before, plan=replace(before.plan, problems=(*before.plan.problems, store)))
+    after = merged(before, with_problems(planned, (APP, "new")), [], frozenset({APP}))
+    assert [problem.code for problem in after.plan.problems] == ["new", "other"]
+    mended = merged(after, planned, [], frozenset({APP}))
+    assert "new" not in {problem.code for problem in mended.plan.problems}
+    assert other in mended.problems
+    assert not merged(mended, planned, [], None).problems
 
 
 def test_a_picture_is_complete_only_when_every_part_is() -> None:
