@@ -11,7 +11,7 @@ RUN /opt/fleet-reconciler/bin/pip install --require-hashes --only-binary :all: -
 # The wheel is built by locked tools too; they stay behind in this stage.
 COPY requirements-dev.lock ./
 RUN pip install --require-hashes --only-binary :all: -r requirements-dev.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY reconciler ./reconciler
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 RUN /opt/fleet-reconciler/bin/pip install --no-deps --no-index /wheels/*.whl

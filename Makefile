@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup test soak bench profile lint format lock clean
+.PHONY: help setup test soak bench profile lint format lock build clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -47,8 +47,12 @@ lock: $(READY) ## Renew the lock files from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
-clean: ## Remove the virtual environment and caches.
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+build: $(READY) ## Build the wheel and the source archive into dist/, offline.
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+
+clean: ## Remove the virtual environment, what was built, and caches.
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .PHONY: demo
 demo: $(READY) ## Show a fleet at work on embedded clusters; KEEP=1 leaves it running.
