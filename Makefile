@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup test soak bench profile lint format lock build clean
+.PHONY: help setup test quick soak bench profile lint changelog format lock build clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
 
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (PYTHON=python3.12 make …)"; exit 1; }
@@ -22,6 +22,14 @@ setup: $(READY) ## Make the virtual environment.
 
 test: $(READY) ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kubernetes clusters.
 	$(BIN)/pytest -m "not soak" $(TESTS)
+
+# The core, its screens, and the habits of the house: no clusters, no downloads.
+QUICK := tests/golden tests/unit/model tests/unit/report tests/unit/stages tests/unit/test_changelog.py \
+	tests/unit/test_continuous_integration.py tests/unit/test_dependencies.py tests/unit/test_house_rules.py tests/unit/test_package.py
+
+# A hook of Git names its repository in the environment; tests make repositories of their own.
+quick: $(READY) ## Run the tests that need neither clusters nor time.
+	@env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE $(BIN)/pytest -n auto -q -m "not soak and not apiserver" $(QUICK)
 
 soak: $(READY) ## Kill the daemon at every fail point, and try thousands of seeds of faults (hours).
 	$(BIN)/pytest -m soak -s $(TESTS)
@@ -37,6 +45,10 @@ lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Not a part of lint, which runs before a commit: a commit that lacks its line could then not be mended.
+changelog: $(READY) ## Check that what commits change for users is in CHANGELOG.md.
+	$(BIN)/python scripts/check_changelog.py
 
 format: $(READY) ## Format the code.
 	$(BIN)/ruff format .
