@@ -1,4 +1,4 @@
-"""What is declared to be needed is what the program imports, and the other way round."""
+"""What is declared to be needed is what is imported, and the other way round; the locks have all of it."""
 
 from __future__ import annotations
 
@@ -6,40 +6,93 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import reconciler
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-ROOT = Path(reconciler.__file__).parent
-PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-MODULES = {"pyyaml": "yaml", "prometheus-client": "prometheus_client"}
-"""Distributions whose module has another name."""
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NEEDED = [Requirement(line) for line in PROJECT["dependencies"]]
+NEEDED_TO_DEVELOP = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+OWN = {"reconciler", "tests", "bench", "scripts"}
+TOOLS = {
+    "editables": ("Makefile", "--editable"),
+    "hatchling": ("pyproject.toml", "hatchling.build"),
+    "import-linter": ("Makefile", "lint-imports"),
+    "mypy": ("Makefile", "/mypy"),
+    "pytest-timeout": ("pyproject.toml", "\ntimeout = "),
+    "pytest-xdist": ("Makefile", "/pytest -n "),
+    "ruff": ("Makefile", "/ruff"),
+    "types-pyyaml": ("pyproject.toml", "strict = true"),
+}
+"""What nobody imports, with a file that shows what it is for."""
 
 
-def names(requirements: list[str]) -> Iterator[str]:
-    for requirement in requirements:
-        found = re.match(r"[A-Za-z0-9._-]+", requirement)
-        assert found is not None, requirement
-        name = found[0].lower()
-        yield MODULES.get(name, name)
-
-
-def imported() -> set[str]:
-    """Every module of somebody else's that the program imports, wherever in a file."""
-    found: set[str] = set()
-    for file in ROOT.rglob("*.py"):
+def imported(folder: str) -> set[str]:
+    """The distributions of every module of somebody else's that files of the folder import, wherever in a file."""
+    modules: set[str] = set()
+    for file in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module.partition(".")[0])
-    return found - sys.stdlib_module_names - {"reconciler"}
+                modules.add(node.module.partition(".")[0])
+    beside = {path.stem for path in (ROOT / folder).glob("*.py")}
+    known = packages_distributions()
+    found = set[str]()
+    for module in modules - sys.stdlib_module_names - OWN - beside:
+        assert module in known, f"{folder} imports {module}, which is not installed"
+        found |= {canonicalize_name(name) for name in known[module]}
+    return found
+
+
+def names(requirements: Iterable[Requirement]) -> set[str]:
+    return {canonicalize_name(requirement.name) for requirement in requirements}
+
+
+def locked(file: str) -> dict[str, str]:
+    """The version of each distribution in a lock file."""
+    lines = re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", (ROOT / file).read_text(encoding="utf-8"))
+    return {canonicalize_name(name): version for name, version in lines}
 
 
 def test_every_declared_dependency_is_imported_and_every_imported_one_declared() -> None:
-    assert imported() == set(names(PROJECT["dependencies"]))
+    assert imported("reconciler") == names(NEEDED)
+
+
+def test_tests_measurements_and_scripts_import_what_is_declared_for_development() -> None:
+    used = imported("tests") | imported("bench") | imported("scripts")
+    assert not used - names(NEEDED) - names(NEEDED_TO_DEVELOP)
+
+
+def test_what_is_declared_for_development_is_imported_there_or_a_tool_that_is_used() -> None:
+    used = imported("tests") | imported("bench") | imported("scripts")
+    assert names(NEEDED_TO_DEVELOP) == (used - names(NEEDED)) | set(TOOLS)
+    for tool, (file, sign) in TOOLS.items():
+        assert sign in (ROOT / file).read_text(encoding="utf-8"), f"{tool} is not used in {file}"
 
 
 def test_what_only_tests_need_is_not_declared_for_the_program() -> None:
-    assert not set(names(PROJECT["dependencies"])) & set(names(PROJECT["optional-dependencies"]["dev"]))
+    assert not names(NEEDED) & names(NEEDED_TO_DEVELOP)
+
+
+@pytest.mark.parametrize(
+    ("file", "requirements"),
+    [("requirements.lock", NEEDED), ("requirements-dev.lock", [*NEEDED, *NEEDED_TO_DEVELOP])],
+)
+def test_the_lock_has_what_is_declared_in_a_version_that_will_do(file: str, requirements: list[Requirement]) -> None:
+    versions = locked(file)
+    for requirement in requirements:
+        version = versions.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement.name} is not in {file}; run make lock"
+        assert version in requirement.specifier, f"{file} has {requirement.name} {version}; run make lock"
+
+
+def test_what_is_developed_with_is_what_is_installed() -> None:
+    program, development = locked("requirements.lock"), locked("requirements-dev.lock")
+    assert len(program) > len(NEEDED)
+    assert program.items() <= development.items()
