@@ -73,9 +73,14 @@ def read(text: str) -> Changelog:
             entries.append(line[2:].strip())
         elif found.releases and line.startswith("  ") and entries:
             entries[-1] += f" {line.strip()}"
-        elif found.releases and line.strip() and not re.match(r"\[[^]]+\]: ", line):
+        elif found.releases and line.strip() and not _is_prose(line, entries):
             found.faults.append(f"{number}: neither a heading nor an entry of a section: {line!r}")
     return found
+
+
+def _is_prose(line: str, entries: list[str] | None) -> bool:
+    """A word about a release before its first section, or the target of a link."""
+    return (entries is None and not line.startswith(("-", "*", " ", "#"))) or re.match(r"\[[^]]+\]: ", line) is not None
 
 
 def _begin_section(found: Changelog, number: int, name: str) -> list[str]:

@@ -17,6 +17,7 @@ TITLE = "# Changelog\n\nThe form.\n\n"
 EMPTY = f"{TITLE}## Unreleased\n"
 TOLD = f"{TITLE}## Unreleased\n\n### Added\n\n- A line\n  that goes on.\n"
 RELEASED = f"{TITLE}## Unreleased\n\n## 0.1.0 - 2026-11-22\n\n### Added\n\n- A line\n  that goes on.\n"
+SAID = f"{TITLE}## Unreleased\n\nA word about it.\n\n### Fixed\n\n- A line.\n\n[1]: https://example.com\n"
 
 
 class History:
@@ -59,7 +60,7 @@ def test_the_changelog_of_this_project_has_its_form() -> None:
     assert faults((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version) == []
 
 
-@pytest.mark.parametrize("text", [EMPTY, TOLD, RELEASED, RELEASED.replace("## 0.1.0", "## [0.1.0]")])
+@pytest.mark.parametrize("text", [EMPTY, TOLD, RELEASED, RELEASED.replace("## 0.1.0", "## [0.1.0]"), SAID])
 def test_the_form_is_that_of_keep_a_changelog(text: str) -> None:
     assert faults(text, "0.1.0") == []
 
@@ -78,6 +79,8 @@ def test_the_form_is_that_of_keep_a_changelog(text: str) -> None:
         (EMPTY + "\n### Added\n\n- A.\n\n### Added\n\n- B.\n", "has Added twice"),
         (EMPTY + "\n### Fixed\n\n- A.\n\n### Added\n\n- B.\n", "the order of sections"),
         (EMPTY + "\n### Added\n\nA.\n", "neither a heading nor an entry"),
+        (EMPTY + "\n- A.\n", "neither a heading nor an entry"),
+        (EMPTY + "\n#### Added\n", "neither a heading nor an entry"),
         (RELEASED + "\n## 0.2.0 - 2026-12-01\n", "the newest release comes first"),
         (RELEASED + "\n## 0.0.9 - 2026-12-01\n", "the newest release comes first"),
         (RELEASED.replace("0.1.0", "0.2.0"), "the version in pyproject.toml is 0.1.0"),
