@@ -13,6 +13,7 @@ COPY requirements-dev.lock ./
 RUN pip install --require-hashes --only-binary :all: -r requirements-dev.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY reconciler ./reconciler
+COPY examples ./examples
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 RUN /opt/fleet-reconciler/bin/pip install --no-deps --no-index /wheels/*.whl
 # pip and its copies of other packages are of no use in the image.
