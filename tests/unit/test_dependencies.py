@@ -22,7 +22,6 @@ OWN = {"reconciler", "tests", "bench", "scripts"}
 TOOLS = {
     "editables": ("Makefile", "--editable"),
     "hatchling": ("pyproject.toml", "hatchling.build"),
-    "import-linter": ("Makefile", "lint-imports"),
     "mypy": ("Makefile", "/mypy"),
     "pytest-timeout": ("pyproject.toml", "\ntimeout = "),
     "pytest-xdist": ("Makefile", "/pytest -n "),
