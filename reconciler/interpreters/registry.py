@@ -1,27 +1,20 @@
 """Every interpreter there is, by group and kind.
 
-A kind is known because a module of this package has an `INTERPRETER`. Further kinds come from installed packages
-through the entry-point group `reconciler.interpreters`; the shell loads them once, before the first round.
+Those of this program stand in `built_in`. Further ones come from installed packages; the shell loads them once, before
+the first round.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from importlib.machinery import PathFinder
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
-import reconciler.interpreters as package
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.base import Interpreter
-
-ENTRY_POINT_GROUP: Final = "reconciler.interpreters"
+from reconciler.interpreters.built_in import BUILT_IN
 
 GENERIC: Final = Interpreter(kinds=())
 """What is known of a kind that nobody described: it has no replicas, no dependencies, and kstatus tells its health."""
@@ -59,16 +52,6 @@ def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
     return Registry(MappingProxyType(by_kind))
 
 
-def _built_in() -> tuple[tuple[str, Interpreter], ...]:
-    found = (module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
-    modules = {name.rpartition(".")[2]: importlib.import_module(name) for name in found if name != __name__}
-    held = ((name, getattr(modules[name], "INTERPRETER", None)) for name in sorted(modules))
-    return tuple((name, interpreter) for name, interpreter in held if isinstance(interpreter, Interpreter))
-
-
-BUILT_IN: Final = _built_in()
-"""(module, interpreter) of this package, in the order of names."""
-
 _installed: list[Registry] = [registry_of(BUILT_IN)]
 
 
@@ -80,48 +63,3 @@ def interpreter_for(group: str, kind: str) -> Interpreter:
 def install(registry: Registry) -> None:
     """Use this registry from now on. The shell calls it once, before anything is computed."""
     _installed[:] = [registry]
-
-
-def with_plugins() -> Registry:
-    """The built-in interpreters and those of installed packages. Reads the installation, so only the shell calls it.
-
-    Raises:
-        ConfigurationError: a plugin cannot be loaded, is no `Interpreter`, or describes a kind that is known.
-    """
-    if not _may_have_plugins():
-        return registry_of(BUILT_IN)
-    from importlib.metadata import entry_points  # noqa: PLC0415  # It takes 20 ms, and few have plugins.
-
-    plugins = []
-    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, entry.value)):
-        try:
-            loaded = entry.load()
-        except (ImportError, AttributeError) as error:
-            raise ConfigurationError(
-                f"interpreter plugin {entry.name} ({entry.value}) does not load: {error}"
-            ) from error
-        if not isinstance(loaded, Interpreter):
-            raise ConfigurationError(f"interpreter plugin {entry.name} ({entry.value}) is no Interpreter")
-        plugins.append((f"plugin {entry.name}", loaded))
-    return registry_of((*BUILT_IN, *plugins))
-
-
-def _may_have_plugins() -> bool:
-    """Whether an installed package names our group, or packages are where only the import system can tell."""
-    if any(finder is not PathFinder and hasattr(finder, "find_distributions") for finder in sys.meta_path):
-        return True
-    for folder in map(Path, sys.path):
-        if folder.is_file():
-            return True  # An archive.
-        for pattern in ("*.dist-info", "*.egg-info", "EGG-INFO"):
-            for found in folder.glob(f"{pattern}/entry_points.txt"):
-                if _names_our_group(found):
-                    return True
-    return False
-
-
-def _names_our_group(file: Path) -> bool:
-    try:
-        return ENTRY_POINT_GROUP.encode() in file.read_bytes()
-    except OSError:
-        return True

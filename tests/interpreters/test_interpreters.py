@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
+import reconciler.interpreters
+from reconciler.adapters.plugins import with_plugins
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.registry import BUILT_IN, GENERIC, interpreter_for, registry_of, with_plugins
+from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.interpreters.registry import GENERIC, interpreter_for, registry_of
 from reconciler.model.demand import PodShape
 from reconciler.model.document import dotted
 from reconciler.model.refs import GVK
@@ -155,6 +159,14 @@ def test_an_unknown_kind_has_no_replicas() -> None:
     interpreter = interpreter_for("example.com", "Widget")
     assert interpreter is GENERIC
     assert interpreter.demand({"spec": {"replicas": 3}}).replicas is None
+
+
+def test_every_interpreter_of_the_program_is_built_in() -> None:
+    folder = Path(reconciler.interpreters.__file__).parent
+    written = sorted(
+        path.stem for path in folder.glob("*/*.py") if re.search(r"^INTERPRETER\b", path.read_text(), re.M)
+    )
+    assert written == [name for name, _ in BUILT_IN]
 
 
 def test_two_interpreters_of_one_kind_are_refused() -> None:

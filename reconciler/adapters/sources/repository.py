@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pygit2
-
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.reference_folders import reference_folders
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.sources.local import LocalSource
 from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store
@@ -52,7 +51,7 @@ class RepositorySource(LocalSource):
     def _watch(self) -> list[Watch]:
         return [
             Watch([folder], self.hint, self.clock, recursive=recursive)
-            for folder, recursive in _reference_folders(self._watched)
+            for folder, recursive in reference_folders(self._watched)
         ]
 
     @property
@@ -129,18 +128,3 @@ def stored_file(repository: Path, path: str, blob: str) -> StoreFile | None:
     except StoreError:
         return None
     return StoreFile(path=path, blob=blob, data=data) if data is not None else None
-
-
-def _reference_folders(repository: Path) -> list[tuple[Path, bool]]:
-    """Folders in which a change of HEAD, packed-refs or a branch shows, and whether what is below counts too.
-
-    A linked work tree has a HEAD of its own, and the rest with its main repository.
-    """
-    try:
-        own = Path(pygit2.Repository(str(repository)).path)
-        pointer = own / "commondir"
-        common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
-    except (pygit2.GitError, OSError):  # reading says what is wrong
-        return []
-    folders = [(folder, False) for folder in dict.fromkeys((own, common)) if folder.is_dir()]
-    return [*folders, (common / "refs", True)] if (common / "refs").is_dir() else folders

@@ -6,7 +6,6 @@ design#partial-placement; design#unknown-room; design#room-of-others; design#not
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -25,7 +24,7 @@ from reconciler.stages.placement.values import Decision, Shortfall, Situation, t
 
 CONSTRAINED_STAY = "constrained-replicas-stay"
 
-_NO_CAP = sys.maxsize
+_NO_CAP = 2**63 - 1
 
 
 class _Attempt(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.registry import BUILT_IN, GENERIC, Lookup, interpreter_for
+from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
 from reconciler.model.demand import Demand, DependencyRef, Facts
 from reconciler.model.fleet import Template
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.registry import BUILT_IN, interpreter_for, registry_of
+from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.interpreters.registry import interpreter_for, registry_of
 from reconciler.model.content import Content
 from reconciler.model.demand import Demand
 from reconciler.model.fleet import Template
