@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference that are made from the code; with --check, say which of them are out of date.
+"""Write the pages that are made from the code; with --check, say which of them are out of date.
 
 Usage: python scripts/make_reference.py [--check]
 """
@@ -6,6 +6,8 @@ Usage: python scripts/make_reference.py [--check]
 from __future__ import annotations
 
 import argparse
+import ast
+import configparser
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +23,11 @@ from reconciler.stages.documents.shapes import Status
 from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
 from reconciler.stages.lint.all_codes import PROBLEM_CODES
 
-TARGET = Path(__file__).resolve().parent.parent / "docs/reference"
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "docs/reference"
+ARCHITECTURE = ROOT / "docs/architecture.md"
+ROOMS = "<!-- rooms: made by scripts/make_reference.py from the packages -->\n"
+END_OF_ROOMS = "<!-- end of rooms -->"
 GENERATED = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->"
 SAME_FIELDS = {"ClusterPropagationPolicy": "PropagationPolicy", "ClusterOverridePolicy": "OverridePolicy"}
 SERVER_SET = "Set by an API server."
@@ -242,6 +248,38 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "kinds.md": kinds,
 }
 
+
+def with_rooms(page: str) -> str:
+    """The page of the architecture with one table of packages, the pipeline in its order, the rest by name."""
+    head, _, rest = page.partition(ROOMS)
+    _, end, tail = rest.partition(END_OF_ROOMS)
+    if not end:
+        raise LookupError("docs/architecture.md has no place for the rooms")
+    rows = [(code(package), promise) for package, promise in packages()]
+    return f"{head}{ROOMS}{table(('package', 'what it is for'), rows)}\n{end}{tail}"
+
+
+def packages() -> Iterator[tuple[str, str]]:
+    """Each package below a room, with the sentence of its `__init__`."""
+    folder = ROOT / "reconciler"
+    faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/**/__init__.py")}
+    order = {name: place for place, name in enumerate(_pipeline())}
+    for name in sorted(faces, key=lambda name: (name.split("/")[0] != "stages", order.get(name, len(order)), name)):
+        yield name, ast.get_docstring(ast.parse(faces[name].read_text(encoding="utf-8"))) or ""
+
+
+def _pipeline() -> Iterator[str]:
+    """The packages of the pipeline from the first step to the last: the layers of its contract, from below."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    layers = contracts["importlinter:contract:stages"]["layers"].split("\n")
+    for layer in reversed(layers):
+        for package in filter(None, layer.replace(" ", "").split("|")):
+            yield f"stages/{package}"
+            if package == "placement":
+                yield from ("stages/placement/room", "stages/placement/spread")
+
+
 # A property that no page tells of would be forgotten: who adds one decides what the reader is told.
 TOLD = {
     "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
@@ -266,6 +304,11 @@ def main() -> int:
             stale.append(name)
             if not check:
                 page.write_text(text, encoding="utf-8")
+    before = ARCHITECTURE.read_text(encoding="utf-8")
+    if with_rooms(before) != before:
+        stale.append("../architecture.md")
+        if not check:
+            ARCHITECTURE.write_text(with_rooms(before), encoding="utf-8")
     verb = "out of date: run python scripts/make_reference.py" if check else "written"
     sys.stdout.write("".join(f"docs/reference/{name} {verb}\n" for name in stale))
     return int(check and bool(stale))
