@@ -21,8 +21,7 @@ from reconciler.adapters.git.incremental import SnapshotReader
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
-from reconciler.model.member import Read
-from reconciler.model.observation import Observations
+from reconciler.model.observation import Observations, Read
 from reconciler.stages.decision import DecideMemo
 from reconciler.stages.rendering import changed_identities
 from reconciler.stages.revisions import previous_of

@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
-from reconciler.model.member import Member, Read
-from reconciler.model.observation import LiveObject, Observations, Present
+from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.cluster import Cluster, Taint
-from reconciler.model.demand import Component, Demand, NodeTerm, PodShape
+from reconciler.model.demand import Component, Demand, NodeTerm, PodShape, resources
 from reconciler.model.fleet import FleetSettings
 from reconciler.model.observation import ClusterObservation, Node, Observations, Quota, Workload
 from reconciler.model.policy import (
@@ -25,7 +25,6 @@ from reconciler.model.policy import (
     Toleration,
 )
 from reconciler.model.problem import Source
-from reconciler.model.quantity import resources
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.placement.place import PlacementItem, PlacementRequest

@@ -16,9 +16,9 @@ from typing import Any
 
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.cluster import Taint
+from reconciler.model.demand import Resources, resources
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Health, Node, Observations, Workload
-from reconciler.model.quantity import Resources, resources
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.decision.decide import Decision, decide
 from tests.fleets import fleet_of, member

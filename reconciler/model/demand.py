@@ -1,6 +1,12 @@
-"""What a workload asks of a cluster."""
+"""What a workload asks of a cluster, and the quantities in which Kubernetes writes it."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -21,7 +27,7 @@ class NodeTerm(Struct, frozen=True, kw_only=True):
 class PodShape(Struct, frozen=True, kw_only=True):
     """Requests and node requirements of one pod: hashable, so that capacity is estimated once per distinct shape.
 
-    `requests` are sorted (resource, amount) pairs as `quantity.units` gives them (cpu in millicores), without `pods`.
+    `requests` are sorted (resource, amount) pairs as `units` gives them (cpu in millicores), without `pods`.
     `node_terms` are alternatives (required node affinity); empty: any node. `tolerations` are
     (key, operator, value, effect) with Kubernetes' defaults filled in.
     """
@@ -69,3 +75,70 @@ class Facts(Struct, frozen=True, array_like=True):
 
     demand: Demand
     references: tuple[DependencyRef, ...] = ()
+
+
+_FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
+_MAX_TEXT = 64
+_SUFFIX = {
+    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
+    "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15),
+    "E": Fraction(10**18), "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30),
+    "Ti": Fraction(2**40), "Pi": Fraction(2**50), "Ei": Fraction(2**60),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _exact_text(text: str) -> Fraction | None:
+    match = _FORM.match(text)
+    if match is None:
+        return None
+    number, suffix = match.group(1), match.group(2) or ""
+    if suffix not in _SUFFIX:
+        return Fraction(number) * Fraction(10) ** int(suffix[1:])
+    return Fraction(number) * _SUFFIX[suffix]
+
+
+def exact(value: object) -> Fraction | None:
+    """The quantity as an exact number; None when it is not a quantity (wrong type or form)."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Fraction(value)
+    if isinstance(value, float):
+        return _exact_text(repr(value))
+    return _exact_text(value.strip()) if isinstance(value, str) and len(value) < _MAX_TEXT else None
+
+
+def units(resource: str, value: object) -> int | None:
+    """The quantity as an integer: millicores for `cpu`, base units otherwise, rounded up; None when malformed.
+
+    >>> units("cpu", "1.5"), units("memory", "1Ki"), units("pods", "110")
+    (1500, 1024, 110)
+    """
+    if isinstance(value, str):
+        return _units_of_text(resource, value) if len(value) < _MAX_TEXT else None
+    number = exact(value)
+    return None if number is None else _units(resource, number)
+
+
+@lru_cache(maxsize=4096)
+def _units_of_text(resource: str, value: str) -> int | None:
+    number = exact(value)
+    return None if number is None else _units(resource, number)
+
+
+def _units(resource: str, number: Fraction) -> int:
+    if resource == "cpu" or resource.endswith(".cpu"):
+        number *= 1000
+    return -((-number.numerator) // number.denominator)
+
+
+Resources = Mapping[str, int]
+"""Resource name to an amount as `units` gives it."""
+
+NO_RESOURCES: Resources = MappingProxyType({})
+
+
+def resources(amounts: Mapping[str, object]) -> dict[str, int]:
+    """Every well-formed entry as integers; malformed ones are left out (the API server would refuse them)."""
+    return {name: amount for name, value in amounts.items() if (amount := units(name, value)) is not None}

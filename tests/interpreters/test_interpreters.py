@@ -21,7 +21,7 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
 from reconciler.interpreters.registry import GENERIC, interpreter_for, registry_of
 from reconciler.model.demand import PodShape
-from reconciler.model.document import dotted
+from reconciler.model.problem import dotted
 from reconciler.model.refs import GVK
 from reconciler.model.tree import dig
 

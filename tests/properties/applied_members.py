@@ -11,8 +11,16 @@ from reconciler.engine import Round, World
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import ClusterObservation, Health, LiveObject, Observations, Workload
+from reconciler.model.observation import (
+    ClusterObservation,
+    Health,
+    LiveObject,
+    Member,
+    NotRead,
+    Observations,
+    Read,
+    Workload,
+)
 from reconciler.model.plan import Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig

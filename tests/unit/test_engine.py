@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions, plan_round
 from reconciler.model.binding import Constraint, Tick
-from reconciler.model.member import Read
-from reconciler.model.observation import Observations
+from reconciler.model.observation import Observations, Read
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.plan.json import plan_json

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.engine import World
 from reconciler.model.fleet import Fleet
-from reconciler.model.member import Read
+from reconciler.model.observation import Read
 from reconciler.model.refs import GVK, Identity
 from tests.unit import worlds
 from tests.unit.worlds import TestBed, deployment, fleet_of, policy

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.engine import plan_round
-from reconciler.model.member import Read
+from reconciler.model.observation import Read
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
 from tests.unit.worlds import NOW, TestBed, config_map, fleet_of, policy

@@ -14,6 +14,9 @@ ROOT = Path(reconciler.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
+PACKAGE_FILES_MAX = 15
+PACKAGES = sorted({file.parent for file in FILES} - {ROOT / "cli"})
+TESTS = Path(__file__).parent
 VAGUE = {"util", "utils", "helper", "helpers", "manager", "common", "misc"}
 
 
@@ -44,3 +47,23 @@ def test_names_of_files_say_what_is_inside(file: Path) -> None:
 
 def test_the_files_are_found() -> None:
     assert len(FILES) > 200
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.relative_to(ROOT).as_posix())
+def test_a_package_is_its_own_table_of_contents(package: Path) -> None:
+    assert len(list(package.glob("*.py"))) <= PACKAGE_FILES_MAX
+    promise = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8")))
+    assert promise
+    assert promise.endswith(".")
+
+
+def test_unit_tests_lie_where_their_subjects_lie() -> None:
+    rooms = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    folders = {file.parent.relative_to(TESTS) for file in TESTS.rglob("test_*.py")}
+    assert not [
+        str(folder) for folder in folders if folder.parts and folder.parts[0] in rooms and not (ROOT / folder).is_dir()
+    ]
+    stray = [
+        folder for folder in (TESTS / "stages", TESTS / "adapters", TESTS / "daemon") for _ in folder.glob("test_*.py")
+    ]
+    assert {str(folder.relative_to(TESTS)) for folder in stray} <= {"adapters"}, "only the clock lies flat"

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from reconciler.engine import Round, World, plan_round
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import LiveObject, Observations
+from reconciler.model.observation import LiveObject, Member, NotRead, Observations, Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.fleet.parse import parse

@@ -26,8 +26,8 @@ from reconciler.adapters.observe.pod_signs import FINISHED, PodSigns, condition_
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pods.shape import pod_requests
 from reconciler.model.cluster import Taint
+from reconciler.model.demand import Resources, exact, resources
 from reconciler.model.observation import Health, LiveObject, Node, Outcome, Quota, Workload
-from reconciler.model.quantity import Resources, exact, resources
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.ownership import FLEET_LABEL, read_owner

@@ -24,7 +24,7 @@ from reconciler.daemon.round.picture import merged
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.engine import Decision, Round, World
-from reconciler.model.member import Read
+from reconciler.model.observation import Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity

@@ -14,8 +14,7 @@ from msgspec import Struct, field
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.live_autoscalers import autoscaled
 from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
-from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.ownership import FLEET_LABEL
 

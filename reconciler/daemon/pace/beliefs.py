@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from reconciler.daemon.round.act import Result
 from reconciler.engine import Round, World
-from reconciler.model.member import NotRead, Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, NotRead, Read
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 

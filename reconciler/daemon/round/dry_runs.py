@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.engine import Round, World, schemas_of
 from reconciler.errors import InvalidObject, MemberClusterError
-from reconciler.model.member import Read
+from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import Problem
 from reconciler.stages.comparison import overall_cause

@@ -14,8 +14,7 @@ from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, Losses
-from reconciler.model.member import Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Action, Manifest, Plan
 from reconciler.model.refs import Identity
 from reconciler.report.json_parts import placement_part, reasons_part

@@ -10,7 +10,7 @@ from reconciler.daemon.observing.look import Looked
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
-from reconciler.model.member import Member, NotRead
+from reconciler.model.observation import Member, NotRead
 from reconciler.model.plan import Change, Manifest
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard

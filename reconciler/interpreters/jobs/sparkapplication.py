@@ -20,9 +20,8 @@ from reconciler.interpreters.pods.references import (
 )
 from reconciler.interpreters.pods.shape import pod_shape
 from reconciler.interpreters.reading import count, mapping, mappings, namespace_of, text
-from reconciler.model.demand import Component, Demand, DependencyRef, PodShape
+from reconciler.model.demand import Component, Demand, DependencyRef, PodShape, exact, units
 from reconciler.model.observation import Health, Outcome
-from reconciler.model.quantity import exact, units
 from reconciler.model.tree import Json, JsonObject, Step, dig
 
 _ROLES: Final = ("driver", "executor")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from reconciler.interpreters.reading import mapping, mappings, text
 from reconciler.model.demand import DependencyRef
-from reconciler.model.document import dotted
+from reconciler.model.problem import dotted
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, Step
 

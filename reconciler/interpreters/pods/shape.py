@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.interpreters.reading import mapping, mappings, text
-from reconciler.model.demand import NodeTerm, PodShape
-from reconciler.model.quantity import resources
+from reconciler.model.demand import NodeTerm, PodShape, resources
 from reconciler.model.tree import Json, dig
 
 _NOWHERE = NodeTerm(labels=(("kubernetes.io/hostname", "In", ()),))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from reconciler.engine import Round
-from reconciler.model.member import Member, Read
+from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, dig

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 
 from reconciler.model.binding import PreviousPlacement, Tick
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member
-from reconciler.model.observation import ClusterObservation
+from reconciler.model.observation import ClusterObservation, Member
 from reconciler.model.plan import Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity

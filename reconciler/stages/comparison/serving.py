@@ -13,8 +13,7 @@ from reconciler.interpreters.reading import count as count_of
 from reconciler.interpreters.reading import is_observed, mapping
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, Read, Told
-from reconciler.model.observation import Health, LiveObject
+from reconciler.model.observation import Health, LiveObject, Member, Read, Told
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject

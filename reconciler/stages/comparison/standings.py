@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, Read
+from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison.compare import Stance
 from reconciler.stages.moves import Replicas

@@ -5,7 +5,7 @@ What may not be written takes nothing over, so that nothing may be taken away fo
 
 from __future__ import annotations
 
-from reconciler.model.member import NotRead
+from reconciler.model.observation import NotRead
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison.compare import Comparison
 from reconciler.stages.comparison.scene import Scene

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconciler.model.binding import Reason
-from reconciler.model.member import Read
+from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import NOWHERE, Problem, Severity, Source
 from reconciler.model.refs import Identity

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
-from reconciler.model.member import Member, Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Member, Read
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from reconciler.model import quantity
+from reconciler.model.demand import exact
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.schemas import FREE, Format, Node, Schema, Shape
@@ -44,8 +44,8 @@ def same_scalar(one: Json, other: Json, format_: Format = Format.PLAIN) -> bool:
         return isinstance(one, bool) == isinstance(other, bool)
     match format_:
         case Format.QUANTITY:
-            amount = quantity.exact(one)
-            return amount is not None and amount == quantity.exact(other)
+            amount = exact(one)
+            return amount is not None and amount == exact(other)
         case Format.BYTES:
             return bool(_decoded(one) == _decoded(other))
         case Format.TIME:

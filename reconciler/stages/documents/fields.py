@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType, UnionType
 from typing import NamedTuple
 
-from reconciler.model.document import Document
-from reconciler.model.problem import Problem, Severity, Source
+from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.tree import Json, JsonObject, Step
 from reconciler.stages.documents.shapes import Field, FieldType, Shape, walk
 

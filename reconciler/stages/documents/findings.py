@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.document import Document
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Document, Problem, Severity
 from reconciler.model.tree import Json, Step
 
 

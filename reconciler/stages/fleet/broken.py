@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.document import Document
 from reconciler.model.fleet import Reach
-from reconciler.model.problem import Source
+from reconciler.model.problem import Document, Source
 from reconciler.model.refs import GVK, PolicyRef
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.documents import TypeFault, type_fault

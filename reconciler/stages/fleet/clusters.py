@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.cluster import Cluster, Taint
-from reconciler.model.document import Document
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Document, Problem, Severity
 from reconciler.stages.documents import (
     Field,
     Fields,

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model.document import Document
+from reconciler.model.problem import Document
 from reconciler.stages.documents import OVERRIDE_KINDS, is_policy, type_fault
 from reconciler.stages.fleet.clusters import is_cluster
 from reconciler.stages.fleet.settings import FLEET_API_VERSION

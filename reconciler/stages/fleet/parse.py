@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
-from reconciler.model.document import Document
 from reconciler.model.fleet import Fleet, Reach, Snapshot, StoreFile
-from reconciler.model.problem import Problem, Source
+from reconciler.model.problem import Document, Problem, Source
 from reconciler.stages.documents import type_fault
 from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.broken import reach_of_document, reach_of_text

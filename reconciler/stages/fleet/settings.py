@@ -6,9 +6,8 @@ import re
 from datetime import datetime
 from fractions import Fraction
 
-from reconciler.model.document import Document
 from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Document, Problem
 from reconciler.stages.documents import (
     Field,
     Fields,

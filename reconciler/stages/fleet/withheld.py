@@ -13,8 +13,8 @@ from typing import Final
 import orjson
 from msgspec.structs import replace
 
-from reconciler.model.document import Document
 from reconciler.model.fleet import StoreFile
+from reconciler.model.problem import Document
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.documents import OVERRIDE_KINDS
 from reconciler.stages.fleet.documents import WITHHELD, DocumentKind, classify

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from reconciler.model.binding import Constraint, PreviousPlacement
+from reconciler.model.demand import Resources
 from reconciler.model.observation import ClusterObservation, Node, Observations, Workload
-from reconciler.model.quantity import Resources
 from reconciler.model.refs import GVK, Identity
 
 _BINARY = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))

@@ -12,10 +12,9 @@ import orjson
 
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.cluster import Taint
-from reconciler.model.document import Document
+from reconciler.model.demand import Resources, units
 from reconciler.model.observation import ClusterObservation, Health, Node, Observations, Quota, Workload
-from reconciler.model.problem import Problem, Severity, Source
-from reconciler.model.quantity import Resources, units
+from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.documents import Fields, Report
 from reconciler.stages.observations.dump import dump_observations

@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.model.document import dotted
 from reconciler.model.override import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider
-from reconciler.model.problem import Problem, Severity, Source
+from reconciler.model.problem import Problem, Severity, Source, dotted
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import JsonObject
 from reconciler.stages.overrides.edit import IDENTITY_FAULT, Edit, EditFault, changed_identity

@@ -11,8 +11,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from reconciler.model.member import Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Read
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, Owner, read_owner
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from reconciler.interpreters.jobs.job import COMPLETIONS
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, Read
+from reconciler.model.observation import Member, Read
 from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity

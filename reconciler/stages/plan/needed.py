@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, FleetSettings, Template
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, Read
+from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.policy import Companion
 from reconciler.model.problem import NOWHERE

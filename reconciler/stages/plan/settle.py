@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Reason, Tick
-from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import Absent, Outcome
+from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.model.refs import Identity

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.model.document import Document
 from reconciler.model.override import OverridePolicy, Overriders, OverrideRule
 from reconciler.model.policy import Flavor
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Document, Problem
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import digest_of
 from reconciler.stages.documents import Fields, document_fields, read_flavor, read_ref

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reconciler.model.document import Document
 from reconciler.model.policy import (
     ConflictResolution,
     Flavor,
@@ -11,7 +10,7 @@ from reconciler.model.policy import (
     ResourceSelector,
     Suspension,
 )
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Document, Problem
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import digest_of
 from reconciler.stages.documents import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.model.document import Document
 from reconciler.model.policy import Flavor, ResourceSelector
+from reconciler.model.problem import Document
 from reconciler.model.refs import PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.model.tree import Json, JsonObject, dig

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.model.document import dotted
 from reconciler.model.fleet import Template
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, dotted
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject
 from reconciler.stages.overrides import FieldOverride, SelectedRule

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec.structs import replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.member import Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import FieldChange, Unjudged
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import NOWHERE

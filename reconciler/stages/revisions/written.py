@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, NotRead, Read, Told
-from reconciler.model.observation import ClusterObservation, Health, LiveObject
+from reconciler.model.observation import ClusterObservation, Health, LiveObject, Member, NotRead, Read, Told
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity

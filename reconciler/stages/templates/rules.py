@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.content import Content
-from reconciler.model.document import Document, dotted
 from reconciler.model.fleet import Template
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Document, Problem, dotted
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json, JsonObject, canonical_bytes, with_value
 from reconciler.stages.documents import (

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model.quantity import exact
+from reconciler.model.demand import exact
 from reconciler.model.selector import LabelRequirement, Operator
 from reconciler.model.tree import Json, JsonObject, Step, dig
 from reconciler.stages.documents import Findings, not_a_string, type_name

@@ -12,8 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.model.document import Document
-from reconciler.model.problem import Problem, Severity, Source
+from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.tree import Json, JsonObject, Step
 from reconciler.stages.yaml.block import read_block
 from reconciler.stages.yaml.json import json_values

@@ -12,8 +12,7 @@ from reconciler.daemon.round.picture import merged
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import World, decide, plan_round
 from reconciler.model.fleet import Fleet
-from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import Observations
+from reconciler.model.observation import Member, NotRead, Observations, Read
 from reconciler.model.refs import GVK
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET

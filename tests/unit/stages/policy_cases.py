@@ -13,11 +13,10 @@ import yaml
 from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.document import Document
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
-from reconciler.model.problem import Problem, Severity, Source
+from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.selector import LabelSelector
 from reconciler.model.tree import digest_of

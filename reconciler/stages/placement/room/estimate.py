@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.cluster import Taint
-from reconciler.model.demand import NodeTerm, PodShape
+from reconciler.model.demand import NodeTerm, PodShape, Resources
 from reconciler.model.observation import ClusterObservation, Node, Quota
-from reconciler.model.quantity import Resources
 
 PODS_OF_A_NODE = 110
 """The kubelet's default, for a node whose observation does not tell."""

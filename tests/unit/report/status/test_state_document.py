@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconciler.engine import Round, World, plan_round
-from reconciler.model.member import Member
+from reconciler.model.observation import Member
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.status.state_document import Picture, state_document, with_source_error

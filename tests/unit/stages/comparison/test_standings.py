@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.member import Member, NotRead, Read
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.stages.comparison.compare import Stance

@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.document import Document
-from reconciler.model.problem import Severity
+from reconciler.model.problem import Document, Severity
 from reconciler.stages.documents.fields import document_fields
 from reconciler.stages.documents.shapes import Field, FieldType, either_case, shape, walk
 from reconciler.stages.policies.propagation import parse_propagation_policy

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.document import Document
+from reconciler.model.problem import Document
 from reconciler.model.tree import JsonObject
 from reconciler.stages.fleet.documents import DocumentKind, classify
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.document import Document
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Document, Problem, Severity
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
 from reconciler.stages.fleet.clusters import parse_cluster

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.document import Document
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Document, Problem, Severity
 from reconciler.model.tree import Json
 from reconciler.stages.documents.shapes import Field, FieldType, Shape
 from reconciler.stages.fleet.every_field import KINDS
