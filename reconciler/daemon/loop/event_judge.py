@@ -12,7 +12,7 @@ from reconciler.adapters.kube.watch import WatchEvent
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.state import Situation
+from reconciler.daemon.loop.state import State
 from reconciler.daemon.pace.beliefs import Beliefs
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.unfinished import Unfinished
@@ -30,17 +30,17 @@ class EventJudge:
     def __init__(
         self,
         parts: Parts,
-        situation: Situation,
+        state: Callable[[], State],
         agenda: Callable[[], Agenda],
         beliefs: Beliefs,
         fights: Fights,
         unfinished: Unfinished,
         established: Established,
     ) -> None:
-        """Share what the rounds know. `agenda`: the one of the next round."""
+        """Share what the rounds know. `state`: as the last step left it. `agenda`: the one of the next round."""
         self._established = established
         self._parts = parts
-        self._situation = situation
+        self._state = state
         self._agenda = agenda
         self._beliefs = beliefs
         self._fights = fights
@@ -60,7 +60,7 @@ class EventJudge:
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at."""
-        if isinstance(self._situation.reachable.get(cluster), str):
+        if isinstance(self._state().reachable.get(cluster), str):
             self._agenda().mark_everything()
             return
         self._agenda().mark(*self._beliefs.doubtful(cluster, gvk.group_kind, objects))
@@ -86,7 +86,7 @@ class EventJudge:
 
         Health matters while something waits for it; then a round has to look.
         """
-        now, identity = self._situation, live.identity
+        now, identity = self._state(), live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
         if manifest is None or now.decision is None or self._unfinished.waits(identity):
             return False
@@ -94,7 +94,7 @@ class EventJudge:
         if not is_in_step(world, now.decision, manifest, live):
             return False
         self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
-        self._established.look(cluster, live)
+        self._established.look(now, cluster, live)
         return True
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:

@@ -9,14 +9,16 @@ import asyncio
 import logging
 from functools import partial
 
+from msgspec.structs import replace
+
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
 from reconciler.daemon.loop.lookout import Lookout
 from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.recorder import Settler
-from reconciler.daemon.loop.state import Situation
+from reconciler.daemon.loop.recorder import Recorder
+from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.look import Glance, Looked, read_world, remembered
@@ -55,15 +57,21 @@ class ControlLoop:
         self._stop = asyncio.Event()
         self._absent = Absent()
         self._unfinished = Unfinished()
-        self._now = Situation()
+        self._state = State()
         beliefs, fights = Beliefs(), Fights()
-        self._established = Established(self._now)
+        self._established = Established()
         self._follower = StoreFollower(parts)
-        self._lookout = Lookout(parts, self._now)
+        self._lookout = Lookout(parts)
         self._writer = Writer(parts, fights)
-        self._settler = Settler(parts, self._now, beliefs, fights, self._unfinished, self._absent)
+        self._recorder = Recorder(parts, beliefs, fights, self._unfinished, self._absent)
         self._judge = judge = EventJudge(
-            parts, self._now, lambda: self._agenda, beliefs, fights, self._unfinished, self._established
+            parts,
+            lambda: self._state,
+            lambda: self._agenda,
+            beliefs,
+            fights,
+            self._unfinished,
+            self._established,
         )
         self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
         self._keeper = WatchKeeper(self._watches)
@@ -74,9 +82,9 @@ class ControlLoop:
 
     def reload(self) -> None:
         """Read the kubeconfig again; while it is unusable, the one in force stays."""
-        if self._now.fleet is not None:
+        if self._state.fleet is not None:
             try:
-                self._parts.members.update(self._parts.configs_of(self._now.fleet))
+                self._parts.members.update(self._parts.configs_of(self._state.fleet))
             except ConfigurationError as error:
                 log.error("the kubeconfig cannot be read; the old one stays in force",
                           extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
@@ -92,7 +100,7 @@ class ControlLoop:
             FleetHeld: another journal holds the fleet.
         """
         self._stop = stop
-        self._now.known = remembered(self._parts.journal)
+        self._state = replace(self._state, known=remembered(self._parts.journal))
         tasks = [asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent())]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())
@@ -128,7 +136,7 @@ class ControlLoop:
         clock, parts = self._parts.clock, self._parts
         while True:
             await clock.sleep(_ABSENT_S)
-            if await self._absent.came_back(parts.members, self._now.known.cluster_uids, clock.monotonic_s()):
+            if await self._absent.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s()):
                 self._agenda.mark_everything()
 
     async def _wait(self) -> None:
@@ -136,15 +144,15 @@ class ControlLoop:
         clock = self._parts.clock
         self._parts.beat("idle")
         while self._agenda.is_empty:
-            due_s = min(self._lookout.next_s(), self._unfinished.next_retry_s())
+            due_s = min(self._lookout.next_s(self._state), self._unfinished.next_retry_s())
             pause_s = min(due_s - clock.monotonic_s(), _BEAT_S)
             if pause_s <= 0:
-                self._lookout.mark(self._agenda, clock.monotonic_s())
+                self._lookout.mark(self._state, self._agenda, clock.monotonic_s())
                 self._agenda.mark(*self._unfinished.due(clock.monotonic_s()))
                 continue
             self._agenda.wake.clear()
             await wait_for(self._agenda.wake, pause_s, clock)
-            self._established.record(self._parts.journal)
+            self._state = self._established.record(self._state, self._parts.journal)
             self._parts.beat("idle")
             if self._stop.is_set():
                 return
@@ -160,7 +168,7 @@ class ControlLoop:
     async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:
             await self._read_store(agenda)
-        fleet = self._now.fleet
+        fleet = self._state.fleet
         if fleet is None:
             self._agenda.everything = True
             await self._parts.clock.sleep(_NO_STORE_S)
@@ -168,49 +176,49 @@ class ControlLoop:
             return
         started_s = self._parts.clock.monotonic_s()
         now = self._parts.clock.now()
-        changed = await self._lookout.look(fleet, agenda, now)
+        self._state, changed = await self._lookout.look(self._state, fleet, agenda, now)
         only = None if changed is None else changed | agenda.identities | self._unfinished.confirming
         if only is not None and not only:
             return
-        await self._settle(fleet, only, now)
+        await self._pass(self._state, fleet, only, now)
         self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
 
     async def _read_store(self, agenda: Agenda) -> None:
         fleet = await self._follower.read()
         if fleet is None:
             return
-        before, self._now.fleet, self._now.decision = self._now.fleet, fleet, None
+        before = self._state.fleet
+        self._state = replace(self._state, fleet=fleet, decision=None)
         if needs_other_members(before, fleet):
             self._parts.members.update(self._parts.configs_of(fleet))
             self._absent.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()
 
-    async def _settle(self, fleet: Fleet, only: frozenset[Identity] | None, now: str) -> None:
+    async def _pass(self, state: State, fleet: Fleet, only: frozenset[Identity] | None, now: str) -> None:
         """Read, plan, write and record; `only` these, None: everything."""
-        parts, situation = self._parts, self._now
-        decision = situation.decision
+        parts, decision = self._parts, state.decision
         assert decision is not None, "looking around decides"
-        copies = _copies(situation) if only is None else len(only) * len(fleet.clusters)
+        copies = _copies(state) if only is None else len(only) * len(fleet.clusters)
         reading = partial(parts.beat, "reading the clusters", copies)
         reading()
-        glance = Glance(only=only, schemas=situation.schemas, progress=reading)
+        glance = Glance(only=only, schemas=state.schemas, progress=reading)
         self._judge.round_begins()
-        world = await read_world(fleet, situation.reachable, situation.known, decision, situation.observations, glance)
-        situation.schemas = world.schemas
+        world = await read_world(fleet, state.reachable, state.known, decision, state.observations, glance)
+        state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
         planned = await asyncio.to_thread(plan_round, world, now, decision)
         planned = await dry_run(planned, parts.members, world, progress=partial(parts.beat, "asking for dry runs"))
-        planned = with_holders(self._writer.restrained(planned, now), situation.held_elsewhere)
+        planned = with_holders(self._writer.restrained(planned, now), state.held_elsewhere)
         results = await self._writer.write(planned.plan, fleet)
         looked = Looked(world=world, decision=decision, now=now, uids={})
-        self._settler.settle(planned, looked, results, self._agenda)
+        self._state = state = self._recorder.record(state, planned, looked, results, self._agenda)
         self._judge.round_ends()
-        self._keeper.follow(fleet, situation.known.ledger, parts.members, anew=only is None)
+        self._keeper.follow(fleet, state.known.ledger, parts.members, anew=only is None)
 
 
-def _copies(situation: Situation) -> int:
+def _copies(state: State) -> int:
     """How many copies a round over everything has to do with, at most."""
-    bindings = situation.decision.bindings.values() if situation.decision is not None else ()
+    bindings = state.decision.bindings.values() if state.decision is not None else ()
     wanted = sum(len(binding.targets) for binding in bindings)
-    return wanted + sum(len(rows) for rows in situation.known.ledger.values())
+    return wanted + sum(len(rows) for rows in state.known.ledger.values())

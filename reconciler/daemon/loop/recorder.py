@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.state import Situation
+from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.writer import unmade
 from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
@@ -36,13 +36,12 @@ from reconciler.stages.observations import age_s
 log = logging.getLogger("reconciler")
 
 
-class Settler:
-    """Brings the situation up to date with what a round saw and did."""
+class Recorder:
+    """Records what a round saw and did, and says what the state becomes by it."""
 
     def __init__(
         self,
         parts: Parts,
-        situation: Situation,
         beliefs: Beliefs,
         fights: Fights,
         unfinished: Unfinished,
@@ -50,7 +49,6 @@ class Settler:
     ) -> None:
         """Share what the rounds know."""
         self._parts = parts
-        self._situation = situation
         self._beliefs = beliefs
         self._fights = fights
         self._unfinished = unfinished
@@ -59,9 +57,11 @@ class Settler:
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
 
-    def settle(self, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda) -> None:
-        """Take in a round. `agenda`: of the next one."""
-        parts, situation, world = self._parts, self._situation, looked.world
+    def record(
+        self, state: State, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda
+    ) -> State:
+        """The state after a round. `agenda`: of the next one."""
+        parts, world, before = self._parts, looked.world, state.known
         parts.beat("recording")
         remember(parts.journal, planned, looked, results, placed=self._placed(planned.decision, world.only))
         self._recorded = planned.decision
@@ -69,19 +69,19 @@ class Settler:
         timers = waiting_times(planned.plan.changes, known_timers, looked.now, world.only)
         if timers != known_timers:
             parts.journal.record_timers(timers)
-        before, situation.known = situation.known, remembered(parts.journal)
+        known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
-        known = situation.known.observations
-        situation.observations = replace(situation.observations, previous=known.previous)
+        observations = replace(state.observations, previous=known.observations.previous)
+        state = replace(state, known=known, observations=observations)
         self._beliefs.take_in(planned, world, results)
         now_s = parts.clock.monotonic_s()
-        self._note_absent(world, now_s)
-        if situation.known.has_history and not before.has_history:
+        state = self._with_absent(state, world, now_s)
+        if known.has_history and not before.has_history:
             agenda.mark_everything()
-        left = left_since(before.ledger, situation.known.ledger)
+        left = left_since(before.ledger, known.ledger)
         if left:
             # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
-            situation.decision = None
+            state = replace(state, decision=None)
             # Where an autoscaler is gone, what the store says of its target is in force again.
             agenda.mark(*left, *scaled_by(left, before.ledger))
             # What followed it waits until it has left.
@@ -94,28 +94,28 @@ class Settler:
                 self._unfinished.look_at(change.identity, now_s + left_s + 1)
         for result in every:
             self._after(result, now_s)
-        self._show(planned, looked, results)
+        return self._shown(state, planned, looked, results)
 
-    def _show(self, planned: Round, looked: Looked, results: tuple[Result, ...]) -> None:
-        parts, situation = self._parts, self._situation
-        picture = merged(situation.picture, planned, results, looked.world.only)
-        situation.picture = self._with_stalled(picture, looked.now)
-        situation.failures = failures_after(situation.failures, situation.picture, results)
+    def _shown(self, state: State, planned: Round, looked: Looked, results: tuple[Result, ...]) -> State:
+        parts, timers = self._parts, state.known.timers
+        picture = self._with_stalled(merged(state.picture, planned, results, looked.world.only), timers, looked.now)
+        failures = failures_after(state.failures, picture, results)
         record_picture(
             parts.journal,
-            situation.picture,
+            picture,
             looked,
-            situation.failures,
+            failures,
             source=parts.source.name,
             source_error=parts.vitals.source_error,
             tables=self._tables,
         )
-        show(parts.vitals, situation.picture, looked, situation.failures)
+        show(parts.vitals, picture, looked, failures)
+        return replace(state, picture=picture, failures=failures)
 
-    def _with_stalled(self, picture: Round, now: str) -> Round:
+    def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
         """The picture with what waits for too long, which is logged once."""
         others = (found for found in picture.plan.problems if found.code != MOVE_STALLED)
-        found = tuple(stalled(picture.plan.changes, self._situation.known.timers, now))
+        found = tuple(stalled(picture.plan.changes, timers, now))
         for problem in found:
             if problem not in self._stalled:
                 extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
@@ -130,7 +130,7 @@ class Settler:
             return None
         return only | changed_keys(self._recorded.bindings, decision.bindings)
 
-    def _note_absent(self, world: World, now_s: float) -> None:
+    def _with_absent(self, state: State, world: World, now_s: float) -> State:
         missing: dict[str, str] = {}
         for name, member in world.members.items():
             if isinstance(member, Read):
@@ -138,9 +138,8 @@ class Settler:
             elif name in self._parts.members:
                 self._absent.was_not_read(name, now_s)
                 missing[name] = member.why
-        if missing:
-            # Until it answers, no other cluster waits for it.
-            self._situation.reachable = {**self._situation.reachable, **missing}
+        # Until it answers, no other cluster waits for it.
+        return replace(state, reachable={**state.reachable, **missing}) if missing else state
 
     def _concerned(self, planned: Round, world: World) -> Iterable[Identity]:
         if world.only is not None:

@@ -1,4 +1,4 @@
-"""What the control loop goes by: each step of a round brings its part of it up to date."""
+"""What the control loop goes by: each step of a round returns what it becomes, and the loop alone takes it over."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.model.refs import GVK
 from reconciler.stages.schemas import Schema
 
 
-class Situation(Struct):
+class State(Struct, frozen=True, kw_only=True):
     """Values of the last round.
 
     `fleet`: the store in force, None before the first reading. `decision`: None when it is void. `picture`: the last
