@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.tree import JsonObject
-from reconciler.stages.diff.three_way import Difference, difference_from, wanted_of
+from reconciler.stages.diff.three_way import Difference, desired_of, difference_from
 from reconciler.stages.schemas.schema import Schema
 
 
@@ -18,5 +18,5 @@ def three_way(
     ignored: tuple[str, ...] = (),
 ) -> Difference:
     """`difference_from` of a body that would be sent; `recorded`: how the journal keeps it where that differs."""
-    wanted = wanted_of(desired, recorded)
+    wanted = desired_of(desired, recorded)
     return difference_from(wanted, live, manager=manager, previous=previous, schema=schema, ignored=ignored)

@@ -63,7 +63,7 @@ ARRIVES = (Action.CREATE, Action.ADOPT, Action.REPLACE)
 """What is there after such a request and was not, or not as ours, before."""
 
 
-class Outcome(StrEnum):
+class IntentEnd(StrEnum):
     """How an intent ended. An intent without an outcome is open: the object must be looked at first."""
 
     DONE = "done"
@@ -76,7 +76,7 @@ class IntentOutcome(NamedTuple):
     """The end of one intent. `detail` is fit for a user and scrubbed of secrets."""
 
     intent_id: int
-    outcome: Outcome
+    outcome: IntentEnd
     detail: str = ""
 
 

@@ -83,6 +83,17 @@ class FieldChange(Struct, frozen=True, kw_only=True):
     owner: FieldOwner | None = None
 
 
+class Engine(StrEnum):
+    """What told a difference. Source: design#three-way-diff; design#dry-run; design#offline-diff."""
+
+    THREE_WAY = "T"
+    """The comparison of field ownership, schema and live object."""
+    SERVER_SIDE = "S"
+    """An API server that is asked for a dry run, or has to be."""
+    OFFLINE = "O"
+    """The comparison of two revisions, without a cluster."""
+
+
 class Change(Struct, frozen=True, kw_only=True):
     """One difference between what should be and what is, in one cluster.
 
@@ -117,7 +128,7 @@ class Change(Struct, frozen=True, kw_only=True):
     previous_names: tuple[str, ...] = ()
     """Earlier names of the fleet, whose marks count as ours."""
     reason: Reason | None = None
-    engine: str = "T"
+    engine: Engine = Engine.THREE_WAY
     confirm: str = ""
     """Why a person must let it pass, whatever the limits of the guards are; empty: nobody need."""
     after: frozenset[Identity] = frozenset()

@@ -30,7 +30,7 @@ class Fetched(NamedTuple):
     reference: str
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class FetchRequest(Struct, frozen=True, kw_only=True):
     """What to fetch. `rev` None: the server's default branch. `into`: the reference of the clone that is written."""
 
     url: GitUrl
@@ -39,7 +39,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     into: str
 
 
-async def fetch(wanted: Wanted, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> Fetched:
+async def fetch(wanted: FetchRequest, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> Fetched:
     """Ask the server, and make the clone hold the commit. The event loop stays free; cancelling ends the process.
 
     Raises:

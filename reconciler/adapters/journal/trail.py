@@ -22,14 +22,14 @@ from reconciler.adapters.journal.rows import (
     json_text,
     round_value,
 )
-from reconciler.model.ledger import Event, Intent, IntentOutcome, Outcome, RoundRecord
+from reconciler.model.ledger import Event, Intent, IntentEnd, IntentOutcome, RoundRecord
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
 _CLOSED_INTENTS_MAX = 10_000
 _SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
-_RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{Outcome.DONE}'"
+_RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{IntentEnd.DONE}'"
 _ROUNDS_BETWEEN_TIDYING = 500
 
 
@@ -52,9 +52,9 @@ def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str,
     for intent_id, outcome, detail in outcomes:
         found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
         assert found, f"no intent {intent_id} was begun"
-        closed.append((*found[0][:-2], str(Outcome(outcome)), detail))
+        closed.append((*found[0][:-2], str(IntentEnd(outcome)), detail))
         intent = intent_value(found[0])
-        if outcome == Outcome.DONE:
+        if outcome == IntentEnd.DONE:
             done.add(intent.action)
             if intent.action is Action.ADOPT:
                 file.execute(f"DELETE FROM intent WHERE {_RELEASES} AND {_SAME}", (intent.cluster, *intent.identity))  # noqa: S608 - constants

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from reconciler.adapters.git.fetch import Wanted, fetch
+from reconciler.adapters.git.fetch import FetchRequest, fetch
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.git.url import GitUrl, check_revision
 from reconciler.model.fleet import Snapshot
@@ -28,7 +28,7 @@ async def fetch_snapshot(
     # One reference for each revision: two commands side by side never read each other's commit.
     key = hashlib.sha256((wanted or "HEAD").encode()).hexdigest()[:16]
     folder = clone_of(url, clones)
-    fetched = await fetch(Wanted(url=url, rev=wanted, folder=folder, into=f"refs/fleet/read/{key}"), environ)
+    fetched = await fetch(FetchRequest(url=url, rev=wanted, folder=folder, into=f"refs/fleet/read/{key}"), environ)
     return GitStore(folder).snapshot(fetched.commit, url.subdir, known)
 
 

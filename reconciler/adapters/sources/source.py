@@ -18,7 +18,7 @@ from reconciler.errors import ConfigurationError, StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 
 
-class Source(Protocol):
+class StoreSource(Protocol):
     """One store. One task may wait in `changed` while another one is in `read`."""
 
     @property
@@ -75,7 +75,7 @@ async def open_source(  # noqa: PLR0913
     clock: Clock,
     accept_rewinds: bool = False,
     environ: Mapping[str, str] = os.environ,
-) -> Source:
+) -> StoreSource:
     """The source that STORE names: a Git URL, a Git work tree or bare repository, or a plain directory.
 
     `poll_s` and `accept_rewinds` are for URLs. Clones, and copies of directories, are kept below `state_folder`.

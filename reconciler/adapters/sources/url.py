@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.adapters.clock import Clock
-from reconciler.adapters.git.fetch import Fetched, Wanted, fetch
+from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.adapters.git.history import Relation, in_force, pin, relation
 from reconciler.adapters.git.incremental import SnapshotReader
 from reconciler.adapters.git.snapshot import GitStore
@@ -60,7 +60,7 @@ class UrlSource:
         self._url = url
         self._reader = SnapshotReader(url.subdir)
         self._folder = state_folder / "git" / url.digest
-        self._wanted = Wanted(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
+        self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
         self._poll_s = poll_s
         self._clock = clock

@@ -22,7 +22,7 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.look import Glance, Looked, read_world, remembered
-from reconciler.daemon.pace.absent import Absent
+from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.unfinished import Unfinished
@@ -55,7 +55,7 @@ class ControlLoop:
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
-        self._absent = Absent()
+        self._absent = Away()
         self._unfinished = Unfinished()
         self._state = State()
         beliefs, fights = Beliefs(), Fights()

@@ -10,7 +10,7 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.adapters.sources.source import Source
+from reconciler.adapters.sources.source import StoreSource
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
@@ -27,7 +27,7 @@ ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
 class Parts(Struct, frozen=True, kw_only=True):
     """All of it is open."""
 
-    source: Source
+    source: StoreSource
     store: StoreInForce
     journal: Journal
     holder: Holder

@@ -14,7 +14,7 @@ from reconciler.daemon.loop.writer import unmade
 from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.look import Looked, remembered
-from reconciler.daemon.pace.absent import Absent
+from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.unfinished import Unfinished
@@ -45,7 +45,7 @@ class Recorder:
         beliefs: Beliefs,
         fights: Fights,
         unfinished: Unfinished,
-        absent: Absent,
+        absent: Away,
     ) -> None:
         """Share what the rounds know."""
         self._parts = parts

@@ -18,7 +18,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round.perform import Done, perform
 from reconciler.errors import MemberClusterError
-from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.model.plan import Action, Change, Plan
 from reconciler.model.refs import Identity
 from reconciler.report.mask import Masker
@@ -152,7 +152,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
     done = [(result.change, made) for result, made in ended if made is not None]
     acting.journal.finish(
         [
-            IntentOutcome(intent, Outcome.FAILED if result.error else Outcome.DONE, result.error)
+            IntentOutcome(intent, IntentEnd.FAILED if result.error else IntentEnd.DONE, result.error)
             for intent, (result, _) in zip(intents, ended, strict=True)
             if not result.is_open
         ],

@@ -15,7 +15,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.engine import Round, World, schemas_of
 from reconciler.errors import InvalidObject, MemberClusterError
 from reconciler.model.observation import Read
-from reconciler.model.plan import Action, Change
+from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.problem import Problem
 from reconciler.stages.comparison import overall_cause
 from reconciler.stages.diff import dry_run_changes, is_write_needed
@@ -41,7 +41,7 @@ async def dry_run(
     slots = asyncio.Semaphore(_IN_FLIGHT)
 
     async def ask(change: Change) -> tuple[Change | None, Problem | None]:
-        if change.action is not Action.UPDATE or change.held or not (every or change.engine == "S"):
+        if change.action is not Action.UPDATE or change.held or not (every or change.engine is Engine.SERVER_SIDE):
             return change, None
         async with slots:
             progress()
@@ -94,7 +94,7 @@ async def _ask(
     fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
     if not is_write_needed(fields) and not change.removed_paths:
         return None, None
-    return replace(change, fields=fields, cause=overall_cause(fields), engine="S"), None
+    return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
 
 
 def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:

@@ -18,7 +18,7 @@ from reconciler.daemon.observing.gather import PROMPT_S
 from reconciler.daemon.observing.look import Known, Reachable, is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentOutcome, Outcome
+from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
@@ -121,9 +121,9 @@ def _owner(look: _Found, fleet: Fleet) -> Owner | None:
 def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
     is_ours = _owner(look, fleet) is not None
     if look.is_seen and look.intent.action in (ARRIVES if is_ours else _LEAVES):
-        return IntentOutcome(look.intent_id, Outcome.DONE, "its answer was lost; seen to be done")
+        return IntentOutcome(look.intent_id, IntentEnd.DONE, "its answer was lost; seen to be done")
     return IntentOutcome(
-        look.intent_id, Outcome.SUPERSEDED, "its answer was lost; seen not to be done, and decided anew"
+        look.intent_id, IntentEnd.SUPERSEDED, "its answer was lost; seen not to be done, and decided anew"
     )
 
 

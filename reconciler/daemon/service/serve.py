@@ -13,7 +13,7 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.adapters.sources.source import Source, open_source
+from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
@@ -87,7 +87,7 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
 
 
 def _parts(
-    access: Access, source: Source, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
+    access: Access, source: StoreSource, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
 ) -> Parts:
     def configs_of(fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
         return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])

@@ -12,7 +12,7 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.jobs.spark_memory import pod_memory
 from reconciler.interpreters.pods.references import (
     CONTAINER_LISTS,
-    Mention,
+    PodReference,
     as_dependencies,
     container_references,
     pod_references,
@@ -76,27 +76,27 @@ def _shape(body: JsonObject, role: str, factor: Fraction) -> PodShape:
     )
 
 
-def _mentions(body: JsonObject) -> Iterator[Mention]:
+def _mentions(body: JsonObject) -> Iterator[PodReference]:
     spec = mapping(body.get("spec"))
-    yield Mention("ConfigMap", text(spec.get("sparkConfigMap")), ("spec", "sparkConfigMap"))
-    yield Mention("ConfigMap", text(spec.get("hadoopConfigMap")), ("spec", "hadoopConfigMap"))
+    yield PodReference("ConfigMap", text(spec.get("sparkConfigMap")), ("spec", "sparkConfigMap"))
+    yield PodReference("ConfigMap", text(spec.get("hadoopConfigMap")), ("spec", "hadoopConfigMap"))
     pull_secrets = spec.get("imagePullSecrets")
     for index, name in enumerate(pull_secrets if isinstance(pull_secrets, list) else ()):
-        yield Mention("Secret", text(name), ("spec", "imagePullSecrets", index))
+        yield PodReference("Secret", text(name), ("spec", "imagePullSecrets", index))
     for index, volume in mappings(spec.get("volumes")):
         yield from volume_references(volume, ("spec", "volumes", index))
     for role in _ROLES:
         yield from _role_mentions(mapping(spec.get(role)), ("spec", role))
 
 
-def _role_mentions(pod: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
+def _role_mentions(pod: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
     yield from container_references(pod, at)
     for kind, field in (("ConfigMap", "configMaps"), ("Secret", "secrets")):
         for index, entry in mappings(pod.get(field)):
-            yield Mention(kind, text(entry.get("name")), (*at, field, index, "name"))
+            yield PodReference(kind, text(entry.get("name")), (*at, field, index, "name"))
     account = text(pod.get("serviceAccount"))
     if account != "default":
-        yield Mention("ServiceAccount", account, (*at, "serviceAccount"))
+        yield PodReference("ServiceAccount", account, (*at, "serviceAccount"))
     for field in _EXTRA_CONTAINERS:
         for index, container in mappings(pod.get(field)):
             yield from container_references(container, (*at, field, index))

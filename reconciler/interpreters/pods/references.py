@@ -35,7 +35,7 @@ _ENV_KINDS = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
 _PROJECTED_KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
 
 
-class Mention(NamedTuple):
+class PodReference(NamedTuple):
     """One field that names an object of the core group in the same namespace."""
 
     kind: str
@@ -44,7 +44,7 @@ class Mention(NamedTuple):
     optional: bool = False
 
 
-def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[Mention]:
+def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
     """Every field of a pod spec that refers to something; `at` are the steps to the spec."""
     spec = mapping(spec)
     for field in CONTAINER_LISTS:
@@ -52,13 +52,13 @@ def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[Mention]:
             for index, container in mappings(spec[field]):
                 yield from container_references(container, (*at, field, index))
     for index, entry in mappings(spec.get("imagePullSecrets")):
-        yield Mention("Secret", text(entry.get("name")), (*at, "imagePullSecrets", index, "name"))
+        yield PodReference("Secret", text(entry.get("name")), (*at, "imagePullSecrets", index, "name"))
     yield from _service_account(spec, at)
     for index, volume in mappings(spec.get("volumes")):
         yield from volume_references(volume, (*at, "volumes", index))
 
 
-def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
+def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
     """What `envFrom` and `env` of a container refer to."""
     for index, entry in mappings(container.get("envFrom")):
         for kind, field in _ENV_FROM_KINDS:
@@ -73,21 +73,21 @@ def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> 
                     yield _mention(kind, origin[field], (*at, "env", index, "valueFrom", field, "name"))
 
 
-def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
+def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
     """What a volume refers to, projected sources included."""
     if "configMap" in volume:
         yield _mention("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
     for source in volume:
         if source in _SECRET_VOLUMES:
             field, given = _SECRET_VOLUMES[source], mapping(volume[source])
-            yield Mention("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
+            yield PodReference("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
         elif source in _SECRET_REF_VOLUMES:
             field, given = _SECRET_REF_VOLUMES[source], mapping(volume[source])
             if field in given:
                 yield _mention("Secret", given[field], (*at, source, field, "name"))
         elif source == "persistentVolumeClaim":
             claim = text(mapping(volume[source]).get("claimName"))
-            yield Mention("PersistentVolumeClaim", claim, (*at, source, "claimName"))
+            yield PodReference("PersistentVolumeClaim", claim, (*at, source, "claimName"))
         elif source == "projected":
             for index, projected in mappings(mapping(volume[source]).get("sources")):
                 for kind, field in _PROJECTED_KINDS:
@@ -95,7 +95,7 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
                         yield _mention(kind, projected[field], (*at, source, "sources", index, field, "name"))
 
 
-def as_dependencies(mentions: Iterable[Mention], namespace: str) -> tuple[DependencyRef, ...]:
+def as_dependencies(mentions: Iterable[PodReference], namespace: str) -> tuple[DependencyRef, ...]:
     """One dependency for each object that is named, sorted; required when any mention requires it."""
     found: dict[Identity, DependencyRef] = {}
     for mention in mentions:
@@ -110,16 +110,16 @@ def as_dependencies(mentions: Iterable[Mention], namespace: str) -> tuple[Depend
     return tuple([found[identity] for identity in sorted(found)])
 
 
-def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> Mention:
+def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
     given = mapping(reference)
-    return Mention(kind, text(given.get("name")), steps, given.get("optional") is True)
+    return PodReference(kind, text(given.get("name")), steps, given.get("optional") is True)
 
 
-def _service_account(spec: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Mention]:
+def _service_account(spec: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
     # The API server copies the deprecated field into the new one, so a template may have either.
     for field in ("serviceAccountName", "serviceAccount"):
         name = text(spec.get(field))
         if name:
             if name != "default":
-                yield Mention("ServiceAccount", name, (*at, field))
+                yield PodReference("ServiceAccount", name, (*at, field))
             return

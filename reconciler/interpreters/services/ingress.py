@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.pods.references import Mention, as_dependencies
+from reconciler.interpreters.pods.references import PodReference, as_dependencies
 from reconciler.interpreters.reading import mappings, namespace_of, text
 from reconciler.interpreters.services.load_balancer import has_address
 from reconciler.model.demand import DependencyRef
@@ -17,7 +17,7 @@ def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     An entry without secretName does not stop the others (in Karmada it stops all).
     """
     mentions = (
-        Mention("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
+        PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
         for index, entry in mappings(dig(body, "spec", "tls"))
     )
     return as_dependencies(mentions, namespace_of(body))

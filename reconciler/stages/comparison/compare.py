@@ -13,11 +13,11 @@ from reconciler.model.binding import Reason
 from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
-from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange, Manifest
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.diff import Bodies, Difference, Wanted, difference_from, sendable
+from reconciler.stages.diff import Bodies, Desired, Difference, difference_from, sendable
 from reconciler.stages.ownership import (
     TAKE_OVER,
     Ownership,
@@ -122,7 +122,7 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
         if difference.unsure is None or bodies.are_shared:
             return Comparison(in_sync=True, live=live)
         doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
-        return Comparison(change=replace(doubtful, predecessors=predecessors, engine="S"), live=live)
+        return Comparison(change=replace(doubtful, predecessors=predecessors, engine=Engine.SERVER_SIDE), live=live)
     if difference.replace:
         return Comparison(change=_replacement(manifest, live, difference), live=live)
     cause = overall_cause(difference.fields)
@@ -136,7 +136,7 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
             fields=difference.fields,
             removed_paths=difference.removed_paths,
             predecessors=predecessors,
-            engine="S" if difference.unsure else "T",
+            engine=Engine.SERVER_SIDE if difference.unsure else Engine.THREE_WAY,
         ),
         live=live,
     )
@@ -262,7 +262,7 @@ def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -
 
 def _difference(
     manifest: Manifest,
-    wanted: Wanted,
+    wanted: Desired,
     live: LiveObject,
     row: AppliedRow | None,
     bodies: Bodies,

@@ -3,7 +3,7 @@
 from reconciler.stages.deletion.deletion import Fate
 from reconciler.stages.deletion.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
 from reconciler.stages.deletion.leaving import lose
-from reconciler.stages.deletion.losses import Wanted, lost_copies
+from reconciler.stages.deletion.losses import Decided, lost_copies
 from reconciler.stages.deletion.purge import (
     effective_after_failure,
     failures_of,
@@ -13,8 +13,8 @@ from reconciler.stages.deletion.purge import (
 )
 
 __all__ = [
+    "Decided",
     "Fate",
-    "Wanted",
     "effective_after_failure",
     "failures_of",
     "guard",

@@ -23,7 +23,7 @@ from reconciler.stages.ownership import Owner
 from reconciler.stages.placement import suspended_by
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class Decided(Struct, frozen=True, kw_only=True):
     """What the round decided, as far as losses need it.
 
     `policies`: the policy that governs each template, own or its owner's. `claimants`: those that
@@ -49,7 +49,7 @@ class LostCopy(Struct, frozen=True, kw_only=True):
     hold: str | None = None
 
 
-def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], wanted: Wanted) -> Iterator[LostCopy]:
+def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], wanted: Decided) -> Iterator[LostCopy]:
     """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
 
     Of a member that was not read nothing is lost.
@@ -63,7 +63,7 @@ def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], w
         yield _lost(cluster, member.objects[identity], ownership.owner, binding, wanted)
 
 
-def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Wanted) -> LostCopy:
+def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Decided) -> LostCopy:
     # A template whose own file is broken is not in the fleet; its copy still tells what a selector would see.
     seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
     template = wanted.fleet.templates.get(live.identity, seen)
@@ -78,7 +78,7 @@ def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None,
     return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
 
 
-def _loss(cluster: str, seen: Template, owner: Owner, binding: Binding | None, wanted: Wanted) -> tuple[Loss, str]:
+def _loss(cluster: str, seen: Template, owner: Owner, binding: Binding | None, wanted: Decided) -> tuple[Loss, str]:
     fleet, identity = wanted.fleet, seen.identity
     reach = frozen_by(fleet, seen)
     if reach is not None:

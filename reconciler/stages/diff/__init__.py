@@ -4,13 +4,13 @@ from reconciler.stages.diff.applied_fields import applied_fields
 from reconciler.stages.diff.bodies import Bodies
 from reconciler.stages.diff.canonical import sendable
 from reconciler.stages.diff.dry_run import dry_run_changes, is_write_needed
-from reconciler.stages.diff.three_way import Difference, Wanted, difference_from
+from reconciler.stages.diff.three_way import Desired, Difference, difference_from
 from reconciler.stages.diff.trees import tree_changes
 
 __all__ = [
     "Bodies",
+    "Desired",
     "Difference",
-    "Wanted",
     "applied_fields",
     "difference_from",
     "dry_run_changes",

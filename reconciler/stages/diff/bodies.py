@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from reconciler.model.tree import JsonObject
 from reconciler.stages.diff.canonical import sendable
-from reconciler.stages.diff.three_way import Difference, Wanted, wanted_of
+from reconciler.stages.diff.three_way import Desired, Difference, desired_of
 from reconciler.stages.ownership import recorded_form
 from reconciler.stages.schemas import Schema
 
@@ -29,22 +29,22 @@ class Bodies:
         self.schema = schema
         self._record_key = record_key
         # Rendering gives clusters with one outcome the same object. It is kept here, so that its id stays its own.
-        self._ready: dict[int, tuple[JsonObject, Wanted]] = {}
+        self._ready: dict[int, tuple[JsonObject, Desired]] = {}
         self._differences: dict[
             tuple[int, int, int, tuple[str, ...]], tuple[tuple[JsonObject | None, ...], Difference]
         ] = {}
 
-    def wanted(self, body: JsonObject) -> Wanted:
+    def wanted(self, body: JsonObject) -> Desired:
         """A rendered body as it is sent and compared."""
         known = self._ready.get(id(body))
         if known is None:
             sent = sendable(body, self.schema)
-            known = self._ready[id(body)] = (body, wanted_of(sent, recorded_form(sent, self._record_key)))
+            known = self._ready[id(body)] = (body, desired_of(sent, recorded_form(sent, self._record_key)))
         return known[1]
 
     def shared_difference(
         self,
-        wanted: Wanted,
+        wanted: Desired,
         live: JsonObject,
         recorded: JsonObject | None,
         left: tuple[str, ...],

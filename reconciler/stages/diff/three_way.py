@@ -62,7 +62,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 NO_DIFFERENCE: Final = Difference()
 
 
-class Wanted(NamedTuple):
+class Desired(NamedTuple):
     """What is asked of an object, in the forms that a comparison needs; all clusters with one body share it.
 
     `body`: what would be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps.
@@ -75,15 +75,15 @@ class Wanted(NamedTuple):
     metadata: JsonObject
 
 
-def wanted_of(body: JsonObject, recorded: JsonObject | None = None) -> Wanted:
+def desired_of(body: JsonObject, recorded: JsonObject | None = None) -> Desired:
     """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
     fields = declared(body)
     metadata = fields.pop("metadata")
-    return Wanted(body, body if recorded is None else recorded, fields, metadata)
+    return Desired(body, body if recorded is None else recorded, fields, metadata)
 
 
 def difference_from(
-    wanted: Wanted,
+    wanted: Desired,
     live: JsonObject,
     *,
     manager: str,
@@ -128,7 +128,7 @@ def difference_from(
 class _Found(Struct, frozen=True):
     """The inputs of one comparison, for naming causes."""
 
-    wanted: Wanted
+    wanted: Desired
     live: JsonObject
     manager: str
     previous: JsonObject | None

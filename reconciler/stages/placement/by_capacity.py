@@ -20,7 +20,7 @@ from reconciler.stages.placement.divide import listed, webster, without_zeros
 from reconciler.stages.placement.room import RoomOf
 from reconciler.stages.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
 from reconciler.stages.placement.tiers import Rule, fill_tiers
-from reconciler.stages.placement.values import Decision, Shortfall, Situation, targets_of
+from reconciler.stages.placement.values import Assignment, Shortfall, Situation, targets_of
 
 CONSTRAINED_STAY = "constrained-replicas-stay"
 
@@ -44,7 +44,7 @@ def place_by_capacity(
     finder: CandidateFinder,
     clusters: Mapping[str, Cluster],
     room_of: RoomOf,
-) -> Decision:
+) -> Assignment:
     """A placement by free room; groups are given in the order in which they are tried.
 
     When the replicas fit nowhere, what is there stays and the shortfall is told. Where a cluster has to be left, as
@@ -221,12 +221,12 @@ def _kept(attempt: _Attempt, situation: Situation) -> _Attempt:
 
 def _decision(
     attempt: _Attempt, situation: Situation, shortfalls: tuple[Shortfall, ...], affinity_name: str | None = None
-) -> Decision:
+) -> Assignment:
     source = situation.item.policy.placement.scheduling.source
     rule = str(situation.division)
     reasons = [Reason(rule=rule, text=text, source=source) for text in attempt.texts]
     reasons += [Reason(rule=shortfall.code, text=shortfall.text, source=source) for shortfall in shortfalls]
-    return Decision(
+    return Assignment(
         targets=targets_of(attempt.counts),
         unplaced=max(0, situation.replicas - sum(attempt.counts.values())),
         affinity_name=attempt.group.name if affinity_name is None else affinity_name,

@@ -18,7 +18,7 @@ from reconciler.stages.placement.candidates import Candidate, CandidateFinder, C
 from reconciler.stages.placement.divide import divide_statically
 from reconciler.stages.placement.room import RoomOf
 from reconciler.stages.placement.spread import Selection, ranked_by_room, select, spread_applies
-from reconciler.stages.placement.values import Decision, Shortfall, Situation, targets_of
+from reconciler.stages.placement.values import Assignment, Shortfall, Situation, targets_of
 
 
 class StaticWeights:
@@ -48,7 +48,7 @@ def place_copies(
     clusters: Mapping[str, Cluster],
     weights: StaticWeights,
     room_of: RoomOf,
-) -> Decision:
+) -> Assignment:
     """A placement in the first group that has a candidate; what is there stays when none has."""
     failures: list[tuple[Candidates, Shortfall]] = []
     for group in groups:
@@ -65,7 +65,7 @@ def place_copies(
     text = f"{shortfall.text}; the previous placement stays" if situation.had else shortfall.text
     targets = _kept(situation)
     placed = sum(target.replicas or 0 for target in targets)
-    return Decision(
+    return Assignment(
         targets=targets,
         unplaced=_unplaced(situation, placed, bool(targets)),
         affinity_name=situation.group_in_use,
@@ -93,7 +93,7 @@ def _no_room(clusters: Sequence[str]) -> Sequence[int | None]:
 
 def _placed(
     situation: Situation, group: Group, candidates: Candidates, selection: Selection, weights: StaticWeights
-) -> Decision:
+) -> Assignment:
     names, item = sorted(selection.names), situation.item
     if item.demand.replicas is None:
         targets = tuple(TargetCluster(cluster=name) for name in names)
@@ -114,7 +114,7 @@ def _placed(
     reasons = [_reason(situation, rule, text)]
     if selection.text:
         reasons.insert(0, _reason(situation, "spread", selection.text))
-    return Decision(
+    return Assignment(
         targets=targets,
         affinity_name=group.name,
         reasons=tuple(reasons),

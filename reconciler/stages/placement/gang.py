@@ -17,7 +17,7 @@ from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
 from reconciler.stages.placement.divide import webster, without_zeros
 from reconciler.stages.placement.room import FleetRoom, fits_together, sets_that_fit
-from reconciler.stages.placement.values import Decision, Shortfall, Situation, targets_of
+from reconciler.stages.placement.values import Assignment, Shortfall, Situation, targets_of
 
 _ENOUGH_SETS = 1000
 """More sets than this make no cluster better than another."""
@@ -34,7 +34,7 @@ def components_of(situation: Situation) -> tuple[Component, ...]:
     return demand.components or (Component(name="", replicas=demand.replicas or 0, shape=demand.shape),)
 
 
-def place_whole(situation: Situation, groups: Sequence[Group], finder: CandidateFinder, room: FleetRoom) -> Decision:
+def place_whole(situation: Situation, groups: Sequence[Group], finder: CandidateFinder, room: FleetRoom) -> Assignment:
     """The one cluster that keeps or takes the whole set: in the first tier that has one, the one with most room.
 
     The set stays where it is while that cluster is a candidate and no tick caps it there. Where it cannot be held as a
@@ -113,7 +113,7 @@ def _sets(situation: Situation, member: Candidate, components: Sequence[Componen
 
 def _nowhere(
     situation: Situation, candidates: Candidates, components: Sequence[Component], unknown: Sequence[str]
-) -> Decision:
+) -> Assignment:
     pods = sum(part.replicas for part in components)
     parts = " + ".join(f"{part.replicas} {part.name}".strip() for part in components)
     if not candidates.members:
@@ -127,7 +127,7 @@ def _nowhere(
     kept = _kept(situation)
     text = f"{shortfall.text}; it stays where it is" if kept else f"{shortfall.text}; nothing of it is placed"
     placed = sum(target.replicas or 0 for target in kept)
-    return Decision(
+    return Assignment(
         targets=kept,
         unplaced=max(0, situation.replicas - placed) if kept else situation.replicas or pods,
         affinity_name=situation.group_in_use,
@@ -149,8 +149,8 @@ def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
     return targets_of(without_zeros(counts) or counts)
 
 
-def _decision(situation: Situation, group: str, candidates: Candidates, cluster: str, text: str) -> Decision:
-    return Decision(
+def _decision(situation: Situation, group: str, candidates: Candidates, cluster: str, text: str) -> Assignment:
+    return Assignment(
         targets=(TargetCluster(cluster=cluster, replicas=situation.item.demand.replicas),),
         affinity_name=group,
         reasons=(_reason(situation, "gang", text),),

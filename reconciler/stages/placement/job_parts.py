@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.policy import Division
 from reconciler.stages.placement.divide import listed
-from reconciler.stages.placement.values import Decision, Shortfall, Situation
+from reconciler.stages.placement.values import Assignment, Shortfall, Situation
 
 PARTS_STAY = "job-parts-stay"
 
-Decide = Callable[[Situation], Decision]
+Decide = Callable[[Situation], Assignment]
 
 
 def has_parts(situation: Situation) -> bool:
@@ -27,7 +27,7 @@ def has_parts(situation: Situation) -> bool:
     return situation.item.has_completions and is_divided and bool(situation.replicas) and _parts(situation) != {}
 
 
-def place_parts(situation: Situation, clusters: Collection[str], decide: Decide) -> Decision:
+def place_parts(situation: Situation, clusters: Collection[str], decide: Decide) -> Assignment:
     """The placement of a Job that has parts. `decide` places anything as if it had none."""
     parts, free = _parts(situation), decide(situation)
     placed = {target.cluster: target.replicas or 0 for target in free.targets}
@@ -52,7 +52,7 @@ def _parts(situation: Situation) -> dict[str, int]:
     return {cluster: count for cluster, count in situation.had.items() if count}
 
 
-def _has_to_leave(cluster: str, situation: Situation, free: Decision) -> bool:
+def _has_to_leave(cluster: str, situation: Situation, free: Assignment) -> bool:
     """Whether an order, a tick or the affinity takes the part away, and not a division that came out otherwise."""
     reason = free.cluster_reasons.get(cluster)
     is_candidate = reason is not None and reason.rule in ("candidate", "already-there")
@@ -71,7 +71,7 @@ def _stay(
     return {cluster: max(1, counts.get(cluster, 0)) for cluster in staying}
 
 
-def _move(situation: Situation, parts: Mapping[str, int], replicas: int, decide: Decide) -> Decision:
+def _move(situation: Situation, parts: Mapping[str, int], replicas: int, decide: Decide) -> Assignment:
     """Where parts go that leave a cluster: where there is none yet."""
     taken = dict.fromkeys(parts, "it has a part of the Job already")
     return decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **taken}))
@@ -94,8 +94,8 @@ def _stuck(leaving: Mapping[str, int], parts: Collection[str], clusters: Collect
 
 
 def _joined(
-    situation: Situation, free: Decision, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
-) -> Decision:
+    situation: Situation, free: Assignment, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
+) -> Assignment:
     source = situation.item.policy.placement.scheduling.source
     text = f"the parts of a Job move whole, since completions are fixed at creation: {listed(sorted(counts.items()))}"
     told = [Reason(rule="job-parts", text=text, source=source)]

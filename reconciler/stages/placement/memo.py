@@ -21,11 +21,11 @@ from reconciler.stages.placement.candidates import CandidateFinder, tier_of
 from reconciler.stages.placement.copies import StaticWeights
 from reconciler.stages.placement.room import Observed, observed_pods, on_its_way
 from reconciler.stages.placement.spread import spread_applies
-from reconciler.stages.placement.values import Decision, PlacementItem, Situation
+from reconciler.stages.placement.values import Assignment, PlacementItem, Situation
 
 _MAX_STALE_POLICIES: Final = 1_000
 
-UNDECIDED: Final = Decision(targets=())
+UNDECIDED: Final = Assignment(targets=())
 """In place of the decision about what is placed by room, until its turn comes."""
 
 
@@ -33,7 +33,7 @@ class Placed(NamedTuple):
     """One resource with its placement."""
 
     situation: Situation
-    decision: Decision
+    decision: Assignment
 
 
 class Ground:
@@ -48,11 +48,11 @@ class Ground:
         self._seen = essentials(observed)
         self._policies: dict[int, PropagationPolicy] = {}
         self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
-        self._outcomes: dict[int, tuple[Decision, Mapping[str, Reason]]] = {}
+        self._outcomes: dict[int, tuple[Assignment, Mapping[str, Reason]]] = {}
         self.finder = CandidateFinder(self.clusters, observed)
         self.weights = StaticWeights(self.clusters)
         self.groups: dict[tuple[int, bool], tuple[Group, ...]] = {}
-        self.decided: dict[tuple[object, ...], Decision] = {}
+        self.decided: dict[tuple[object, ...], Assignment] = {}
 
     def is_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> bool:
         """Whether it rests on these clusters."""
@@ -68,7 +68,7 @@ class Ground:
         self._policies[id(policy)] = policy
         return id(policy)
 
-    def outcomes(self, decision: Decision) -> Mapping[str, Reason]:
+    def outcomes(self, decision: Assignment) -> Mapping[str, Reason]:
         """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it.
 
         Thousands of resources share a decision, and then these, too.
@@ -78,7 +78,7 @@ class Ground:
             shared = self._outcomes[id(decision)] = (decision, self._outcomes_anew(decision))
         return shared[1]
 
-    def _outcomes_anew(self, decision: Decision) -> Mapping[str, Reason]:
+    def _outcomes_anew(self, decision: Assignment) -> Mapping[str, Reason]:
         reasons = decision.cluster_reasons
         known = self._outcomes_of_none.get(id(reasons))
         if known is None:
@@ -176,7 +176,7 @@ def looks_at_room(situation: Situation) -> bool:
     return needs_its_room(situation) or spread_applies(placement)
 
 
-def depends_on_room(situation: Situation, decision: Decision) -> bool:
+def depends_on_room(situation: Situation, decision: Assignment) -> bool:
     """Whether a placement that was made without knowing all room could be another one with it.
 
     Not where every candidate was taken, nor where only clusters were taken that had it before: those come first.

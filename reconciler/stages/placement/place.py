@@ -40,7 +40,7 @@ from reconciler.stages.placement.memo import (
 from reconciler.stages.placement.priority_classes import BUILT_IN
 from reconciler.stages.placement.room import FleetRoom, on_its_way
 from reconciler.stages.placement.values import (
-    Decision,
+    Assignment,
     PlacementItem,
     PlacementRequest,
     PlacementResult,
@@ -176,7 +176,7 @@ class _Round:
         )
         return with_closings(situation, self._request.closed.get(item.identity, {}))
 
-    def _decide(self, situation: Situation) -> Decision:
+    def _decide(self, situation: Situation) -> Assignment:
         item = situation.item
         key = (
             self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
@@ -188,7 +188,7 @@ class _Round:
             decision = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
         return decision
 
-    def _decide_without_room(self, situation: Situation) -> Decision | None:
+    def _decide_without_room(self, situation: Situation) -> Assignment | None:
         """The decision when free room has no say, since what is there stays or shrinks; None when it has."""
         if not situation.had:
             return None
@@ -196,7 +196,7 @@ class _Round:
         decision = self._decide_anew(situation, needs_its_room(situation))
         return decision if self._room.questions == questions else None
 
-    def _decide_anew(self, situation: Situation, by_capacity: bool) -> Decision:
+    def _decide_anew(self, situation: Situation, by_capacity: bool) -> Assignment:
         self._room.unknown.clear()
         decide = partial(self._decide_plainly, by_capacity=by_capacity)
         decision = place_parts(situation, self._clusters, decide) if has_parts(situation) else decide(situation)
@@ -204,7 +204,7 @@ class _Round:
             return replace(decision, unknown_room=tuple(sorted(self._room.unknown)))
         return decision
 
-    def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Decision:
+    def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Assignment:
         groups = self._groups_for(situation, by_capacity)
         if situation.is_whole:
             return place_whole(situation, groups, self._ground.finder, self._room)
@@ -232,7 +232,7 @@ class _Round:
                 pods = min(missing, part.replicas) if item.demand.components else missing
                 room.take(cluster, room.known(part.shape), pods, item.identity.namespace)
 
-    def _take(self, situation: Situation, decision: Decision) -> None:
+    def _take(self, situation: Situation, decision: Assignment) -> None:
         """Take the room of what is new on each cluster. What shrinks frees its room only when its pods are gone."""
         item, had, room = situation.item, situation.had, self._room
         namespace = item.identity.namespace

@@ -116,7 +116,7 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class Assignment(Struct, frozen=True, kw_only=True):
     """A placement without the name of its resource, so that equal cases can share it."""
 
     targets: tuple[TargetCluster, ...]

@@ -32,7 +32,7 @@ from reconciler.stages.comparison import (
 )
 from reconciler.stages.decision import Decision, waits_for_prerequisite
 from reconciler.stages.deletion import (
-    Wanted,
+    Decided,
     effective_after_failure,
     failures_of,
     has_nodes,
@@ -349,8 +349,8 @@ def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
     return replace(change, held=why) if why else change
 
 
-def _wanted(decision: Decision) -> Wanted:
-    return Wanted(
+def _wanted(decision: Decision) -> Decided:
+    return Decided(
         fleet=decision.fleet,
         bindings=decision.bindings,
         policies=decision.policies,

@@ -94,7 +94,7 @@ class _Terms(NamedTuple):
     key: tuple[int | None, int | None, int, bool]
 
 
-class _Outcome(NamedTuple):
+class _Common(NamedTuple):
     """What clusters with the same terms have in common.
 
     `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed. `problems` and
@@ -118,7 +118,7 @@ class _Subject(Struct):
     yielded: frozenset[str]
     defined: Schema | None
     """Of a kind that the store defines."""
-    outcomes: dict[tuple[int | None, int | None, int, bool], _Outcome] = field(default_factory=dict)
+    outcomes: dict[tuple[int | None, int | None, int, bool], _Common] = field(default_factory=dict)
     """By the key of the terms."""
 
 
@@ -188,7 +188,7 @@ def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]
     return tuple(sorted(chain.from_iterable(found)))
 
 
-def _problems(inputs: RenderInputs, outcome: _Outcome, cluster: str) -> tuple[Problem, ...]:
+def _problems(inputs: RenderInputs, outcome: _Common, cluster: str) -> tuple[Problem, ...]:
     """What is to be said of an outcome in one cluster."""
     found = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
     return (*found, *not_there(outcome.added, inputs.bindings, cluster)) if outcome.added else found
@@ -201,7 +201,7 @@ def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
     return managed
 
 
-def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, _Outcome]]:
+def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, _Common]]:
     """What becomes of everything that overrides or a definition of the store may say something about, by cluster."""
     for identity, binding in inputs.bindings.items():
         template = template_of(inputs.fleet, identity)
@@ -314,7 +314,7 @@ def _terms(inputs: RenderInputs, subject: _Subject, cluster: str, replicas: int 
     return _Terms(replicas, share, rules, follows, key)
 
 
-def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
+def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Common:
     known = subject.outcomes.get(terms.key)
     if known is None:
         make = _overridden if terms.rules or subject.defined is not None else _as_declared
@@ -322,7 +322,7 @@ def _outcome(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: Rend
     return known
 
 
-def _as_declared(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
+def _as_declared(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Common:
     """Without override rules nothing can fail, so that the body is made when somebody looks at it."""
     template, declared, fleet = subject.template, subject.declared, inputs.fleet.settings.name
     policy, written = _owner(inputs, template.identity, terms, cache)
@@ -330,23 +330,23 @@ def _as_declared(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: 
     def make() -> JsonObject:
         return mark(declared.with_counts(terms.replicas, terms.share), fleet, written)
 
-    return _Outcome((template.gvk, template.identity, Unmade(make=make), template.source, policy, ()))
+    return _Common((template.gvk, template.identity, Unmade(make=make), template.source, policy, ()))
 
 
-def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Outcome:
+def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: RenderCache) -> _Common:
     template, interpreter = subject.template, subject.interpreter
     declared = subject.declared.with_counts(terms.replicas, terms.share)
     body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
     if body is None:
-        return _Outcome(None, problems, trace)
+        return _Common(None, problems, trace)
     if may_add_fields(terms.rules):  # What must never be sent may be there again.
         body = strip_marks(interpreter.sanitize(body))
     unfit = cache.check.problems(body, template, terms.rules, trace, subject.defined)
     if unfit:
-        return _Outcome(None, (*problems, *unfit), trace)
+        return _Common(None, (*problems, *unfit), trace)
     policy, written = _owner(inputs, template.identity, terms, cache)
     added: tuple[AddedReference, ...] = ()
     if cache.check.may_refer(terms.rules):
         added = added_references(template.identity, declared, body, trace, interpreter)
     content = Content(tree=mark(body, inputs.fleet.settings.name, written))
-    return _Outcome((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)
+    return _Common((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)

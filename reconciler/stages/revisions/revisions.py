@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Binding, PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
-from reconciler.model.plan import Action, Cause, Change, FieldChange
+from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison import overall_cause
 from reconciler.stages.decision import DecideMemo, Decision, decide, without_definition
@@ -38,7 +38,7 @@ class Passage(Struct, frozen=True, kw_only=True):
 
     def told(self, change: Change) -> Change:
         """A change as an offline comparison tells it: under the same template, an override has made it."""
-        change = replace(change, engine="O")
+        change = replace(change, engine=Engine.OFFLINE)
         before, after = self.before.fleet.templates, self.after.fleet.templates
         was, is_now = before.get(change.identity), after.get(change.identity)
         if change.action not in (Action.UPDATE, Action.REPLACE) or was is None or is_now is None:

@@ -19,7 +19,7 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.claims import Claimants
 from reconciler.stages.comparison import Seen
 from reconciler.stages.decision import Decision
-from reconciler.stages.deletion import Fate, Wanted, lost_copies
+from reconciler.stages.deletion import Decided, Fate, lost_copies
 from reconciler.stages.diff import tree_changes
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.overrides import OverrideIndex
@@ -163,7 +163,7 @@ class _Differences:
         owner = Owner(policy.ref, policy.flavor, policy.keep, None, binding.is_dependency)
         live = LiveObject(gvk=template.gvk, identity=identity, uid="", resource_version="", body=template.body)
         seen = Seen({_ANYWHERE: Ownership(standing=Standing.OURS, owner=owner)}, {_ANYWHERE: None})
-        wanted = Wanted(
+        wanted = Decided(
             fleet=self._after.fleet,
             bindings=self._after.bindings,
             policies=self._after.policies,

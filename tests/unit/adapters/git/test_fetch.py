@@ -11,7 +11,7 @@ import pygit2
 import pytest
 
 from reconciler.adapters.git import fetch as git_fetch
-from reconciler.adapters.git.fetch import Fetched, Wanted, fetch
+from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.adapters.git.url import parse_git_url
 from reconciler.errors import RevisionNotFound, StoreError
 from tests.unit.adapters.git_server import GitServer, self_signed
@@ -36,15 +36,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     yield self_signed(tmp_path_factory.mktemp("tls"))
 
 
-def _wanted(url: str, folder: Path, rev: str | None = None) -> Wanted:
-    return Wanted(url=parse_git_url(url), rev=rev, folder=folder, into=INTO)
+def _wanted(url: str, folder: Path, rev: str | None = None) -> FetchRequest:
+    return FetchRequest(url=parse_git_url(url), rev=rev, folder=folder, into=INTO)
 
 
 def _head(work: Path) -> str:
     return str(pygit2.Repository(str(work)).head.target)
 
 
-async def _refusal(wanted: Wanted, environ: dict[str, str] | None = None, deadline_s: float = 30) -> str:
+async def _refusal(wanted: FetchRequest, environ: dict[str, str] | None = None, deadline_s: float = 30) -> str:
     with pytest.raises(StoreError) as caught:
         await fetch(wanted, environ or {}, deadline_s)
     text = str(caught.value)

@@ -19,7 +19,7 @@ from reconciler.adapters.journal.file import JournalFile, Row, migrations, state
 from reconciler.adapters.journal.journal import Journal
 from reconciler.errors import JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
-from reconciler.model.ledger import AppliedRow, Event, Intent, Loss, Losses, Outcome, SuspensionRecord
+from reconciler.model.ledger import AppliedRow, Event, Intent, IntentEnd, Loss, Losses, SuspensionRecord
 from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import Source
@@ -224,7 +224,7 @@ def test_remembers_cluster_uids_good_blobs_and_suspensions(journal: Journal) -> 
 def test_an_intent_is_open_until_its_outcome(journal: Journal) -> None:
     first, second = journal.begin([INTENT, replace(INTENT, action=Action.DELETE)])
     assert list(journal.open_intents().values()) == [INTENT, replace(INTENT, action=Action.DELETE)]
-    journal.finish([(first, Outcome.DONE, ""), (second, "failed", "403: no")], applied=[ROW])
+    journal.finish([(first, IntentEnd.DONE, ""), (second, "failed", "403: no")], applied=[ROW])
     assert journal.open_intents() == {}
     assert journal.applied("m1") == {WEB: ROW}
     third = journal.begin([INTENT])[0]

@@ -13,7 +13,7 @@ import pytest
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.sources.directory import DirectorySource
 from reconciler.adapters.sources.repository import RepositorySource
-from reconciler.adapters.sources.source import Source, open_source
+from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.sources.url import UrlSource
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from tests.unit.adapters.store_trees import commit_all, write_files
@@ -25,7 +25,7 @@ Change = Callable[[str], None]
 async def opened(
     text: str, state: Path, *, rev: str | None = None, as_directory: bool = False, clock: Clock | None = None,
     accept_rewinds: bool = False, poll_s: float = 0.05,
-) -> AsyncIterator[Source]:  # fmt: skip
+) -> AsyncIterator[StoreSource]:  # fmt: skip
     """A source, closed at the end."""
     source = await open_source(
         text,
@@ -48,7 +48,7 @@ def content(snapshot: object) -> dict[str, str]:
     return {file.path: file.data.decode() for file in snapshot.files}  # type: ignore[attr-defined]  # of a Snapshot
 
 
-async def read_new(source: Source) -> dict[str, str]:
+async def read_new(source: StoreSource) -> dict[str, str]:
     """What the store holds when it has changed; several changes may come as one or as many."""
     async with asyncio.timeout(20):
         while True:
@@ -148,7 +148,7 @@ async def test_cancelling_the_wait_loses_no_change(work: Path, tmp_path: Path, i
         assert await read_new_after_cancelled(source) == {"a.yaml": "2"}
 
 
-async def read_new_after_cancelled(source: Source) -> dict[str, str]:
+async def read_new_after_cancelled(source: StoreSource) -> dict[str, str]:
     """As `read_new`; a call that had ended before it was cancelled has told already, so one reading comes first."""
     snapshot = await source.read()
     return content(snapshot) if snapshot is not None else await read_new(source)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.sources.location import locate_store, open_store
-from reconciler.adapters.sources.source import Source
+from reconciler.adapters.sources.source import StoreSource
 from reconciler.errors import StoreError, StoreUnsettled
 from tests.unit.adapters.sources.test_source import content, opened, read_new
 from tests.unit.adapters.store_trees import write_files
@@ -67,7 +67,7 @@ OPERATIONS = [
 ]
 
 
-async def waits(source: Source, words: str) -> None:
+async def waits(source: StoreSource, words: str) -> None:
     """Return once it says what it waits for; nothing is read until then."""
     async with asyncio.timeout(60):
         while True:

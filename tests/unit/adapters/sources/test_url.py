@@ -8,7 +8,7 @@ import pygit2
 import pytest
 
 from reconciler.adapters.sources import url as source_url
-from reconciler.adapters.sources.source import Source, open_source
+from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot
 from tests.unit.adapters.clocks import TestClock
@@ -43,14 +43,14 @@ def _move(work: Path, how: str) -> str:
     return str(target)
 
 
-async def _first(source: Source) -> dict[str, str]:
+async def _first(source: StoreSource) -> dict[str, str]:
     snapshot = await source.read()
     assert snapshot is not None
     source.accept(snapshot.revision, {})
     return content(snapshot)
 
 
-async def _poll(source: Source) -> Snapshot | None:
+async def _poll(source: StoreSource) -> Snapshot | None:
     """What the next look brings, which comes into force."""
     await source.changed()
     snapshot = await source.read()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.engine import Round
-from reconciler.model.plan import Change
+from reconciler.model.plan import Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.unit.daemon.members import Open, opened
@@ -24,7 +24,7 @@ async def judged(scene: Open, engine: str) -> tuple[Round, Round]:
     await scene.apply(fleet_of(config_map(a="1"), rule, clusters=("m1", "m2")))
     looked, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
     (change,) = planned.plan.changes
-    planned = replace(planned, plan=replace(planned.plan, changes=(replace(change, engine=engine),)))
+    planned = replace(planned, plan=replace(planned.plan, changes=(replace(change, engine=Engine(engine)),)))
     return planned, await dry_run(planned, scene.members, looked.world)
 
 

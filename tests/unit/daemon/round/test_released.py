@@ -10,7 +10,7 @@ import pytest
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.look import remembered
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import Intent, IntentOutcome, Outcome
+from reconciler.model.ledger import Intent, IntentEnd, IntentOutcome
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
@@ -104,7 +104,7 @@ def test_a_release_is_remembered_however_many_intents_follow(tmp_path: Path) -> 
         intent = Intent(cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=APP._replace(name=name),
                         action=action, uid="u")  # fmt: skip
         ids = journal.begin([intent] * count)
-        journal.finish([IntentOutcome(number, Outcome.DONE) for number in ids])
+        journal.finish([IntentOutcome(number, IntentEnd.DONE) for number in ids])
 
     with Journal.open(tmp_path / "journal.db") as journal:
         close(journal, Action.RELEASE, "app")

@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.refs import GVK
 from reconciler.stages.diff.bodies import Bodies
 from reconciler.stages.diff.canonical import sendable
-from reconciler.stages.diff.three_way import wanted_of
+from reconciler.stages.diff.three_way import desired_of
 from reconciler.stages.ownership.recorded import recorded_form
 from reconciler.stages.schemas.schema import builtin_schema
 
@@ -27,7 +27,7 @@ SECRET: dict[str, Any] = {
 def test_is_what_each_cluster_would_work_out_for_itself(body: dict[str, Any]) -> None:
     schema = builtin_schema(GVK("", "v1", body["kind"]))
     sent = sendable(body, schema)
-    assert Bodies(schema, KEY).wanted(body) == wanted_of(sent, recorded_form(sent, KEY))
+    assert Bodies(schema, KEY).wanted(body) == desired_of(sent, recorded_form(sent, KEY))
 
 
 def test_makes_a_body_ready_once() -> None:

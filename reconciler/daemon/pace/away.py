@@ -17,7 +17,7 @@ _PAUSE_MIN_S = 1.0
 _PAUSE_MAX_S = 60.0
 
 
-class Absent:
+class Away:
     """Name to when it is asked next. All times are monotonic seconds."""
 
     def __init__(self, jitter: random.Random | None = None) -> None:
