@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
@@ -41,8 +42,8 @@ def kind_rank(kind: str) -> int:
 def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identity]]) -> tuple[tuple[int, ...], ...]:
     """Indexes into `changes`, wave by wave; held changes are in none.
 
-    `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is broken
-    by the kind order.
+    `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is
+    opened.
     """
     depth = _depths({change.identity for change in changes}, needs)
     grouped: dict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -77,22 +78,29 @@ def waves_without(found: tuple[tuple[int, ...], ...], changes: tuple[Change, ...
     return kept_waves(found, lambda index: changes[index].held is None)
 
 
-def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> dict[Identity, int]:
+def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> Mapping[Identity, int]:
     """Within one kind rank, the longest chain of needs of the same rank below each identity."""
-    known: dict[Identity, int] = {}
+    beside: dict[Identity, set[Identity]] = {}
+    todo = list(identities)
+    while todo:
+        identity = todo.pop()
+        rank, wanted = kind_rank(identity.kind), needs.get(identity)
+        if wanted and identity not in beside:
+            beside[identity] = {need for need in wanted if need != identity and kind_rank(need.kind) == rank}
+            todo += beside[identity]
+    depths: defaultdict[Identity, int] = defaultdict(int)
+    for identity in _from_below(beside):
+        depths[identity] = max((depths[need] + 1 for need in beside.get(identity, ())), default=0)
+    return depths
 
-    def depth(identity: Identity, path: frozenset[Identity]) -> int:
-        if identity in known:
-            return known[identity]
-        rank = kind_rank(identity.kind)
-        below = [
-            depth(need, path | {identity}) + 1
-            for need in needs.get(identity, frozenset())
-            if need not in path and need != identity and kind_rank(need.kind) == rank
-        ]
-        result = max(below, default=0)
-        if not path:
-            known[identity] = result
-        return result
 
-    return {identity: depth(identity, frozenset()) for identity in sorted(identities)}
+def _from_below(beside: dict[Identity, set[Identity]]) -> tuple[Identity, ...]:
+    """Identities after all that they need. A circle is opened where its last one by name is needed."""
+    while True:
+        try:
+            return tuple(TopologicalSorter({key: sorted(beside[key]) for key in sorted(beside)}).static_order())
+        except CycleError as error:
+            # Each one of the circle is needed by the next one; the first one stands at its end again.
+            circle = error.args[1]
+            last = max(range(len(circle) - 1), key=circle.__getitem__)
+            beside[circle[last + 1]].discard(circle[last])

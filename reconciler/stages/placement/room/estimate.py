@@ -8,10 +8,13 @@ volumes are not considered, as there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from reconciler.model.cluster import Taint
 from reconciler.model.demand import NodeTerm, PodShape, Resources
 from reconciler.model.observation import ClusterObservation, Node, Quota
+from reconciler.model.policy import Toleration
+from reconciler.stages.placement.candidates import tolerates
 
 PODS_OF_A_NODE = 110
 """The kubelet's default, for a node whose observation does not tell."""
@@ -23,15 +26,10 @@ _KEEPS_OUT = ("NoSchedule", "NoExecute")
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-def tolerates(tolerations: tuple[tuple[str, str, str, str], ...], taint: Taint) -> bool:
-    """Whether one of the (key, operator, value, effect) tolerations covers the taint.
-
-    Source: Kubernetes: an empty key with Exists covers every key, an empty effect every effect.
-    """
-    return any(
-        (not effect or effect == taint.effect)
-        and (not key or key == taint.key)
-        and (operator == "Exists" or value == taint.value)
+@lru_cache(maxsize=1024)
+def _of_pods(tolerations: tuple[tuple[str, str, str, str], ...]) -> tuple[Toleration, ...]:
+    return tuple(
+        Toleration(key=key, operator=operator, value=value, effect=effect)
         for key, operator, value, effect in tolerations
     )
 
@@ -40,10 +38,11 @@ def admits(node: Node, shape: PodShape) -> str:
     """Why no pod of the shape may run on the node, whatever its size; empty when one may."""
     if not node.ready:
         return "not ready"
-    if node.unschedulable and not tolerates(shape.tolerations, _CORDONED):
+    tolerations = _of_pods(shape.tolerations)
+    if node.unschedulable and not tolerates(tolerations, _CORDONED):
         return "unschedulable"
     for taint in node.taints:
-        if taint.effect in _KEEPS_OUT and not tolerates(shape.tolerations, taint):
+        if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
             return f"taint {taint.key}:{taint.effect}"
     if any(node.labels.get(key) != value for key, value in shape.node_selector):
         return "node selector"

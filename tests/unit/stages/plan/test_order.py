@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import chain, pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +52,21 @@ def test_a_circle_of_references_is_no_deadlock() -> None:
     a, b = change("Widget", "a"), change("Widget", "b")
     needs = {a.identity: frozenset({b.identity}), b.identity: frozenset({a.identity})}
     assert sorted(index for wave in waves((a, b), needs) for index in wave) == [0, 1]
+
+
+def test_a_long_chain_of_references_is_followed_to_its_end() -> None:
+    links = [change("Widget", f"{number:04}") for number in range(2000)]
+    needs = {one.identity: frozenset({other.identity}) for one, other in pairwise(links)}
+    assert [index for wave in waves(tuple(links), needs) for index in wave] == list(reversed(range(2000)))
+
+
+def test_references_crosswise_take_no_longer_than_there_are_references() -> None:
+    rows = [[change("Widget", f"{row:02}-{column}") for column in range(4)] for row in range(40)]
+    needs = {
+        one.identity: frozenset(other.identity for other in below) for above, below in pairwise(rows) for one in above
+    }
+    found = waves(tuple(chain.from_iterable(rows)), needs)
+    assert found == tuple(tuple(range(4 * row, 4 * row + 4)) for row in reversed(range(40)))
 
 
 @given(st.lists(st.sampled_from(["Namespace", "ConfigMap", "Deployment", "Widget", "Ingress"]), max_size=12))
