@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -67,6 +67,8 @@ class Scenario:
         self.home = folder / "home"
         self.home.mkdir()
         self.store = folder / "store"
+        self.logs = folder / "logs"
+        self.logs.mkdir()
         self.journal = folder / "state" / "journal.db"
         self.kubeconfig = folder / "kubeconfig"
         self.outputs: dict[str, bytes] = {}
@@ -101,25 +103,25 @@ class Scenario:
 
     def daemon(self, when: str, log_format: str, seconds: float) -> None:
         """A daemon that runs for some seconds after it has come up, its log and its pages."""
-        port = _free_port()
+        log = self.logs / f"{when}-{log_format}"
         arguments = ["run", str(self.store), "--dir", "--kubeconfig", str(self.kubeconfig), "--journal",
-                     str(self.journal), "--log-format", log_format, "--listen", f"127.0.0.1:{port}"]  # fmt: skip
-        with subprocess.Popen(
+                     str(self.journal), "--log-format", log_format, "--listen", "127.0.0.1:0"]  # fmt: skip
+        with log.open("wb") as output, subprocess.Popen(
             [sys.executable, "-m", "reconciler", *arguments],
             env={"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C.UTF-8"},
-            cwd=self.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=self.home, stdout=output, stderr=subprocess.STDOUT,
         ) as process:  # fmt: skip
-            wait_until(lambda: _page(port, "/livez") is not None, "the daemon to come up")
+            wait_until(lambda: _address(log) is not None, "the daemon to come up", seen=log.read_text)
             time.sleep(seconds)
             for page in ("/", "/status.json", "/metrics", "/readyz", "/livez"):
-                found = _page(port, page)
+                found = _page(f"{_address(log)}{page}")
                 if found is not None:
                     self.outputs[f"{when}: page {page}"] = found
             process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=60)
-        self.outputs[f"{when}: log {log_format}"] = out + b"\n" + err
-        if b"Traceback" in err or process.returncode:
-            self.crashed.append(f"{when}: run: {err.decode()[-3000:]}")
+            process.wait(timeout=60)
+        said = self.outputs[f"{when}: log {log_format}"] = log.read_bytes()
+        if b"Traceback" in said or process.returncode:
+            self.crashed.append(f"{when}: run: {said.decode()[-3000:]}")
 
     def files(self) -> dict[str, bytes]:
         """Everything that was left on the disk beside the store and the kubeconfig."""
@@ -127,15 +129,15 @@ class Scenario:
         return {str(file): file.read_bytes() for place in places for file in place.rglob("*") if file.is_file()}
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def _address(log: Path) -> str | None:
+    """Where a daemon says that it serves its pages; None before it does."""
+    found = re.search(r"Listening.*?(127\.0\.0\.1:\d+)", log.read_text())
+    return found and found[1]
 
 
-def _page(port: int, page: str) -> bytes | None:
+def _page(address: str) -> bytes | None:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=5) as found:
+        with urllib.request.urlopen(f"http://{address}", timeout=60) as found:
             return bytes(found.read())
     except urllib.error.HTTPError as error:
         with error:
