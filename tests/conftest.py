@@ -12,16 +12,22 @@ from types import FrameType
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
+from tests.lanes import Lanes
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
 
 # The machine's load is not the code's fault; a wrong result is.
-settings.register_profile("here", deadline=None)
-settings.load_profile("here")
+IN_ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# At the desk a few new examples in each run, and those that failed before; in CI many, and the same ones in each run.
+settings.register_profile("desk", IN_ANY_TIME, max_examples=20)
+settings.register_profile("ci", IN_ANY_TIME, max_examples=100, derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
-APISERVER_TIMEOUT_S = 240
-"""Starting three clusters on a busy machine counts as part of the first test that uses them."""
+APISERVER_TIMEOUT_S = 600
+"""Starting three clusters on a busy machine counts as part of the first test that uses them, and so does the wait for
+another worker that starts its own."""
 
 
 STARTED = pytest.StashKey[RealClusters]()
@@ -40,6 +46,12 @@ class ThreeClusters(NamedTuple):
 def pytest_configure(config: pytest.Config) -> None:
     """Treat a request to terminate as ctrl-C, so that fixtures are torn down."""
     signal.signal(signal.SIGTERM, _interrupt)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+    """Give whole files to workers, and those on real clusters to a few of them."""
+    return Lanes(config, log)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -47,7 +47,6 @@ def custom_kinds(server: ApiServer) -> Iterator[None]:
         server.remove(path)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("custom_kinds")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: str(subject.name))
 def test_says_what_an_apply_will_change(server: ApiServer, real_cluster: RealCluster, subject: Subject) -> None:

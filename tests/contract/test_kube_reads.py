@@ -83,7 +83,7 @@ async def test_a_custom_kind_is_found_as_soon_as_it_is_served(
         with pytest.raises(KindNotServed):
             await it.list_objects(WIDGET)
         cluster.apply(WIDGET_DEFINITION)
-        cluster.kubectl("wait", "crd/widgets.contract.example", "--for=condition=Established", "--timeout=30s")
+        cluster.kubectl("wait", "crd/widgets.contract.example", "--for=condition=Established", "--timeout=90s")
         made = await it.create(WIDGET, namespace, "w", widget("w", 3), manager=MANAGER)
         listing = await it.list_objects(WIDGET, namespace=namespace)
         assert [live.uid for live in listing.objects] == [made.uid]

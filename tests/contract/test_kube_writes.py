@@ -36,7 +36,7 @@ from tests.real_clusters import RealCluster
 @pytest.fixture
 def widgets(cluster: RealCluster) -> None:
     cluster.apply(WIDGET_DEFINITION)
-    cluster.kubectl("wait", "crd/widgets.contract.example", "--for=condition=Established", "--timeout=30s")
+    cluster.kubectl("wait", "crd/widgets.contract.example", "--for=condition=Established", "--timeout=90s")
 
 
 def body_of(gvk: GVK, name: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def test_a_node_that_is_added_is_ready_and_runs_pods(real_cluster: RealCluster) 
     assert node["metadata"]["labels"]["zone"] == "a"
     namespace = real_cluster.new_namespace()
     real_cluster.kubectl("create", "deployment", "web", "--image=nginx", "-n", namespace)
-    real_cluster.kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=60s")
+    real_cluster.kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=90s")
     real_cluster.remove_node("n-ready")
 
 

@@ -111,7 +111,7 @@ def test_a_table_has_the_same_columns_and_cells(
 
     # What a controller has yet to say of an object is printed, too: a job is suspended once its condition says so.
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: operator.eq(*printed()), f"tables with a {example} to agree", timeout_s=20)
+        wait_until(lambda: operator.eq(*printed()), f"tables with a {example} to agree")
     sim, real = printed()
     assert sim == real
 

@@ -109,7 +109,7 @@ class Daemon:
         assert self._process is not None
         return self._process.wait(timeout_s)
 
-    def stop(self, timeout_s: float = 30) -> int:
+    def stop(self, timeout_s: float = 90) -> int:
         """Ask it to stop; its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)

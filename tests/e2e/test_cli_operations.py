@@ -19,7 +19,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.command_line import CommandLine
 from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.apiserver
 
 
 @pytest.fixture

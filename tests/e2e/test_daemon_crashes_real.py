@@ -11,7 +11,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.test_daemon_follows import Scene
 from tests.real_clusters import wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.apiserver
 
 POINTS = (28, 41, 62, 75)
 

@@ -16,7 +16,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import ACK, KARMADA, FleetOnClusters, is_marked, of_action, writes_to
 from tests.real_clusters import wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.apiserver
 
 FLAVORS = [
     pytest.param(ACK, True, id="ack-keep"),

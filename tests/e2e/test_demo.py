@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 PROMISES = """\
 shop/web runs 4 : 2, as its static weights 2 : 1 say
@@ -85,7 +85,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     folder = tmp_path_factory.mktemp("demo")
     began_s = time.monotonic()
     with demo(folder) as process:
-        output, errors = process.communicate(timeout=150)
+        output, errors = process.communicate(timeout=250)
     return Told(process.returncode, output, errors, time.monotonic() - began_s, list(folder.iterdir()))
 
 
@@ -130,7 +130,7 @@ def test_an_interrupted_demo_cleans_up(tmp_path: Path) -> None:
     with demo(tmp_path) as process:
         read_until(process, "2/6")
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (130, "stopped\n")
     assert list(tmp_path.iterdir()) == []
 
@@ -156,7 +156,7 @@ def test_a_kept_demo_serves_kubectl_and_heals_on(
 
     assert output("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "8"
     output("delete", "deployment", "web")
-    output("wait", "deployment/web", "--for=create", "--timeout=20s")
+    output("wait", "deployment/web", "--for=create", "--timeout=90s")
     assert output("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "8"
 
 
@@ -164,6 +164,6 @@ def test_a_kept_demo_ends_well_when_it_is_terminated(kept: tuple[subprocess.Pope
     process, kubeconfig = kept
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (0, f"left behind: {kubeconfig.parent}\n")
     assert kubeconfig.is_file()

@@ -12,7 +12,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import ACK, FleetOnClusters, of_action, writes_to
 from tests.real_clusters import wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.apiserver
 
 
 @pytest.fixture

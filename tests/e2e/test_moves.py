@@ -18,7 +18,7 @@ from tests.e2e.daemon_process import ACK, CLUSTER, Daemon, GitRepository
 from tests.e2e.referee import Referee, Resource, is_available
 from tests.real_clusters import RealCluster, wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.apiserver
 
 CLUSTERS = ("m1", "m2", "m3")
 SLOW_S = 2

@@ -18,7 +18,7 @@ from tests.e2e.command_line import CommandLine
 from tests.e2e.fleet_on_clusters import CLUSTER, FleetOnClusters, writes_to
 from tests.real_clusters import wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.apiserver
 
 VERBS = {"create": "patch", "update": "patch", "delete": "delete"}
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reconciler.cli.render import command
 from tests.e2e.rule_stores import NOW, Rendered, cluster, document, observations
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 Doc = dict[str, Any]
 CLUSTERS = ("m1", "m2", "m3", "m4")

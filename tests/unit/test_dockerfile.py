@@ -81,7 +81,7 @@ def test_all_that_is_copied_is_there_and_passes_the_ignore_file() -> None:
         assert not [pattern for pattern in allowed if fnmatch.fnmatch(secret, pattern)], secret
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_its_steps_give_a_program_that_runs(tmp_path: Path) -> None:
     """The wheel is built from what the ignore file lets through, installed beside the locked packages, and started."""
     source = tmp_path / "src"
