@@ -84,7 +84,7 @@ def test_refuses_what_names_no_commit(root: Path, rev: str) -> None:
 
 @given(st.text(max_size=30))
 @example("HEAD@{0}")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=200)
 def test_hostile_revisions_only_ever_are_not_found(root: Path, rev: str) -> None:
     try:
         commit = GitStore(root).resolve(rev)

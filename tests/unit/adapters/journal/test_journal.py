@@ -393,7 +393,7 @@ def applied_rows(draw: st.DrawFn) -> AppliedRow:
     )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(applied_rows(), max_size=6, unique_by=lambda row: (row.cluster, row.identity)))
 def test_any_rows_come_back_equal_and_verify(journal: Journal, rows: list[AppliedRow]) -> None:
     journal.reset()
@@ -404,7 +404,7 @@ def test_any_rows_come_back_equal_and_verify(journal: Journal, rows: list[Applie
     assert journal.verify() == ()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(names, names, st.dictionaries(names, trees, max_size=3)), max_size=5))
 def test_any_events_come_back_in_order(journal: Journal, values: list[tuple[str, str, dict[str, object]]]) -> None:
     events = [Event(round=1, time="t", kind=kind, subject=subject, data=data) for kind, subject, data in values]
