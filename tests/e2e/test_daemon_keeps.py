@@ -20,8 +20,9 @@ from reconciler.adapters.journal.file import migrations
 from reconciler.adapters.journal.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.fakes.documents import config_map, policy
 from tests.real_clusters import wait_until
-from tests.soak.crashes import CLUSTERS, config_map, policy
+from tests.soak.crashes import CLUSTERS
 from tests.soak.idle import MIB, cost, least_share, watch
 
 FLEET = "keeps"

@@ -26,7 +26,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
 from reconciler.stages.moves.moves import still_established
 from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
-from tests.unit.worlds import SERVED, TestBed
+from tests.fakes.worlds import SERVED, TestBed
 
 EVERY_KIND = SERVED | {
     GVK("autoscaling", "v2", "HorizontalPodAutoscaler"): True,

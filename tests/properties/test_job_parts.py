@@ -15,7 +15,7 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Node
 from reconciler.model.refs import Identity
-from tests.unit.worlds import TestBed, fleet_of, job, policy
+from tests.fakes.worlds import TestBed, fleet_of, job, policy
 
 CLUSTERS = ("m1", "m2", "m3", "m4")
 JOB = Identity("batch", "Job", "demo", "app")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pygit2
 import pytest
 
+from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 from tests.security.bombs import HARMLESS, HEAD, REFUSED
 from tests.security.command_line import Ran, reconciler
-from tests.unit.adapters.store_trees import AUTHOR, commit_all, write_files
 
 CPU_S = 4.0
 """Seconds of processor time for a whole command; on an idle machine none takes more than two."""

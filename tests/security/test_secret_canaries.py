@@ -21,6 +21,7 @@ import pytest
 from reconciler.adapters.journal.journal import Journal
 from reconciler.sim.api.http import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from tests.fakes.store_trees import commit_all
 from tests.real_clusters import wait_until
 from tests.security.canaries import Canaries
 from tests.security.command_line import Ran, reconciler
@@ -33,7 +34,6 @@ from tests.security.secret_fleet import (
     write_kubeconfig,
     write_store,
 )
-from tests.unit.adapters.store_trees import commit_all
 
 CLUSTERS = ("m1", "m2")
 IN_NO_SECRET = ("a Secret in a ConfigMap", "a private key", "a URL in env", "a URL in a refused ConfigMap")

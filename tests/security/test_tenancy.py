@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.fakes.store_trees import write_files
 from tests.security.command_line import reconciler
-from tests.unit.adapters.store_trees import write_files
 
 _FILE = Path(__file__).parents[1] / "cases" / "security" / "tenancy.yaml"
 _TABLE: dict[str, Any] = yaml.safe_load(_FILE.read_text())

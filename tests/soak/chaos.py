@@ -8,10 +8,9 @@ a move never went below the replicas that the store asked for.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any
 
 import yaml
 
-from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
@@ -29,15 +27,15 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.observing.look import remembered
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.sim import ClusterSpec, FaultKind, FleetInABox, Request
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event
-from tests.soak.crashes import config_map, policy, secret
-from tests.soak.serving import START_S, others, serves
+from tests.fakes.clocks import SPEED, QuickClock
+from tests.fakes.documents import config_map, policy, secret
+from tests.fakes.memory_source import MemorySource
+from tests.fakes.serving import START_S, others, serves
 
 CLUSTERS = ("m1", "m2", "m3")
-SPEED = 20.0
 RESYNC_S = 20
 REST_TIMEOUT_S = 90.0
 FAULTS = (
@@ -46,70 +44,6 @@ FAULTS = (
     FaultKind.UNAUTHORIZED, FaultKind.FORBIDDEN,
 )  # fmt: skip
 KINDS = {"ConfigMap": "configmaps", "Secret": "secrets", "Deployment": "deployments"}
-
-
-class QuickClock:
-    """Time that passes twenty times as fast, so that pauses of seconds cost a test nothing."""
-
-    def now(self) -> str:
-        return rfc3339(time.time())
-
-    def monotonic_s(self) -> float:
-        return time.monotonic() * SPEED
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / SPEED)
-
-
-class MemorySource:
-    """A store in memory, which fails when told to."""
-
-    name = "/memory"
-    description = "memory as it is"
-    note = ""
-
-    def __init__(self) -> None:
-        self._changed = asyncio.Event()
-        self._files: dict[str, str] = {}
-        self._read: str | None = None
-        self._number = 0
-
-    def put(self, files: dict[str, str]) -> None:
-        self._files = files
-        self._number += 1
-        self._changed.set()
-
-    async def changed(self) -> None:
-        await self._changed.wait()
-        self._changed.clear()
-
-    async def read(self) -> Snapshot | None:
-        revision = f"r{self._number}"
-        if revision == self._read:
-            return None
-        self._read = revision
-        files = (
-            StoreFile(path=path, blob=hashlib.sha256(text.encode()).hexdigest(), data=text.encode())
-            for path, text in sorted(self._files.items())
-        )
-        return Snapshot(revision=revision, files=tuple(files))
-
-    def forget(self) -> None:
-        """Be read from the start, as after a restart."""
-        self._read = None
-        self._changed.set()
-
-    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        return None
-
-    def recall(self, revision: str) -> Snapshot | None:
-        return None
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        return None
-
-    async def close(self) -> None:
-        return None
 
 
 class App:

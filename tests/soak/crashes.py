@@ -22,7 +22,8 @@ from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
-from tests.soak.serving import START_S, others
+from tests.fakes.documents import config_map, divided, policy, secret, web
+from tests.fakes.serving import START_S, others
 
 CLUSTERS = ("m1", "m2", "m3")
 REST_TIMEOUT_S = 90.0
@@ -43,38 +44,6 @@ class Seen(NamedTuple):
     namespace: str
     name: str
     uid: str
-
-
-def config_map(name: str, **data: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "demo"}, "data": data}
-
-
-def secret(name: str, **data: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "demo"}, "stringData": data}
-
-
-def web(image: str, replicas: int, settings: str = "settings") -> dict[str, Any]:
-    labels = {"app": "web"}
-    container = {"name": "main", "image": image, "envFrom": [{"configMapRef": {"name": settings}}]}
-    return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "demo"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
-                 "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-    }  # fmt: skip
-
-
-def policy(name: str, kind: str, *clusters: str, keep: bool = False, **spec: Any) -> dict[str, Any]:
-    selector = {"apiVersion": "apps/v1" if kind == "Deployment" else "v1", "kind": kind, "name": spec.pop("of", name)}
-    placement = {"clusterAffinity": {"clusterNames": list(clusters)}, **spec.pop("placement", {})}
-    return {"apiVersion": ACK, "kind": "PropagationPolicy", "metadata": {"name": name, "namespace": "demo"},
-            "spec": {"resourceSelectors": [selector], "placement": placement,
-                     "preserveResourcesOnDeletion": keep, **spec}}  # fmt: skip
-
-
-def divided(*clusters: str) -> dict[str, Any]:
-    weights = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in clusters]
-    return {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-                                  "weightPreference": {"staticWeightList": weights}}}  # fmt: skip
 
 
 def _begin(store: GitRepository) -> None:

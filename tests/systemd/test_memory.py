@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.adapters.git_server import self_signed
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.git_server import self_signed
+from tests.fakes.store_trees import commit_all, write_files
 
 _SCRIPT = """
 import asyncio, ctypes, mmap, sys
@@ -32,7 +32,7 @@ else:
 import aiohttp, jsonpatch, kubernetes, msgspec, orjson, prometheus_client, pygit2, sqlite3, watchfiles, yaml
 from reconciler.adapters.git.fetch import Wanted, fetch
 from reconciler.adapters.git.url import parse_git_url
-from tests.unit.adapters.git_server import GitServer
+from tests.fakes.git_server import GitServer
 
 async def main(root, certificate, key, token):
     async with GitServer(Path(root), token="s3cret", certificate=(Path(certificate), Path(key))) as server:

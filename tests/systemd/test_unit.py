@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from reconciler.cli.run import command
-from tests.unit.adapters.git_server import needed
+from tests.fakes.git_server import needed
 
 UNIT = Path(__file__).parents[2] / "systemd/reconciler.service"
 ANALYZE_TIMEOUT_S = 40

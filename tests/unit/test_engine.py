@@ -13,7 +13,7 @@ from reconciler.model.observation import Observations, Read
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.plan.json import plan_json
-from tests.unit.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
+from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 WEB = Identity("apps", "Deployment", "demo", "app")

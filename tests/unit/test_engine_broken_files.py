@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
-from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 BROKEN_POLICY = """\

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.plan import Action, Cause
-from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 
 def labelled(**labels: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
 from reconciler.stages.ownership.marks import strip_marks
-from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c", "d")
 """One more than may go unconfirmed where little is ours."""

@@ -11,8 +11,8 @@ from reconciler.engine import World
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Read
 from reconciler.model.refs import GVK, Identity
-from tests.unit import worlds
-from tests.unit.worlds import TestBed, deployment, fleet_of, policy
+from tests.fakes import worlds
+from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 THING = Identity("example.com", "Thing", "demo", "app")

@@ -6,7 +6,7 @@ from reconciler.engine import compare_revisions, decide
 from reconciler.model.binding import Constraint
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
-from tests.unit.worlds import NOW, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 SPREAD = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.refs import Identity
-from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 

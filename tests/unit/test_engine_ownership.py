@@ -11,7 +11,7 @@ from reconciler.engine import plan_round
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
-from tests.unit.worlds import NOW, TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

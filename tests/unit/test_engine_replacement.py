@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.plan import Action, Change
-from tests.unit.worlds import TestBed, deployment, fleet_of
+from tests.fakes.worlds import TestBed, deployment, fleet_of
 
 CLAIM = {
     "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "app", "namespace": "demo"},

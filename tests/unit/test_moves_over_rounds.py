@@ -16,7 +16,7 @@ from reconciler.model.observation import ClusterObservation
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.moves.moves import NOBODY_TAKES_IT
-from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, job, policy
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, job, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 APP = Identity("", "ConfigMap", "demo", "app")

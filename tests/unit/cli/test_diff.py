@@ -15,7 +15,7 @@ from reconciler.model.plan import Action, Cause, Change, Plan
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.deletion.guard import HELD_BY_GUARD
-from tests.unit.adapters.store_trees import commit_all
+from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store
 
 EXAMPLE = Path(__file__).parents[3] / "examples/fleet-repo"

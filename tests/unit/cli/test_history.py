@@ -12,7 +12,7 @@ from reconciler.adapters.git.url import parse_git_url
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.sources.read_once import clone_of
 from reconciler.model.ledger import Event
-from tests.unit.adapters.store_trees import commit_all
+from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import NOW, journal_at, record_round, shop
 

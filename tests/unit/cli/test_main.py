@@ -16,7 +16,7 @@ import yaml
 from reconciler.cli.main import ALIASES, COMMANDS, all_commands, cli
 from reconciler.cli.options import option_keys
 from reconciler.errors import FleetHeld, JournalError
-from tests.unit.adapters.store_trees import commit_all
+from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import CLUSTERS, run, write_store
 
 HEAVY = ("kubernetes", "pygit2", "watchfiles", "yaml", "aiohttp", "orjson", "sqlite3", "rich", "asyncio")

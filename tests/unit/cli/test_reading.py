@@ -11,7 +11,7 @@ from pygit2 import hashfile
 from reconciler.cli.reading import read_fleet
 from reconciler.model.fleet import Fleet
 from reconciler.stages.fleet.file import ParsedFile
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.store_trees import commit_all, write_files
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: demo}}\ndata: {{a: '{value}'}}\n"
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: demo}\ndata: {a: Yg==}\n"

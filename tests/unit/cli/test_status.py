@@ -14,7 +14,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.ledger import Event, SuspensionRecord
 from reconciler.model.refs import GVK, Identity
-from tests.unit.adapters.store_trees import commit_all
+from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import LATER, NOW, ORPHAN, down, empty, journal_at, record_round, shop
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.cli.command_line import APP, run, write_store
 
 

@@ -18,7 +18,7 @@ from reconciler.model.refs import Identity
 from reconciler.sim import ClusterSpec, FleetInABox
 from reconciler.sim.cluster import NodeSpec
 from reconciler.sim.controllers.owned import Settings
-from tests.soak.chaos import SPEED, QuickClock
+from tests.fakes.clocks import SPEED, QuickClock
 from tests.tick_cases import Case, policy, template
 from tests.unit.daemon.loop.test_loop import Running
 

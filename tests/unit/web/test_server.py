@@ -13,7 +13,7 @@ from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.web.server import serving, split_address
-from tests.unit.adapters.clocks import TestClock
+from tests.fakes.clocks import TestClock
 from tests.unit.web.vital_signs import busy
 
 HOSTILE = "\"'><script>alert(1)</script>\x1b[31m\u202e https://bob:hunter2secret@example.com/"

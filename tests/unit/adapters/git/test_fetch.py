@@ -14,8 +14,8 @@ from reconciler.adapters.git import fetch as git_fetch
 from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.adapters.git.url import parse_git_url
 from reconciler.errors import RevisionNotFound, StoreError
-from tests.unit.adapters.git_server import GitServer, self_signed
-from tests.unit.adapters.store_trees import AUTHOR, commit_all, write_files
+from tests.fakes.git_server import GitServer, self_signed
+from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 
 TOKEN = "s3cret-token-of-the-test"
 INTO = "refs/fleet/fetched/x"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.adapters.git.incremental import SnapshotReader
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.model.fleet import Snapshot
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.store_trees import commit_all, write_files
 
 PATHS = (
     "a.yaml",

@@ -12,7 +12,7 @@ from reconciler.adapters.git.snapshot import GitStore
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.fleet.parse import memo_key
-from tests.unit.adapters.store_trees import AUTHOR, commit_all, write_files
+from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.errors import BadAnswer, ClusterUnreachable, KindNotServed, ListExpired
 from reconciler.model.refs import GVK
-from tests.unit.adapters.clocks import TestClock
-from tests.unit.adapters.scripted_server import Asked, ScriptedServer, reply, status
+from tests.fakes.clocks import TestClock
+from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
 
 POD = GVK("", "v1", "Pod")
 WIDGET = GVK("x.example", "v1", "Widget")

@@ -14,7 +14,7 @@ from reconciler.adapters.kube import credentials as kube_credentials
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
-from tests.unit.adapters.clocks import TestClock
+from tests.fakes.clocks import TestClock
 
 API = "client.authentication.k8s.io/v1"
 

@@ -23,7 +23,7 @@ from reconciler.errors import (
     Throttled,
     WriteConflict,
 )
-from tests.unit.adapters.scripted_server import status
+from tests.fakes.scripted_server import status
 
 
 def error_of(code: int, body: Any, purpose: Purpose = Purpose.APPLY, kind: str = "ConfigMap") -> MemberClusterError:

@@ -15,7 +15,7 @@ from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem, load_members, member_config, read_files
 from reconciler.errors import ConfigurationError
 from reconciler.model.cluster import Cluster
-from tests.unit.adapters.clocks import TestClock
+from tests.fakes.clocks import TestClock
 
 M1, M2 = Cluster(name="m1"), Cluster(name="m2")
 

@@ -10,9 +10,9 @@ from reconciler.adapters.kube import requests as kube_requests
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.transport import Transport, TransportSettings
 from reconciler.errors import ClusterUnreachable, MemberClusterError
+from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
 from tests.unit.adapters.kube.test_client import POD, member_with
 from tests.unit.adapters.kube.test_transport import transport_to
-from tests.unit.adapters.scripted_server import CUT, HANG, ScriptedServer, reply, status
 
 MADE = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d", "uid": "u"}}
 LOST: dict[str, bytes] = {

@@ -8,7 +8,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.errors import ClusterUnreachable, ConfigurationError, CredentialsRejected
-from tests.unit.adapters.scripted_server import CUT, ScriptedServer, reply
+from tests.fakes.scripted_server import CUT, ScriptedServer, reply
 
 VERSION = reply(200, {"gitVersion": "v1.36.3"})
 

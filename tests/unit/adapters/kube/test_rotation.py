@@ -18,7 +18,7 @@ from aiohttp import web
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.errors import ClusterUnreachable
-from tests.unit.adapters.git_server import needed
+from tests.fakes.git_server import needed
 
 
 def certificate(folder: Path, name: str, serial: int) -> None:

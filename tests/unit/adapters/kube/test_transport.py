@@ -29,8 +29,8 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from tests.unit.adapters.clocks import TestClock
-from tests.unit.adapters.scripted_server import CUT, HANG, ScriptedServer, reply, status
+from tests.fakes.clocks import TestClock
+from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
 
 OK = reply(200, {"ok": True})
 READ = read("/version")

@@ -12,7 +12,7 @@ from reconciler.adapters.kube.requests import read
 from reconciler.adapters.kube.watch import Bookmark, LineCutter, WatchEvent, watch_event
 from reconciler.errors import BadAnswer, ListExpired, MemberClusterError
 from reconciler.model.refs import GVK
-from tests.unit.adapters.scripted_server import status
+from tests.fakes.scripted_server import status
 
 POD = GVK("", "v1", "Pod")
 REQUEST = read("/api/v1/pods", watch="1")

@@ -10,9 +10,9 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.sources import watch as source_watch
 from reconciler.adapters.sources.directory import DirectorySource
 from reconciler.errors import StoreError
-from tests.unit.adapters.clocks import TestClock
+from tests.fakes.clocks import TestClock
+from tests.fakes.store_trees import write_files
 from tests.unit.adapters.sources.test_source import opened, read_new
-from tests.unit.adapters.store_trees import write_files
 
 
 async def test_a_folder_that_takes_the_place_of_the_root_is_followed(tmp_path: Path) -> None:

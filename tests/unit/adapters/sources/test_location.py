@@ -10,7 +10,7 @@ import pytest
 from reconciler.adapters.sources.location import StoreKind, locate_store, open_store
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from reconciler.model.fleet import Snapshot
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.store_trees import commit_all, write_files
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pygit2
 import pytest
 
 from reconciler.errors import RevisionNotFound
+from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.adapters.sources.test_source import opened, read_new
-from tests.unit.adapters.store_trees import commit_all, write_files
 
 
 @pytest.fixture

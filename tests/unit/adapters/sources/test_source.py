@@ -16,7 +16,7 @@ from reconciler.adapters.sources.repository import RepositorySource
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.sources.url import UrlSource
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.store_trees import commit_all, write_files
 
 Change = Callable[[str], None]
 

@@ -16,8 +16,8 @@ import pytest
 from reconciler.adapters.sources.location import locate_store, open_store
 from reconciler.adapters.sources.source import StoreSource
 from reconciler.errors import StoreError, StoreUnsettled
+from tests.fakes.store_trees import write_files
 from tests.unit.adapters.sources.test_source import content, opened, read_new
-from tests.unit.adapters.store_trees import write_files
 
 _ENVIRONMENT = {
     **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},

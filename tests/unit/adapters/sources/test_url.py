@@ -11,10 +11,10 @@ from reconciler.adapters.sources import url as source_url
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot
-from tests.unit.adapters.clocks import TestClock
-from tests.unit.adapters.git_server import GitServer
+from tests.fakes.clocks import TestClock
+from tests.fakes.git_server import GitServer
+from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 from tests.unit.adapters.sources.test_source import content, opened, read_new
-from tests.unit.adapters.store_trees import AUTHOR, commit_all, write_files
 
 
 @pytest.fixture

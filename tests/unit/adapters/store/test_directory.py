@@ -13,7 +13,7 @@ from reconciler.adapters.store.directory import read_directory
 from reconciler.adapters.store.scan import ScanState, Stamp
 from reconciler.adapters.store.walk import Unreadable
 from reconciler.errors import StoreError, StoreUnsettled
-from tests.unit.adapters.store_trees import write_files
+from tests.fakes.store_trees import write_files
 
 NOBODY = 65534
 

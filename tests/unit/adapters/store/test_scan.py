@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.adapters.store.scan import scan
 from reconciler.errors import StoreError
-from tests.unit.adapters.store_trees import write_files
+from tests.fakes.store_trees import write_files
 
 AN_HOUR_AGO = 1_700_000_000
 

@@ -9,7 +9,7 @@ import pytest
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.store.directory import read_directory
 from reconciler.model.fleet import Snapshot
-from tests.unit.adapters.store_trees import commit_all, write_files
+from tests.fakes.store_trees import commit_all, write_files
 
 
 @pytest.fixture(params=["directory", "commit"])

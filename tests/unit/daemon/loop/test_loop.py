@@ -31,8 +31,9 @@ from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import FleetHeld
 from reconciler.model.ledger import Losses, SuspensionRecord
 from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
-from tests.soak.chaos import MemorySource, QuickClock
-from tests.unit.worlds import config_map, deployment, policy
+from tests.fakes.clocks import QuickClock
+from tests.fakes.memory_source import MemorySource
+from tests.fakes.worlds import config_map, deployment, policy
 
 BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [other\n"
 

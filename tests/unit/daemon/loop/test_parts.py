@@ -4,7 +4,7 @@ from typing import Any
 
 from reconciler.daemon.loop.parts import ITEM_S, Parts
 from reconciler.daemon.vitals.vitals import Vitals
-from tests.soak.chaos import QuickClock
+from tests.fakes.clocks import QuickClock
 
 
 def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() -> None:

@@ -26,8 +26,8 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
-from tests.unit.adapters.store_trees import commit_all, write_files
-from tests.unit.worlds import config_map
+from tests.fakes.store_trees import commit_all, write_files
+from tests.fakes.worlds import config_map
 
 BROKEN = "kind: ConfigMap\napiVersion: v1\nmetadata: [\n"
 

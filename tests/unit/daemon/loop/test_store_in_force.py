@@ -8,7 +8,7 @@ import yaml
 
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from tests.unit.worlds import FLEET, config_map
+from tests.fakes.worlds import FLEET, config_map
 
 GOOD = yaml.safe_dump(config_map(value="good"))
 BETTER = yaml.safe_dump(config_map(value="better"))

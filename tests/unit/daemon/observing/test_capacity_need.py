@@ -8,7 +8,7 @@ from reconciler.daemon.observing.capacity_need import is_room_needed, workloads_
 from reconciler.engine import Decision, decide
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
-from tests.unit.worlds import NOW, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 DYNAMIC: dict[str, Any] = {
     "replicaSchedulingType": "Divided",

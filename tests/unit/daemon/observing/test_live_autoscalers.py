@@ -16,8 +16,8 @@ from reconciler.errors import WriteConflict
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action, Change
 from reconciler.sim import Request
-from tests.unit.daemon.members import FLEET, Open, opened
-from tests.unit.worlds import deployment, fleet_of, job, policy
+from tests.fakes.members import FLEET, Open, opened
+from tests.fakes.worlds import deployment, fleet_of, job, policy
 
 RETAIN = {"resourcetemplate.karmada.io/retain-replicas": "true"}
 APPS, BATCH = "/apis/apps/v1/namespaces/demo/deployments", "/apis/batch/v1/namespaces/demo/jobs"

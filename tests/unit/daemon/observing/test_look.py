@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.look import Known, reach, second_names
-from tests.soak.chaos import QuickClock
-from tests.unit.daemon.members import FLEET, opened
-from tests.unit.worlds import config_map, fleet_of, policy
+from tests.fakes.clocks import QuickClock
+from tests.fakes.members import FLEET, opened
+from tests.fakes.worlds import config_map, fleet_of, policy
 
 
 @pytest.mark.parametrize(

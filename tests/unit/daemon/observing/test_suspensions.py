@@ -6,7 +6,7 @@ from reconciler.daemon.observing.suspensions import suspend
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Plan
 from reconciler.stages.observations.instants import in_force
-from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 NOW = "2026-11-21T10:00:00Z"
 

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from reconciler.daemon.pace.away import Away
-from tests.unit.daemon.members import opened
+from tests.fakes.members import opened
 
 LATER_S = 1000.0
 

@@ -16,8 +16,8 @@ from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
-from tests.unit.daemon.members import FLEET, opened
-from tests.unit.worlds import config_map, deployment, fleet_of, policy
+from tests.fakes.members import FLEET, opened
+from tests.fakes.worlds import config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 

@@ -12,8 +12,8 @@ from reconciler.engine import Round
 from reconciler.model.plan import Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
-from tests.unit.daemon.members import Open, opened
-from tests.unit.worlds import TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.members import Open, opened
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 

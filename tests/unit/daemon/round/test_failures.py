@@ -7,7 +7,7 @@ from reconciler.daemon.round.failures import failures_after
 from reconciler.engine import Round
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
-from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 AT_M1 = ("m1", APP)

@@ -19,8 +19,8 @@ from reconciler.daemon.round.hold import Holder, Mark, is_own
 from reconciler.errors import FleetHeld, HeldByCopy, MemberClusterError
 from reconciler.model.ledger import HoldRecord
 from reconciler.sim import Request
-from tests.soak.chaos import QuickClock
-from tests.unit.daemon.members import FLEET, Open, opened
+from tests.fakes.clocks import QuickClock
+from tests.fakes.members import FLEET, Open, opened
 
 PATH = f"/api/v1/namespaces/fleet-system/configmaps/fleet-{FLEET}"
 

@@ -15,10 +15,10 @@ from reconciler.model.ledger import Intent
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, Request, is_write
-from tests.soak.chaos import QuickClock
+from tests.fakes.clocks import QuickClock
+from tests.fakes.members import Open, opened
+from tests.fakes.worlds import config_map, fleet_of, policy
 from tests.unit.daemon.loop.test_loop import running
-from tests.unit.daemon.members import Open, opened
-from tests.unit.worlds import config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 LOST = (FaultKind.LOST_RESPONSE, FaultKind.TRUNCATED)

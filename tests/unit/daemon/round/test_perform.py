@@ -13,8 +13,8 @@ from reconciler.errors import AlreadyExists, ClusterUnreachable, MemberClusterEr
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action, Change
 from reconciler.sim import Fault, FaultKind, is_write
-from tests.unit.daemon.members import FLEET, Open, opened
-from tests.unit.worlds import config_map, fleet_of, policy
+from tests.fakes.members import FLEET, Open, opened
+from tests.fakes.worlds import config_map, fleet_of, policy
 
 TWO = ("m1", "m2")
 

@@ -9,7 +9,7 @@ from reconciler.daemon.round.picture import merged
 from reconciler.engine import Round
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.model.refs import Identity
-from tests.unit.worlds import TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 

@@ -13,11 +13,11 @@ from reconciler.daemon.round.recover import recover
 from reconciler.model.ledger import Intent
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
-from tests.unit.adapters.clocks import TestClock
+from tests.fakes.clocks import TestClock
+from tests.fakes.members import Open, opened
+from tests.fakes.scripted_server import Asked, ScriptedServer, reply
+from tests.fakes.worlds import config_map, fleet_of, policy
 from tests.unit.adapters.kube.test_client import CORE, discovery
-from tests.unit.adapters.scripted_server import Asked, ScriptedServer, reply
-from tests.unit.daemon.members import Open, opened
-from tests.unit.worlds import config_map, fleet_of, policy
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 APP = Identity("", "ConfigMap", "demo", "app")

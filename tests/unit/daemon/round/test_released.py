@@ -14,8 +14,8 @@ from reconciler.model.ledger import Intent, IntentEnd, IntentOutcome
 from reconciler.model.plan import Action, Change
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity
-from tests.unit.daemon.members import Open, opened
-from tests.unit.worlds import config_map, fleet_of, policy
+from tests.fakes.members import Open, opened
+from tests.fakes.worlds import config_map, fleet_of, policy
 
 TWO = ("m1", "m2")
 APP = Identity("", "ConfigMap", "demo", "app")

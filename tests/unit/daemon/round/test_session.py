@@ -8,9 +8,9 @@ from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.session import Access, apply_once, plan_once
 from reconciler.model.fleet import Fleet
 from reconciler.sim import Fault, FaultKind, is_write
-from tests.soak.chaos import QuickClock
-from tests.unit.daemon.members import opened
-from tests.unit.worlds import config_map, fleet_of, policy
+from tests.fakes.clocks import QuickClock
+from tests.fakes.members import opened
+from tests.fakes.worlds import config_map, fleet_of, policy
 
 
 async def test_changes_of_a_cluster_that_cannot_be_held_have_failed(tmp_path: Path) -> None:

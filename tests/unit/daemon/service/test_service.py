@@ -21,7 +21,7 @@ from reconciler.daemon.service.service import (
     watchdog_interval_s,
 )
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
-from tests.unit.adapters.clocks import TestClock
+from tests.fakes.clocks import TestClock
 
 
 class Manager:

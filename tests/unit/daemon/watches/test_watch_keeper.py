@@ -9,7 +9,7 @@ from reconciler.daemon.watches.watches import Watches
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import GVK, Identity
-from tests.unit.worlds import config_map, deployment, fleet_of, job
+from tests.fakes.worlds import config_map, deployment, fleet_of, job
 
 CONFIG_MAP, DEPLOYMENT, JOB = GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "Deployment"), GVK("batch", "v1", "Job")
 

@@ -12,9 +12,9 @@ from reconciler.daemon.watches.watches import Listeners, Watches
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
-from tests.soak.chaos import QuickClock
-from tests.unit.daemon.members import Open, opened
-from tests.unit.worlds import config_map, fleet_of, policy
+from tests.fakes.clocks import QuickClock
+from tests.fakes.members import Open, opened
+from tests.fakes.worlds import config_map, fleet_of, policy
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 STORE = fleet_of(config_map(value="1"), policy("ConfigMap", "m1"), clusters=("m1", "m2"))

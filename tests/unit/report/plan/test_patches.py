@@ -16,7 +16,7 @@ from reconciler.model.plan import MISSING, Action, Change, FieldChange, Plan
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.plan.patches import plan_patches, plan_patches_json
 from reconciler.stages.ownership.field_path import parse_path, value_at
-from tests.unit.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 MAP = Identity("", "ConfigMap", "demo", "app")
 WEB = Identity("apps", "Deployment", "demo", "app")

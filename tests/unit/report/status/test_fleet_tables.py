@@ -11,7 +11,7 @@ from reconciler.engine import Decision, decide
 from reconciler.model.observation import Observations
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.stages.decision.memo import DecideMemo
-from tests.unit.worlds import NOW, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c")
 

@@ -9,7 +9,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Plan
 from reconciler.stages.rendering.signatures import changed_identities
-from tests.unit.worlds import NOW, TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, fleet_of, policy
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
 SUSPENDED: dict[str, Any] = {"suspension": {"dispatching": True}}

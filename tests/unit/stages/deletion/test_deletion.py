@@ -10,7 +10,7 @@ from reconciler.engine import compare_revisions
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Action
 from reconciler.stages.deletion.deletion import Fate, Loss, fate_of, keep_in_force
-from tests.unit.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 TABLE = yaml.safe_load((Path(__file__).parents[3] / "cases/deletion/table.yaml").read_text())["rows"]
 CASES = [

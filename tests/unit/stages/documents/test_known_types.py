@@ -11,7 +11,7 @@ from reconciler.model.observation import Observations
 from reconciler.stages.documents.known_types import stable_versions, type_fault
 from reconciler.stages.documents.scopes import BUILT_IN
 from reconciler.stages.schemas.schema import bundled_types
-from tests.unit.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 CASES = yaml.safe_load((Path(__file__).parents[3] / "cases/badinput/types.yaml").read_text())["cases"]
 

@@ -7,7 +7,7 @@ from reconciler.model.fleet import StoreFile
 from reconciler.model.refs import Identity
 from reconciler.stages.fleet.parse import parse_file
 from reconciler.stages.fleet.withheld import without_secrets
-from tests.unit.worlds import config_map, deployment, policy
+from tests.fakes.worlds import config_map, deployment, policy
 
 SECRET = {
     "apiVersion": "v1",

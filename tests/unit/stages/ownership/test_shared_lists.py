@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.model.plan import Action, Cause
 from reconciler.model.refs import GVK, Identity
-from tests.unit.worlds import SERVED, TestBed, fleet_of, policy
+from tests.fakes.worlds import SERVED, TestBed, fleet_of, policy
 
 ACCOUNT = Identity("", "ServiceAccount", "demo", "app")
 

@@ -9,7 +9,7 @@ import pytest
 from reconciler.engine import compare_revisions, decide, render_decision
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
-from tests.unit.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 CONTAINER = "/spec/template/spec/containers/0"
 POD = "/spec/template/spec"

@@ -13,7 +13,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
 from reconciler.model.plan import Plan
 from reconciler.model.refs import GVK, Identity
-from tests.unit.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 KARMADA = "policy.karmada.io"

@@ -15,7 +15,7 @@ from reconciler.model.refs import Identity
 from reconciler.report.plan.json import plan_document
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.text import plan_text
-from tests.unit.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 DIVIDED = {"replicaSchedulingType": "Divided"}

@@ -14,7 +14,7 @@ from reconciler.model.refs import GVK
 from reconciler.stages.schemas.check import body_faults, may_not_fit
 from reconciler.stages.schemas.schema import builtin_schema, bundled_types, schema_of_crd
 from reconciler.stages.schemas.types import surely_fits
-from tests.unit.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 CONTAINER = "/spec/template/spec/containers/0"

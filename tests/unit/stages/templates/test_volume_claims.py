@@ -14,8 +14,8 @@ from reconciler.model.observation import Observations
 from reconciler.model.plan import Plan
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.templates.volume_claims import claims_of, why_confirmed
-from tests.unit import worlds
-from tests.unit.worlds import FLEET, NOW, TestBed, deployment, fleet_of, policy
+from tests.fakes import worlds
+from tests.fakes.worlds import FLEET, NOW, TestBed, deployment, fleet_of, policy
 
 DB = Identity("apps", "StatefulSet", "demo", "app")
 STAY = "guard: its volume claims (data) stay in m1, and copies elsewhere have none of their data"

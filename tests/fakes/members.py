@@ -18,8 +18,8 @@ from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.sim import ClusterSpec, FleetInABox, Request
-from tests.soak.chaos import QuickClock
-from tests.unit.worlds import fleet_of
+from tests.fakes.clocks import QuickClock
+from tests.fakes.worlds import fleet_of
 
 FLEET = "test"
 
