@@ -15,15 +15,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
+from tests.examples import IS_CI, examples
 from tests.lanes import Lanes
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
 
 # The machine's load is not the code's fault; a wrong result is.
 IN_ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # At the desk a few new examples in each run, and those that failed before; in CI many, and the same ones in each run.
-settings.register_profile("desk", IN_ANY_TIME, max_examples=20)
-settings.register_profile("ci", IN_ANY_TIME, max_examples=100, derandomize=True, database=None)
-settings.load_profile("ci" if os.environ.get("CI") else "desk")
+settings.register_profile("desk", IN_ANY_TIME, max_examples=examples(100))
+settings.register_profile("ci", IN_ANY_TIME, max_examples=examples(100), derandomize=True, database=None)
+settings.load_profile("ci" if IS_CI else "desk")
 
 APISERVER_TIMEOUT_S = 600
 """Starting three clusters on a busy machine counts as part of the first test that uses them, and so does the wait for

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from reconciler.cli.render import command
 from tests.e2e.rule_stores import NOW, Rendered, cluster, document, observations
+from tests.examples import examples
 
 pytestmark = pytest.mark.timeout(600)
 
 Doc = dict[str, Any]
 CLUSTERS = ("m1", "m2", "m3", "m4")
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def run(files: Mapping[str, str], seen: Mapping[str, Any]) -> Rendered:

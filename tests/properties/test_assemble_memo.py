@@ -11,6 +11,7 @@ from reconciler.model.tree import digest_of_bytes
 from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.assemble_memo import AssembleMemo
 from reconciler.stages.fleet.parse import parse_file
+from tests.examples import examples
 
 MAPS = [
     b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: d}\ndata: {a: '%d'}\n" % (name, value)
@@ -45,7 +46,7 @@ edits = st.tuples(st.sampled_from(PATHS), st.one_of(st.none(), st.sampled_from(T
 REMARK = Problem(source=Source("x"), code="c", message="m")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(st.lists(edits, max_size=2), st.booleans()), min_size=2, max_size=10))
 def test_a_patched_fleet_is_the_assembled_one(series: list[tuple[list[tuple[str, bytes | None]], bool]]) -> None:
     memo, files = AssembleMemo(), {"z.yaml": parse_file(StoreFile(path="z.yaml", blob="z", data=MAPS[0]))}

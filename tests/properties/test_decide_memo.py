@@ -19,6 +19,7 @@ from reconciler.stages.decision.memo import DecideMemo
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.parse import parse
 from reconciler.stages.rendering.signatures import changed_identities, signatures
+from tests.examples import examples
 
 NOW = "2026-11-21T10:00:00Z"
 CLUSTERS = ("m1", "m2", "m3")
@@ -226,7 +227,7 @@ BASE: tuple[Doc, ...] = (
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(steps, min_size=2, max_size=10))
 def test_a_memo_never_changes_a_decision(
     series: list[tuple[list[tuple[str, bytes | None]], int, bool, int]],

@@ -15,6 +15,7 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Node
 from reconciler.model.refs import Identity
+from tests.examples import examples
 from tests.fakes.worlds import TestBed, fleet_of, job, policy
 
 CLUSTERS = ("m1", "m2", "m3", "m4")
@@ -72,7 +73,7 @@ def room(name: str, cpus: int) -> ClusterObservation:
     return ClusterObservation(name=name, nodes=(Node(name="n", allocatable=amounts),))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(steps, min_size=1, max_size=4),
     st.sampled_from((DYNAMIC, STATIC, AGGREGATED)),

@@ -11,6 +11,7 @@ from msgspec import Struct
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.moves.moves import Replicas, Serving, effective, still_established
+from tests.examples import examples
 
 CLUSTERS = ("m1", "m2", "m3")
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -155,7 +156,7 @@ def take(world: World, step: Step) -> None:
         world.round()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(steps)
 def test_nothing_that_serves_goes_before_what_takes_over_serves_and_every_move_ends(given_steps: list[Step]) -> None:
     world = World()

@@ -17,6 +17,7 @@ from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Change, Plan
 from reconciler.stages.revisions.revisions import previous_of
+from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
 from tests.properties.test_decide_memo import (
     ALL_OBSERVED,
@@ -187,7 +188,7 @@ def check(base: Fleet, head: Fleet, kind: int, ticked: int, sick: int, gone: str
         assert offline.held_digest == live.held_digest
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(
     first, second, st.sampled_from((0, 1, 1, 2, 4, 5)), st.integers(0, 3), st.integers(0, 2),
     st.sampled_from(("", "", "", "m2")),

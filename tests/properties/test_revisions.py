@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reconciler.engine import decide, render_decision
 from reconciler.stages.rendering.inputs import render_inputs
 from reconciler.stages.rendering.render import RenderCache, managed_in, problems_in
+from tests.examples import examples
 from tests.properties.test_decide_memo import (
     ALL_OBSERVED,
     BASE,
@@ -96,7 +97,7 @@ def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
     return {path: data for path, data in (files | dict(found)).items() if data is not None}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(changes)
 def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)

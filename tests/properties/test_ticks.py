@@ -20,6 +20,7 @@ from reconciler.stages.decision.decide import Decision, decide
 from reconciler.stages.revisions.revisions import previous_of
 from reconciler.stages.ticks.deschedule import deschedule
 from reconciler.stages.ticks.failover import due_exclusions, is_taken_over, kept_exclusions
+from tests.examples import examples
 from tests.tick_cases import NOW, decided, observations
 
 NAMES = ("m1", "m2", "m3")
@@ -81,7 +82,7 @@ def under(
 
 
 @given(cases(*BY_ROOM))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_caps_lose_no_replicas(case: dict[str, Any]) -> None:
     seen = observations(case)
     before = decided(case, seen)
@@ -94,7 +95,7 @@ def test_caps_lose_no_replicas(case: dict[str, Any]) -> None:
 
 
 @given(cases(*BY_ROOM), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_caps_do_not_change_while_nothing_is_seen_to_change(case: dict[str, Any], carried_out: bool) -> None:
     seen = observations(case)
     before = decided(case, seen)
@@ -112,7 +113,7 @@ def failed_over(before: Decision, seen: Observations) -> tuple[tuple[Constraint,
 
 
 @given(cases(*BY_ROOM, "static", "duplicated", "gang"))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_failover_loses_no_replicas(case: dict[str, Any]) -> None:
     seen = observations(case)
     before = decided(case, seen)
@@ -125,7 +126,7 @@ def test_failover_loses_no_replicas(case: dict[str, Any]) -> None:
 
 
 @given(cases(*BY_ROOM, "static", "duplicated", "gang"), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_exclusions_do_not_change_while_nothing_is_seen_to_change(case: dict[str, Any], carried_out: bool) -> None:
     seen = observations(case)
     before = decided(case, seen)

@@ -1,0 +1,13 @@
+"""How many examples the laws are tried on."""
+
+from __future__ import annotations
+
+import os
+
+IS_CI = bool(os.environ.get("CI"))
+"""CI tries the same examples in every run, and many; the desk tries a few new ones."""
+
+
+def examples(number: int) -> int:
+    """So many in CI, and a fifth of them at the desk, where everybody waits for them."""
+    return number if IS_CI else max(number // 5, 10)
