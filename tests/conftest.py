@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -17,6 +18,7 @@ from xdist.remote import Producer
 
 from tests.examples import IS_CI, examples
 from tests.lanes import Lanes
+from tests.leftovers import end_together
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
 
 # The machine's load is not the code's fault; a wrong result is.
@@ -34,6 +36,9 @@ another worker that starts its own."""
 STARTED = pytest.StashKey[RealClusters]()
 """The clusters of this run, once they were asked for."""
 
+REAPER = pytest.StashKey[subprocess.Popen[bytes]]()
+"""Ends what a worker process has left."""
+
 
 class ThreeClusters(NamedTuple):
     """Clusters m1, m2 and m3, and one kubeconfig with a context for each."""
@@ -45,8 +50,10 @@ class ThreeClusters(NamedTuple):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Treat a request to terminate as ctrl-C, so that fixtures are torn down."""
+    """Treat a request to terminate as ctrl-C, so that fixtures are torn down. A worker may be killed meanwhile."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if hasattr(config, "workerinput"):
+        config.stash[REAPER] = end_together()
 
 
 @pytest.hookimpl(optionalhook=True)

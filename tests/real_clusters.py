@@ -249,8 +249,8 @@ class RealClusters:
         (self.folder / "kwokctl.yaml").write_text(LOOPBACK_ONLY)
         # kwokctl takes kubectl from the path, and would fetch one from the network otherwise.
         path = f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}"
-        # There is memory to spare, so the Go programs collect their garbage less often: a quarter less processor time.
-        self._environment = {**os.environ, "KWOK_WORKDIR": str(self.folder), "PATH": path, "GOGC": "400"}
+        # Go programs that collect their garbage less often take more memory and less processor time.
+        self._environment = {**os.environ, "KWOK_WORKDIR": str(self.folder), "PATH": path, "GOGC": "200"}
         self._environment.pop("KUBECONFIG", None)
         self._clusters: dict[str, RealCluster] = {}
         lock = Path(tempfile.gettempdir(), f"fleet-clusters-{os.getuid()}.lock")
