@@ -23,7 +23,12 @@ $(READY): requirements-dev.lock pyproject.toml
 setup: $(READY) ## Make the virtual environment.
 
 test: $(READY) ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kubernetes clusters.
+ifdef TESTS
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) $(TESTS)
+else
+	$(BIN)/pytest -m "not soak and not alone" -n $(WORKERS)
+	$(BIN)/pytest -m "alone and not soak"
+endif
 
 # The core, its screens, and the habits of the house: no clusters, no downloads.
 QUICK := tests/golden tests/unit/model tests/unit/report tests/unit/stages tests/unit/test_changelog.py \

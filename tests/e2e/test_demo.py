@@ -89,11 +89,15 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return Told(process.returncode, output, errors, time.monotonic() - began_s, list(folder.iterdir()))
 
 
-def test_keeps_every_promise_within_a_minute_and_leaves_nothing(told: Told) -> None:
+def test_keeps_every_promise_and_leaves_nothing(told: Told) -> None:
     assert told.code == 0, told.output
     assert told.errors == ""
-    assert told.took_s < 60
     assert told.left == []
+
+
+@pytest.mark.alone
+def test_takes_less_than_a_minute(told: Told) -> None:
+    assert told.took_s < 60
 
 
 @pytest.mark.parametrize("promise", PROMISES.splitlines())
@@ -101,6 +105,7 @@ def test_says_of_each_promise_that_it_is_kept(told: Told, promise: str) -> None:
     assert f"✓ {promise}\n" in told.output
 
 
+@pytest.mark.alone
 def test_says_how_long_a_hand_edit_lasted(told: Told) -> None:
     found = re.search(r"✓ the edit was undone after (\d+) ms", told.output)
     assert found is not None
