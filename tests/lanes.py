@@ -14,7 +14,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 LANES = 2
-"""Workers that start real clusters. Three more processes wait less, but cost more than two cores have."""
+"""Workers that start real clusters. With more of them the idle clusters take what two cores have for the tests."""
 
 LONG_FIRST = (
     "tests/e2e/",
