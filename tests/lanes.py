@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
+from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
@@ -33,13 +35,10 @@ ROOT = Path(__file__).parents[1]
 class Lanes(LoadScopeScheduling):
     """Gives whole files to workers, those on real clusters to `LANES` of them."""
 
-    _lanes: set[WorkerController]
-
-    def schedule(self) -> None:
-        """Begin, with every worker's first files; called again when a worker comes later."""
-        if self.collection is None:
-            self._lanes = set()
-        super().schedule()
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        """No worker is a lane yet."""
+        super().__init__(config, log)
+        self._lanes: set[WorkerController] = set()
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Another worker becomes the lane that this one was."""

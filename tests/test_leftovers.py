@@ -22,7 +22,10 @@ def test_what_a_killed_worker_started_ends() -> None:
     root = Path(__file__).parents[1]
     with subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True, cwd=root) as worker:
         assert worker.stdout is not None
-        daemon = Path("/proc", worker.stdout.readline().strip(), "cmdline")
-        assert b"sleep" in daemon.read_bytes()
-        worker.kill()
+        try:
+            daemon = Path("/proc", worker.stdout.readline().strip(), "cmdline")
+            # While a process becomes another program, it has no command line.
+            wait_until(lambda: b"sleep" in daemon.read_bytes(), "the daemon to begin")
+        finally:
+            worker.kill()
     wait_until(lambda: not daemon.exists() or daemon.read_bytes() == b"", "the daemon to end")
