@@ -30,14 +30,14 @@ else:
     sys.exit("memory that is writable and executable was given")
 
 import aiohttp, jsonpatch, kubernetes, msgspec, orjson, prometheus_client, pygit2, sqlite3, watchfiles, yaml
-from reconciler.adapters.git.fetch import Wanted, fetch
+from reconciler.adapters.git.fetch import FetchRequest, fetch
 from reconciler.adapters.git.url import parse_git_url
 from tests.fakes.git_server import GitServer
 
 async def main(root, certificate, key, token):
     async with GitServer(Path(root), token="s3cret", certificate=(Path(certificate), Path(key))) as server:
         url = parse_git_url(f"{server.url}/src/.git")
-        wanted = Wanted(url=url, rev="main", folder=Path(root) / "clone", into="refs/fleet/x")
+        wanted = FetchRequest(url=url, rev="main", folder=Path(root) / "clone", into="refs/fleet/x")
         environ = {"RECONCILER_GIT_CA": certificate, "RECONCILER_GIT_TOKEN_FILE": token}
         print((await fetch(wanted, environ)).commit)
 

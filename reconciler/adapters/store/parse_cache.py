@@ -18,7 +18,7 @@ from reconciler.adapters.store.parse_cache_rows import Unpacker, packed_file
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.fleet import PARSER_VERSION, ParsedFile, memo_key
 
-_FORMAT: Final = 7
+_FORMAT: Final = 8
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, body BLOB NOT NULL)"
 )
