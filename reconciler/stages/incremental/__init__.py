@@ -1,9 +1,18 @@
-"""What differs from the round before, and what follows from it. Knows nothing of what is computed."""
+"""What differs from the round before, and what follows from it. Knows nothing of what is computed.
+
+A step keeps a `Table` of what it computes. Dirty keys go in, changed keys come out, and are among the dirty ones of the
+steps after it; `Dependents` leads from what changed to the keys that look at it. From nothing, every key is dirty.
+"""
 
 from reconciler.stages.incremental.changed_keys import changed_keys
+from reconciler.stages.incremental.dependents import Dependents
 from reconciler.stages.incremental.patched import patched
+from reconciler.stages.incremental.table import Table, union
 
 __all__ = [
+    "Dependents",
+    "Table",
     "changed_keys",
     "patched",
+    "union",
 ]

@@ -6,7 +6,7 @@ from bisect import bisect
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-Key = TypeVar("Key", bound=tuple[Any, ...])
+Key = TypeVar("Key", bound=tuple[Any, ...] | str)
 Value = TypeVar("Value")
 
 _MAX_INSERTED: Final = 64
@@ -15,22 +15,33 @@ _MAX_INSERTED: Final = 64
 
 def patched(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value]:
     """The mapping with the changes (None: the key goes), in the order of its keys; itself when nothing changes."""
+    return with_differing(before, differing(before, changes))
+
+
+def differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> dict[Key, Value | None]:
+    """The changes that say something else than the mapping does."""
+    if not before:
+        return {key: value for key, value in changes.items() if value is not None}
+    return {key: value for key, value in changes.items() if before.get(key) != value}
+
+
+def with_differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value]:
+    """The mapping with changes of which each differs from it, in the order of its keys."""
+    if not changes:
+        # Copying a large mapping touches every object in it.
+        return before
     if not before:
         said = {key: value for key, value in changes.items() if value is not None}
         ordered = sorted(said)
         # Nearly always it is in order already.
         return said if ordered == list(said) else {key: said[key] for key in ordered}
-    differing = {key: value for key, value in changes.items() if before.get(key) != value}
-    if not differing:
-        # Copying a large mapping touches every object in it.
-        return before
     after = dict(before)
-    for key, value in differing.items():
+    for key, value in changes.items():
         if value is None:
-            after.pop(key, None)
+            del after[key]
         else:
             after[key] = value
-    added = [key for key, value in differing.items() if value is not None and key not in before]
+    added = [key for key, value in changes.items() if value is not None and key not in before]
     return _in_order(after, added) if added else after
 
 

@@ -1,0 +1,54 @@
+"""Who looks at what, so that a change leads to those whom it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Looked = TypeVar("Looked", bound=Hashable)
+
+
+class Dependents(Generic[Key, Looked]):
+    """What each key looks at, and by what is looked at the keys that do."""
+
+    __slots__ = ("_keys", "_looked")
+
+    def __init__(self) -> None:
+        """Start with no key."""
+        self._looked: dict[Key, tuple[Looked, ...]] = {}
+        self._keys: dict[Looked, set[Key]] = {}
+
+    def put(self, key: Key, on: Iterable[Looked]) -> None:
+        """From now on a key looks at these alone; at nothing: it is forgotten."""
+        for looked in self._looked.pop(key, ()):
+            keys = self._keys[looked]
+            keys.discard(key)
+            if not keys:
+                del self._keys[looked]
+        after = tuple(dict.fromkeys(on))
+        if after:
+            self._looked[key] = after
+        for looked in after:
+            self._keys.setdefault(looked, set()).add(key)
+
+    def of(self, changed: Iterable[Looked]) -> set[Key]:
+        """The keys that look at any of these."""
+        return _united(self._keys, changed)
+
+    def on(self, keys: Iterable[Key]) -> set[Looked]:
+        """What any of these keys looks at."""
+        return _united(self._looked, keys)
+
+    @property
+    def looked_at(self) -> Collection[Looked]:
+        """All that any key looks at."""
+        return self._keys.keys()
+
+
+From = TypeVar("From", bound=Hashable)
+To = TypeVar("To", bound=Hashable)
+
+
+def _united(found: dict[From, tuple[To, ...]] | dict[From, set[To]], keys: Iterable[From]) -> set[To]:
+    return set().union(*(found[key] for key in keys if key in found)) if found else set()

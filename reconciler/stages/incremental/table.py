@@ -1,0 +1,48 @@
+"""What one step of the pipeline computes by key, so that the next round computes only what may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+from reconciler.stages.incremental.changed_keys import changed_keys
+from reconciler.stages.incremental.patched import differing, with_differing
+
+Key = TypeVar("Key", bound=tuple[Any, ...] | str)
+Value = TypeVar("Value")
+
+
+class Table(Generic[Key, Value]):
+    """The values of this round, and which of them are others than those of the round before.
+
+    `rows`: the values in the order of keys. An update puts another mapping in its place, so that one which was handed
+    out stays as it was; the table is no mapping itself, lest it be handed out instead. `changed`: keys that came, went
+    or have another value since the last update. A value that equals the one before is the same object.
+    """
+
+    __slots__ = ("changed", "rows")
+
+    def __init__(self) -> None:
+        """Start with no key."""
+        self.rows: Mapping[Key, Value] = {}
+        self.changed: AbstractSet[Key] = frozenset()
+
+    def update(self, dirty: Iterable[Key], value: Callable[[Key], Value | None]) -> None:
+        """Compute the values of `dirty` keys again. None: the key goes."""
+        self.put({key: value(key) for key in dirty})
+
+    def put(self, values: Mapping[Key, Value | None]) -> None:
+        """Take values that were computed in another way. None: the key goes."""
+        changes = differing(self.rows, values)
+        self.rows, self.changed = with_differing(self.rows, changes), changes.keys()
+
+    def replace(self, rows: Mapping[Key, Value]) -> None:
+        """Take all rows of an input, in its order."""
+        self.rows, self.changed = rows, changed_keys(self.rows, rows)
+
+
+def union(*dirty: Collection[Key]) -> AbstractSet[Key]:
+    """All of these keys. What is sorted already keeps its order, which spares sorting it again."""
+    return dict.fromkeys(chain(*dirty)).keys()
