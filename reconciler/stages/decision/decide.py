@@ -23,7 +23,6 @@ from reconciler.stages.dependencies import (
     companions,
     dependencies,
     namespaces,
-    scale_targets,
     with_defined_kinds,
 )
 from reconciler.stages.incremental import patched
@@ -102,7 +101,7 @@ def decide(
     if edits.has_definitions:
         memo.definitions = _definitions(fleet)
     # What others scale is placed anew when these others come, go or change.
-    scaled = [i for i in memo.autoscaled.follow(fleet, edits.judged) if i in policies]
+    scaled = [i for i in memo.autoscaling.follow(fleet, edits.judged) if i in policies]
     observations = without_outdated_caps(observations, fleet.templates, policies)
     inputs = inputs._replace(observations=observations)
     placed, unknown_classes = _place(memo, inputs, edits, policies, list(dict.fromkeys((*judged, *scaled))))
@@ -121,6 +120,7 @@ def decide(
     brought = companions(fleet, policies, followed.bindings, stayed, memo.company)
     dirty.update(dict.fromkeys((*memo.spaces.changed, *memo.company.changed)))
     bound = memo.join(followed.bindings, {**inhabited, **brought.bindings}, dirty)
+    memo.autoscaling.yield_to(bound, dirty)
     inherited = {**followed.policies, **brought.policies} if brought.policies else followed.policies
     problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems, *unknown_classes)
     holds, waiting = _waits_for_overrides(fleet, policies)
@@ -134,7 +134,7 @@ def decide(
         ticked=_ticked(observations, bound, now),
         needs=followed.needs,
         definitions=memo.definitions,
-        yielded=scale_targets(fleet, bound, memo=memo.scales, dirty=dirty),
+        yielded=memo.autoscaling.yielded.rows,
         problems=tuple(sorted({*problems, *waiting})),
     )
     memo.end(moved | dirty)
@@ -190,7 +190,7 @@ def _items(
                 gvk=template.gvk,
                 policy=policy,
                 demand=demand_of(template),
-                is_autoscaled=memo.autoscaled.has(fleet, policies, identity),
+                is_autoscaled=memo.autoscaling.has(policies, identity),
                 has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
                 rendered=overrides.of(identity),
             )

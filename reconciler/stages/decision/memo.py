@@ -18,7 +18,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import ClaimMemo, TemplateIndex
-from reconciler.stages.dependencies import AutoscaledMemo, CompanionMemo, LinkMemo, NamespaceMemo, ScaleMemo
+from reconciler.stages.dependencies import Autoscaling, CompanionMemo, LinkMemo, NamespaceMemo
 from reconciler.stages.incremental import changed_keys, patched
 from reconciler.stages.overrides import ReplicaOverrides, of_replicas
 from reconciler.stages.placement import PlaceMemo, concerned_by, constraints_in_force, essentials, obstacles
@@ -74,8 +74,7 @@ class DecideMemo:
         self.links = LinkMemo()
         self.spaces = NamespaceMemo()
         self.company = CompanionMemo()
-        self.scales = ScaleMemo()
-        self.autoscaled = AutoscaledMemo()
+        self.autoscaling = Autoscaling()
         self._replica_overrides: tuple[Fleet, ReplicaOverrides] | None = None
         self.policies: Mapping[Identity, PropagationPolicy] = {}
         self.held: Mapping[Identity, frozenset[str]] = {}

@@ -1,6 +1,6 @@
 """What travels with a workload: what it refers to, its Namespace, the autoscalers that scale it."""
 
-from reconciler.stages.dependencies.autoscaled import AutoscaledMemo
+from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.companions import CompanionIndex, CompanionMemo, companions
 from reconciler.stages.dependencies.defined_kinds import with_defined_kinds
 from reconciler.stages.dependencies.dependencies import LabelledTemplates, dependencies, may_be_missing
@@ -13,18 +13,16 @@ from reconciler.stages.dependencies.namespaces import (
     namespace_identity,
     namespaces,
 )
-from reconciler.stages.dependencies.scale_targets import ScaleMemo, scale_targets
 
 __all__ = [
     "NAMESPACE_FOLLOWS",
     "Again",
-    "AutoscaledMemo",
+    "Autoscaling",
     "CompanionIndex",
     "CompanionMemo",
     "LabelledTemplates",
     "LinkMemo",
     "NamespaceMemo",
-    "ScaleMemo",
     "bare_namespace",
     "comes_by_itself",
     "companions",
@@ -32,6 +30,5 @@ __all__ = [
     "may_be_missing",
     "namespace_identity",
     "namespaces",
-    "scale_targets",
     "with_defined_kinds",
 ]

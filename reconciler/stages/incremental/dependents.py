@@ -21,14 +21,16 @@ class Dependents(Generic[Key, Looked]):
 
     def put(self, key: Key, on: Iterable[Looked]) -> None:
         """From now on a key looks at these alone; at nothing: it is forgotten."""
-        for looked in self._looked.pop(key, ()):
+        before, after = self._looked.pop(key, ()), tuple(dict.fromkeys(on))
+        if after:
+            self._looked[key] = after
+        if after == before:
+            return
+        for looked in before:
             keys = self._keys[looked]
             keys.discard(key)
             if not keys:
                 del self._keys[looked]
-        after = tuple(dict.fromkeys(on))
-        if after:
-            self._looked[key] = after
         for looked in after:
             self._keys.setdefault(looked, set()).add(key)
 

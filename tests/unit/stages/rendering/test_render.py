@@ -17,8 +17,8 @@ from reconciler.model.policy import Division, Flavor, Placement, PropagationPoli
 from reconciler.model.problem import NOWHERE, Source
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import digest_of
+from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.namespaces import namespaces
-from reconciler.stages.dependencies.scale_targets import scale_targets
 from reconciler.stages.overrides.select import OverrideIndex
 from reconciler.stages.ownership.marks import OWNER_ANNOTATION, Owner, read_owner
 from reconciler.stages.rendering.render import RenderCache, Rendered, RenderInputs, render, render_all
@@ -331,11 +331,18 @@ HPA: Mapping[str, Any] = {
 }
 
 
+def yielded_in(fleet: Fleet, bindings: Mapping[Identity, Binding]) -> Mapping[Identity, frozenset[str]]:
+    autoscaling = Autoscaling()
+    autoscaling.follow(fleet, fleet.templates)
+    autoscaling.yield_to(bindings, bindings)
+    return autoscaling.yielded.rows
+
+
 def test_replicas_are_yielded_where_an_autoscaler_goes() -> None:
     given = inputs(WEB, HPA, targets={"m1": 2, "m2": 2})
     hpa = Identity("autoscaling", "HorizontalPodAutoscaler", "demo", "h")
     bindings = {**given.bindings, hpa: replace(given.bindings[hpa], targets=(TargetCluster(cluster="m2"),))}
-    given = replace(given, bindings=bindings, yielded=scale_targets(given.fleet, bindings))
+    given = replace(given, bindings=bindings, yielded=yielded_in(given.fleet, bindings))
     yielded = {
         manifest.cluster: (manifest.replicas_yielded, manifest.body["spec"]["replicas"])
         for manifest in render_all(given).manifests
@@ -350,7 +357,7 @@ def test_the_retain_label_of_karmada_yields_replicas() -> None:
         "metadata": {**WEB["metadata"], "labels": {"resourcetemplate.karmada.io/retain-replicas": "true"}},
     }
     given = inputs(labelled, targets={"m1": 2})
-    assert scale_targets(given.fleet, given.bindings) == {IDENTITY: frozenset({"m1"})}
+    assert yielded_in(given.fleet, given.bindings) == {IDENTITY: frozenset({"m1"})}
 
 
 def test_a_reason_of_another_rule_leaves_the_policy() -> None:

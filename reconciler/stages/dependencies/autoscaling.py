@@ -1,0 +1,70 @@
+"""Whose replicas an autoscaler of the store decides, and in which clusters.
+
+Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas. What the template says counts at
+creation; afterwards the live numbers are the autoscalers', so an edit of a template does not divide them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
+from reconciler.model.binding import Binding
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.policy import Companion, PropagationPolicy
+from reconciler.model.refs import Identity
+from reconciler.stages.incremental import Dependents, Table
+
+_RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
+"""Template label: the members decide about its replicas, whatever does it there."""
+
+
+class Autoscaling:
+    """What the templates of the store scale.
+
+    `yielded`: for each target of a bound autoscaler, the clusters to which that autoscaler goes.
+    """
+
+    __slots__ = ("_dirty", "_scalers", "yielded")
+
+    def __init__(self) -> None:
+        """Start with no template."""
+        self._scalers = Dependents[Identity, Identity]()
+        self._dirty: set[Identity] = set()
+        self.yielded = Table[Identity, frozenset[str]]()
+
+    def follow(self, fleet: Fleet, dirty: Iterable[Identity], lookup: Lookup = interpreter_for) -> set[Identity]:
+        """Look again at templates that came, went or changed, or whose policy did; what they scale or scaled."""
+        dirty = tuple(dirty)
+        before = self._scalers.on(dirty)
+        for identity in dirty:
+            template = fleet.templates.get(identity)
+            self._scalers.put(identity, _targets(template, lookup) if template is not None else ())
+        self._dirty = before | self._scalers.on(dirty)
+        return self._dirty
+
+    def has(self, policies: Mapping[Identity, PropagationPolicy], identity: Identity) -> bool:
+        """Whether an autoscaler goes where a workload with a policy goes, or its members decide about its replicas."""
+        scalers = self._scalers.of((identity,))
+        if not scalers:
+            return False
+        return Companion.AUTOSCALERS in policies[identity].brings or any(scaler in policies for scaler in scalers)
+
+    def yield_to(self, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> None:
+        """Find `yielded` anew. `dirty`: bindings that came, went or changed."""
+
+        def clusters_of(target: Identity) -> frozenset[str] | None:
+            bound = [bindings[scaler].clusters for scaler in self._scalers.of((target,)) if scaler in bindings]
+            return frozenset().union(*bound) if bound else None
+
+        self.yielded.update(self._dirty | self._scalers.on(dirty), clusters_of)
+
+
+def _targets(template: Template, lookup: Lookup) -> tuple[Identity, ...]:
+    """The object that it scales, and itself when members decide about its replicas."""
+    target_of = lookup(*template.identity[:2]).scale_target
+    # Few kinds scale others, and only their bodies need be looked at.
+    target = None if target_of is GENERIC.scale_target else target_of(template.body)
+    found = () if target is None else (target,)
+    return (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found
