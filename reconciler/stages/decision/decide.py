@@ -118,7 +118,7 @@ def decide(
     stayed = _left_behind(placed.bindings, copies or {}, memo.company.wanted)
     # They live in the namespaces of their workloads, so Namespaces need not follow them.
     brought = companions(fleet, policies, followed.bindings, stayed, memo.company)
-    dirty.update(dict.fromkeys((*memo.spaces.changed, *memo.company.changed)))
+    dirty.update(dict.fromkeys((*memo.spaces.followed.changed, *memo.company.changed)))
     bound = memo.join(followed.bindings, {**inhabited, **brought.bindings}, dirty)
     memo.autoscaling.yield_to(bound, dirty)
     inherited = {**followed.policies, **brought.policies} if brought.policies else followed.policies

@@ -7,7 +7,7 @@ from reconciler.stages.dependencies.dependencies import LabelledTemplates, depen
 from reconciler.stages.dependencies.memo import Again, LinkMemo
 from reconciler.stages.dependencies.namespaces import (
     NAMESPACE_FOLLOWS,
-    NamespaceMemo,
+    NamespaceTables,
     bare_namespace,
     comes_by_itself,
     namespace_identity,
@@ -22,7 +22,7 @@ __all__ = [
     "CompanionMemo",
     "LabelledTemplates",
     "LinkMemo",
-    "NamespaceMemo",
+    "NamespaceTables",
     "bare_namespace",
     "comes_by_itself",
     "companions",
