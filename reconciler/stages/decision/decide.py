@@ -114,21 +114,20 @@ def decide(
     followed = dependencies(fleet, policies, placed.bindings, held, again=again)
     dirty = dict.fromkeys((*memo.bound_of(edits.templates, followed.bindings), *memo.links.changed))
     inhabited = namespaces(fleet, followed.bindings, memo.spaces, dirty)
-    memo.company.judge(fleet, policies, judged)
-    stayed = _left_behind(placed.bindings, copies or {}, memo.company.wanted)
+    stayed = _left_behind(placed.bindings, copies or {}, memo.company.want(fleet, policies, judged))
     # They live in the namespaces of their workloads, so Namespaces need not follow them.
-    brought = companions(fleet, policies, followed.bindings, stayed, memo.company)
-    dirty.update(dict.fromkeys((*memo.spaces.followed.changed, *memo.company.changed)))
-    bound = memo.join(followed.bindings, {**inhabited, **brought.bindings}, dirty)
+    companions(fleet, policies, followed.bindings, stayed, memo.company)
+    brought, inherited = memo.company.bindings, memo.company.policies
+    dirty.update(dict.fromkeys((*memo.spaces.followed.changed, *brought.changed, *inherited.changed)))
+    bound = memo.join(followed.bindings, {**inhabited, **brought.rows}, dirty)
     memo.autoscaling.yield_to(bound, dirty)
-    inherited = {**followed.policies, **brought.policies} if brought.policies else followed.policies
     problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems, *unknown_classes)
     holds, waiting = _waits_for_overrides(fleet, policies)
     decision = Decision(
         fleet=fleet,
         claims=claims,
         bindings=bound,
-        policies=memo.govern(inherited, moved | dirty),
+        policies=memo.govern({**followed.policies, **inherited.rows}, moved | dirty),
         frozen=frozenset(claims.frozen),
         holds=holds,
         ticked=_ticked(observations, bound, now),

@@ -18,7 +18,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import ClaimMemo, TemplateIndex
-from reconciler.stages.dependencies import Autoscaling, CompanionMemo, LinkMemo, NamespaceTables
+from reconciler.stages.dependencies import Autoscaling, CompanionTables, LinkMemo, NamespaceTables
 from reconciler.stages.incremental import changed_keys, patched
 from reconciler.stages.overrides import ReplicaOverrides, of_replicas
 from reconciler.stages.placement import PlaceMemo, concerned_by, constraints_in_force, essentials, obstacles
@@ -73,7 +73,7 @@ class DecideMemo:
         self.places = PlaceMemo()
         self.links = LinkMemo()
         self.spaces = NamespaceTables()
-        self.company = CompanionMemo()
+        self.company = CompanionTables()
         self.autoscaling = Autoscaling()
         self._replica_overrides: tuple[Fleet, ReplicaOverrides] | None = None
         self.policies: Mapping[Identity, PropagationPolicy] = {}

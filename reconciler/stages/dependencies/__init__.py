@@ -1,7 +1,7 @@
 """What travels with a workload: what it refers to, its Namespace, the autoscalers that scale it."""
 
 from reconciler.stages.dependencies.autoscaling import Autoscaling
-from reconciler.stages.dependencies.companions import CompanionIndex, CompanionMemo, companions
+from reconciler.stages.dependencies.companions import CompanionIndex, CompanionTables, companions
 from reconciler.stages.dependencies.defined_kinds import with_defined_kinds
 from reconciler.stages.dependencies.dependencies import LabelledTemplates, dependencies, may_be_missing
 from reconciler.stages.dependencies.memo import Again, LinkMemo
@@ -19,7 +19,7 @@ __all__ = [
     "Again",
     "Autoscaling",
     "CompanionIndex",
-    "CompanionMemo",
+    "CompanionTables",
     "LabelledTemplates",
     "LinkMemo",
     "NamespaceTables",

@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
 from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.fleet import Fleet, Template
@@ -23,17 +21,11 @@ from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.pod_selection import backends_of, selected_by_labels, selected_by_selector
 from reconciler.stages.documents import BRING, parse_brings
+from reconciler.stages.incremental import Table
 from reconciler.stages.templates import references_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
-
-
-class CompanionResult(Struct, frozen=True, kw_only=True):
-    """Bindings of what is brought along, to be joined over the others, and the policies of what has none of its own."""
-
-    bindings: Mapping[Identity, Binding] = field(default_factory=dict)
-    policies: Mapping[Identity, PropagationPolicy] = field(default_factory=dict)
 
 
 class _Mention(NamedTuple):
@@ -43,28 +35,26 @@ class _Mention(NamedTuple):
     why: str
 
 
-class CompanionMemo:
-    """Which workloads bring something along, and the last result. It never changes an answer."""
+class CompanionTables:
+    """Which workloads bring something along, and what comes of it.
 
-    __slots__ = ("changed", "result", "wanted")
+    `bindings` of what is brought along, to be joined over the others. `policies` of what has none of its own.
+    """
+
+    __slots__ = ("bindings", "policies", "wanted")
 
     def __init__(self) -> None:
         """Start with no workload."""
-        self.wanted: dict[Identity, Collection[Companion]] = {}
-        self.result = CompanionResult()
-        self.changed: Collection[Identity] = ()
-        """Those whose binding the last call changed."""
+        self.wanted = Table[Identity, Collection[Companion]]()
+        self.bindings = Table[Identity, Binding]()
+        self.policies = Table[Identity, PropagationPolicy]()
 
-    def judge(
-        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], identities: Iterable[Identity]
-    ) -> None:
-        """Look again at what these templates bring along."""
-        for identity in identities:
-            brings = _brings(fleet, policies.get(identity), identity)
-            if brings:
-                self.wanted[identity] = brings
-            elif self.wanted:
-                self.wanted.pop(identity, None)
+    def want(
+        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], dirty: Iterable[Identity]
+    ) -> Mapping[Identity, Collection[Companion]]:
+        """What workloads bring along. `dirty`: templates that came, went or changed, or whose policy did."""
+        self.wanted.update(dirty, lambda identity: _brings(fleet, policies.get(identity), identity) or None)
+        return self.wanted.rows
 
 
 def companions(
@@ -72,50 +62,46 @@ def companions(
     policies: Mapping[Identity, PropagationPolicy],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
-    memo: CompanionMemo,
+    tables: CompanionTables,
     lookup: Lookup = interpreter_for,
-) -> CompanionResult:
+) -> None:
     """Where companions go: where their workloads go, besides where their own policy sends them.
 
     `policies`: the policy that claims each template. `bindings`: of everything so far, dependencies included. `held`:
-    the clusters where a workload's old copy still is. `memo`: what brings something along has been judged.
+    the clusters where a workload's old copy still is. `tables`: say what is wanted, and take what is found. Where
+    anything is wanted, all of it is looked at again.
     """
-    before = memo.result
-    memo.result = (
-        _companions(fleet, policies, bindings, held, memo.wanted, lookup) if memo.wanted else CompanionResult()
-    )
-    after = memo.result
-    memo.changed = {
-        identity
-        for identity in before.bindings.keys() | after.bindings.keys()
-        if before.bindings.get(identity) != after.bindings.get(identity)
-        or before.policies.get(identity) != after.policies.get(identity)
-    }
-    return after
+    brought = _brought(fleet, policies, tables.wanted.rows, lookup) if tables.wanted.rows else {}
+    dirty = sorted(brought.keys() | tables.bindings.rows.keys())
+
+    def policy_of(identity: Identity) -> PropagationPolicy | None:
+        if identity not in brought or identity in bindings:
+            return None
+        return inherited_policy([policies[mention.owner] for mention in brought[identity]])
+
+    def binding_of(identity: Identity) -> Binding | None:
+        if identity not in brought:
+            return None
+        own = bindings.get(identity) or Binding(
+            identity=identity, policy=tables.policies.rows[identity].ref, is_dependency=True
+        )
+        return _accompany(fleet, own, brought[identity], bindings, held)
+
+    tables.policies.update(dirty, policy_of)
+    tables.bindings.update(dirty, binding_of)
 
 
-def _companions(
+def _brought(
     fleet: Fleet,
     policies: Mapping[Identity, PropagationPolicy],
-    bindings: Mapping[Identity, Binding],
-    held: Mapping[Identity, Collection[str]],
     wanted: Mapping[Identity, Collection[Companion]],
     lookup: Lookup,
-) -> CompanionResult:
-    index = CompanionIndex(fleet, lookup)
-    brought: dict[Identity, list[_Mention]] = defaultdict(list)
-    for owner in sorted(wanted):
-        for identity, why in index.of(fleet.templates[owner], wanted[owner], policies[owner].propagate_deps):
+) -> dict[Identity, list[_Mention]]:
+    index, brought = CompanionIndex(fleet, lookup), defaultdict(list)
+    for owner, brings in wanted.items():
+        for identity, why in index.of(fleet.templates[owner], brings, policies[owner].propagate_deps):
             brought[identity].append(_Mention(owner, why))
-    result: dict[Identity, Binding] = {}
-    inherited: dict[Identity, PropagationPolicy] = {}
-    for identity, mentions in sorted(brought.items()):
-        own = bindings.get(identity)
-        if own is None:
-            inherited[identity] = inherited_policy([policies[mention.owner] for mention in mentions])
-            own = Binding(identity=identity, policy=inherited[identity].ref, is_dependency=True)
-        result[identity] = _accompany(fleet, own, mentions, bindings, held)
-    return CompanionResult(bindings=result, policies=inherited)
+    return brought
 
 
 def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
