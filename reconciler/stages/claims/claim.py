@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import is_not
 
 from msgspec import Struct, field
@@ -16,7 +15,7 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.claims.index import Match, PolicyIndex, best_matches
 from reconciler.stages.claims.reach import frozen_by
 from reconciler.stages.documents import CONTROL_GROUPS, is_never_distributed
-from reconciler.stages.incremental import patched
+from reconciler.stages.incremental import Dependents, Table
 
 PropagationMatch = Match[PropagationPolicy]
 
@@ -28,23 +27,25 @@ class Claims(Struct, frozen=True, kw_only=True):
     """
 
     claims: Mapping[Identity, Claim] = field(default_factory=dict)
-    unclaimed: tuple[Identity, ...] = ()
+    unclaimed: Collection[Identity] = ()
     frozen: Mapping[Identity, Reach] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     selecting: Mapping[PolicyRef, frozenset[int]] = field(default_factory=dict)
 
 
-class ClaimMemo:
-    """What the last call found, so that the next one judges only what may have changed."""
+class ClaimTables:
+    """What the last call found."""
 
-    __slots__ = ("claims", "counts", "index", "matches", "problems", "propagation", "reasons", "unclaimed")
+    __slots__ = ("claims", "frozen", "index", "problems", "propagation", "reasons", "selected", "unclaimed")
 
     def __init__(self) -> None:
-        self.claims = Claims()
-        self.matches: dict[Identity, Sequence[PropagationMatch]] = {}
-        self.counts: Counter[tuple[PolicyRef, int]] = Counter()
-        self.problems: dict[Identity, Problem] = {}
-        self.unclaimed: dict[Identity, None] = {}
+        """Start with no template."""
+        self.claims = Table[Identity, Claim]()
+        self.frozen = Table[Identity, Reach]()
+        self.unclaimed = Table[Identity, bool]()
+        self.problems = Table[Identity, Problem]()
+        self.selected = Dependents[Identity, tuple[PolicyRef, int]]()
+        """Template to the selectors that select it."""
         self.propagation: tuple[PropagationPolicy, ...] = ()
         self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
         self.reasons = _Reasons()
@@ -55,71 +56,55 @@ class ClaimMemo:
         if not is_same:
             self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
 
-    def count(self, identity: Identity, matches: Sequence[PropagationMatch]) -> None:
-        """Note which selectors select a template."""
-        for match in self.matches.pop(identity, ()):
-            if match.selector is not None:
-                self.counts[match.policy.ref, match.selector] -= 1
-        for match in matches:
-            if match.selector is not None:
-                self.counts[match.policy.ref, match.selector] += 1
-        if matches:
-            self.matches[identity] = matches
 
-
-def claim(fleet: Fleet, memo: ClaimMemo | None = None, dirty: Iterable[Identity] | None = None) -> Claims:
+def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Identity] | None = None) -> Claims:
     """The policy that governs each template, with the policies that also matched and why they lost.
 
     A PropagationPolicy of the namespace before any ClusterPropagationPolicy; then the larger priority, the more
-    precise selector, the smaller name. Templates in the reach of a broken document get no claim. With a `memo` only
-    `dirty` identities are judged: those whose template, or a policy that selects them, came, went or changed.
+    precise selector, the smaller name. Templates in the reach of a broken document get no claim. With the `tables` of
+    an earlier call, `dirty` are those whose template, or a policy that selects them, came, went or changed.
     Source: design#claim; Karmada: precedence without stickiness.
     """
-    memo = memo or ClaimMemo()
-    memo.follow(fleet.propagation)
-    before = memo.claims
+    tables = tables or ClaimTables()
+    tables.follow(fleet.propagation)
     claims: dict[Identity, Claim | None] = {}
     frozen: dict[Identity, Reach | None] = {}
-    judged = fleet.templates if dirty is None else dirty
-    is_same = True
-    for identity in judged:
+    unclaimed: dict[Identity, bool | None] = {}
+    problems: dict[Identity, Problem | None] = {}
+    # One walk for all tables, without a step for what has nothing to say, as is most of a large store.
+    for identity in fleet.templates if dirty is None else dirty:
         template = fleet.templates.get(identity)
-        matches = memo.index.matches(template) if template is not None else ()
-        if matches or memo.matches:
-            memo.count(identity, matches)
+        matches = tables.index.matches(template) if template is not None else ()
+        if matches or tables.selected.looked_at:
+            tables.selected.put(identity, [(m.policy.ref, m.selector) for m in matches if m.selector is not None])
         reach = frozen_by(fleet, template) if fleet.frozen and template is not None else None
         is_unclaimed = template is not None and reach is None and not matches
-        if is_unclaimed is not (identity in memo.unclaimed):
-            if is_unclaimed:
-                memo.unclaimed[identity] = None
-            else:
-                del memo.unclaimed[identity]
-            is_same = False
-        if reach is not None or (before.frozen and identity in before.frozen):
+        if reach is not None or tables.frozen.rows:
             frozen[identity] = reach
-        if memo.problems:
-            memo.problems.pop(identity, None)
-        if matches and reach is None:
-            claims[identity] = _claim(identity, matches, memo.reasons)
-        elif before.claims and identity in before.claims:
-            claims[identity] = None
-        if is_unclaimed and template is not None and is_never_distributed(template.gvk, identity):
-            memo.problems[identity] = _never_distributed(template)
-    memo.claims = Claims(
-        claims=patched(before.claims, claims),
-        unclaimed=before.unclaimed if is_same else tuple(sorted(memo.unclaimed)),
-        frozen=patched(before.frozen, frozen),
-        problems=tuple(sorted(memo.problems.values())),
-        selecting=_selecting(memo.counts),
+        if matches or tables.claims.rows:
+            claims[identity] = _claim(identity, matches, tables.reasons) if matches and reach is None else None
+        if is_unclaimed or tables.unclaimed.rows:
+            unclaimed[identity] = is_unclaimed or None
+        problem = _never_distributed(template) if is_unclaimed and template is not None else None
+        if problem is not None or tables.problems.rows:
+            problems[identity] = problem
+    tables.claims.put(claims)
+    tables.frozen.put(frozen)
+    tables.unclaimed.put(unclaimed)
+    tables.problems.put(problems)
+    return Claims(
+        claims=tables.claims.rows,
+        unclaimed=tables.unclaimed.rows,
+        frozen=tables.frozen.rows,
+        problems=tuple(sorted(tables.problems.rows.values())),
+        selecting=_selecting(tables.selected.looked_at),
     )
-    return memo.claims
 
 
-def _selecting(counts: Mapping[tuple[PolicyRef, int], int]) -> dict[PolicyRef, frozenset[int]]:
+def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, frozenset[int]]:
     selecting: dict[PolicyRef, set[int]] = {}
-    for (ref, index), count in counts.items():
-        if count:
-            selecting.setdefault(ref, set()).add(index)
+    for ref, index in selectors:
+        selecting.setdefault(ref, set()).add(index)
     return {ref: frozenset(indexes) for ref, indexes in selecting.items()}
 
 
@@ -174,8 +159,10 @@ class _Reasons:
         return known
 
 
-def _never_distributed(template: Template) -> Problem:
+def _never_distributed(template: Template) -> Problem | None:
     identity = template.identity
+    if not is_never_distributed(template.gvk, identity):
+        return None
     if template.gvk.group in CONTROL_GROUPS:
         why = f"{identity} belongs to Karmada's control API and is never distributed; take it out of the store"
     else:

@@ -17,7 +17,7 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.stages.claims import ClaimMemo, TemplateIndex
+from reconciler.stages.claims import ClaimTables, TemplateIndex
 from reconciler.stages.dependencies import Autoscaling, CompanionTables, LinkMemo, NamespaceTables
 from reconciler.stages.incremental import changed_keys, patched
 from reconciler.stages.overrides import ReplicaOverrides, of_replicas
@@ -69,7 +69,7 @@ class DecideMemo:
         self._index: TemplateIndex | None = None
         self._bound: Mapping[Identity, Binding] = {}
         self._governing: Mapping[Identity, PropagationPolicy] = {}
-        self.claims = ClaimMemo()
+        self.claims = ClaimTables()
         self.places = PlaceMemo()
         self.links = LinkMemo()
         self.spaces = NamespaceTables()

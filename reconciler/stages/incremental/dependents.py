@@ -19,8 +19,10 @@ class Dependents(Generic[Key, Looked]):
         self._looked: dict[Key, tuple[Looked, ...]] = {}
         self._keys: dict[Looked, set[Key]] = {}
 
-    def put(self, key: Key, on: Iterable[Looked]) -> None:
+    def put(self, key: Key, on: Collection[Looked]) -> None:
         """From now on a key looks at these alone; at nothing: it is forgotten."""
+        if not on and key not in self._looked:
+            return  # as most do
         before, after = self._looked.pop(key, ()), tuple(dict.fromkeys(on))
         if after:
             self._looked[key] = after

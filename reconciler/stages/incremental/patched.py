@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 Key = TypeVar("Key", bound=tuple[Any, ...] | str)
 Value = TypeVar("Value")
@@ -31,7 +31,7 @@ def with_differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | No
         # Copying a large mapping touches every object in it.
         return before
     if not before:
-        said = {key: value for key, value in changes.items() if value is not None}
+        said = cast("Mapping[Key, Value]", changes)  # There is no key that could go.
         ordered = sorted(said)
         # Nearly always it is in order already.
         return said if ordered == list(said) else {key: said[key] for key in ordered}
