@@ -19,13 +19,12 @@ from reconciler.stages.decision.cap_basis import without_outdated_caps
 from reconciler.stages.decision.job_completions import has_completions
 from reconciler.stages.decision.memo import DecideMemo, Edits, Inputs
 from reconciler.stages.dependencies import (
-    Again,
     companions,
     dependencies,
     namespaces,
     with_defined_kinds,
 )
-from reconciler.stages.incremental import patched
+from reconciler.stages.incremental import patched, union
 from reconciler.stages.placement import (
     PlacementItem,
     PlacementRequest,
@@ -110,28 +109,34 @@ def decide(
     left = _left_behind(placed.bindings, copies or {}, moved)
     former = (identity for identity in moved if identity in memo.held)
     held = memo.held = patched(memo.held, {**dict.fromkeys(former), **left})
-    again = Again(memo=memo.links, edited=edits.templates, moved=moved)
-    followed = dependencies(fleet, policies, placed.bindings, held, again=again)
-    dirty = dict.fromkeys((*memo.bound_of(edits.templates, followed.bindings), *memo.links.changed))
-    inhabited = namespaces(fleet, followed.bindings, memo.spaces, dirty)
+    links = dependencies(fleet, policies, placed.bindings, held, tables=memo.links, dirty=union(moved, edits.templates))
+    followed = links.bindings.rows
+    dirty = dict.fromkeys((*memo.bound_of(edits.templates, followed), *links.bindings.changed, *links.policies.changed))
+    inhabited = namespaces(fleet, followed, memo.spaces, dirty)
     stayed = _left_behind(placed.bindings, copies or {}, memo.company.want(fleet, policies, judged))
     # They live in the namespaces of their workloads, so Namespaces need not follow them.
-    companions(fleet, policies, followed.bindings, stayed, memo.company)
+    companions(fleet, policies, followed, stayed, memo.company)
     brought, inherited = memo.company.bindings, memo.company.policies
     dirty.update(dict.fromkeys((*memo.spaces.followed.changed, *brought.changed, *inherited.changed)))
-    bound = memo.join(followed.bindings, {**inhabited, **brought.rows}, dirty)
+    bound = memo.join(followed, {**inhabited, **brought.rows}, dirty)
     memo.autoscaling.yield_to(bound, dirty)
-    problems = (*fleet.problems, *claims.problems, *placed.problems, *followed.problems, *unknown_classes)
+    problems = (
+        *fleet.problems,
+        *claims.problems,
+        *placed.problems,
+        *links.all_problems,
+        *unknown_classes,
+    )
     holds, waiting = _waits_for_overrides(fleet, policies)
     decision = Decision(
         fleet=fleet,
         claims=claims,
         bindings=bound,
-        policies=memo.govern({**followed.policies, **inherited.rows}, moved | dirty),
+        policies=memo.govern({**links.policies.rows, **inherited.rows}, moved | dirty),
         frozen=frozenset(claims.frozen),
         holds=holds,
         ticked=_ticked(observations, bound, now),
-        needs=followed.needs,
+        needs=links.needs.rows,
         definitions=memo.definitions,
         yielded=memo.autoscaling.yielded.rows,
         problems=tuple(sorted({*problems, *waiting})),

@@ -18,7 +18,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import ClaimTables, TemplateIndex
-from reconciler.stages.dependencies import Autoscaling, CompanionTables, LinkMemo, NamespaceTables
+from reconciler.stages.dependencies import Autoscaling, CompanionTables, LinkTables, NamespaceTables
 from reconciler.stages.incremental import changed_keys, patched
 from reconciler.stages.overrides import ReplicaOverrides, of_replicas
 from reconciler.stages.placement import PlaceMemo, concerned_by, constraints_in_force, essentials, obstacles
@@ -71,7 +71,7 @@ class DecideMemo:
         self._governing: Mapping[Identity, PropagationPolicy] = {}
         self.claims = ClaimTables()
         self.places = PlaceMemo()
-        self.links = LinkMemo()
+        self.links = LinkTables()
         self.spaces = NamespaceTables()
         self.company = CompanionTables()
         self.autoscaling = Autoscaling()

@@ -4,7 +4,7 @@ from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.companions import CompanionIndex, CompanionTables, companions
 from reconciler.stages.dependencies.defined_kinds import with_defined_kinds
 from reconciler.stages.dependencies.dependencies import LabelledTemplates, dependencies, may_be_missing
-from reconciler.stages.dependencies.memo import Again, LinkMemo
+from reconciler.stages.dependencies.links import LinkTables
 from reconciler.stages.dependencies.namespaces import (
     NAMESPACE_FOLLOWS,
     NamespaceTables,
@@ -16,12 +16,11 @@ from reconciler.stages.dependencies.namespaces import (
 
 __all__ = [
     "NAMESPACE_FOLLOWS",
-    "Again",
     "Autoscaling",
     "CompanionIndex",
     "CompanionTables",
     "LabelledTemplates",
-    "LinkMemo",
+    "LinkTables",
     "NamespaceTables",
     "bare_namespace",
     "comes_by_itself",

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
-
 from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.demand import DependencyRef
@@ -21,8 +19,8 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
-from reconciler.stages.dependencies.memo import Again, LinkMemo, Links, Mention
-from reconciler.stages.incremental import patched
+from reconciler.stages.dependencies.links import Links, LinkTables, Mention
+from reconciler.stages.incremental import union
 from reconciler.stages.templates import references_of
 
 DEPENDENCY = "dependency"
@@ -32,58 +30,39 @@ _MADE_BY_CLUSTERS = frozenset({("ConfigMap", "kube-root-ca.crt")})
 """What every namespace of every cluster has by itself."""
 
 
-class DependencyResult(Struct, frozen=True, kw_only=True):
-    """Where dependencies go.
-
-    `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one
-    that holds for it. `needs`: what each bound template refers to in the store, whether it brings it along or not.
-    """
-
-    bindings: Mapping[Identity, Binding]
-    policies: Mapping[Identity, PropagationPolicy] = field(default_factory=dict)
-    needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-
-
 def dependencies(
     fleet: Fleet,
     policies: Mapping[Identity, PropagationPolicy],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]] | None = None,
     lookup: Lookup = interpreter_for,
-    again: Again | None = None,
-) -> DependencyResult:
+    tables: LinkTables | None = None,
+    dirty: Collection[Identity] | None = None,
+) -> LinkTables:
     """The bindings with those of dependencies.
 
     `policies`: the policy that claims each template. `bindings`: what placement gave the claimed templates. `held`: the
-    clusters where an owner's old copy still is, which its dependencies must not leave before it. `again`: what is known
-    from the last call, and what has changed since.
+    clusters where an owner's old copy still is, which its dependencies must not leave before it. With the `tables` of
+    an earlier call, `dirty` are those whose template, policy, placement or old copies came, went or changed.
     """
-    if again is None:
-        again = Again(memo=LinkMemo(), edited=fleet.templates.keys(), moved=bindings.keys())
-    memo = again.memo
+    tables, dirty = tables or LinkTables(), bindings.keys() if dirty is None else dirty
     by_labels = LabelledTemplates(fleet)
-    owners = again.owners(fleet)
-    # Dictionaries in place of sets keep what is sorted already in its order.
-    affected = dict.fromkeys(identity for identity in again.moved if identity in memo.mentions)
-    needs: dict[Identity, frozenset[Identity] | None] = {}
-    for owner in owners:
+
+    def links_of(owner: Identity) -> Links | None:
         template = fleet.templates.get(owner) if owner in bindings else None
         refs = references_of(template, lookup) if template is not None else ()
-        if template is not None and refs:
-            brings = owner in policies and policies[owner].propagate_deps
-            links = _links(template, brings, refs, by_labels, fleet.is_complete)
-            needs[owner] = links.needs
-            affected |= dict.fromkeys(memo.link(owner, links))
-        elif owner in memo.needs:
-            needs[owner] = None
-            affected |= dict.fromkeys(memo.link(owner, None))
-    memo.needs = patched(memo.needs, needs)
-    memo.templates = fleet.templates
-    _follow_all(fleet, policies, bindings, held or {}, again, affected)
-    return DependencyResult(
-        bindings=memo.bindings, policies=memo.inherited, needs=memo.needs, problems=tuple(sorted(memo.problems()))
-    )
+        if template is None or not refs:
+            return None
+        brings = owner in policies and policies[owner].propagate_deps
+        return _links(template, brings, refs, by_labels, fleet.is_complete)
+
+    owners = union(dirty, tables.seekers(dirty))
+    left = tables.brought_by(owners)
+    tables.link({owner: links_of(owner) for owner in owners})
+    followers = union(dirty, left, tables.brought_by(owners))
+    mentions = {identity: tables.mentions_of(identity) for identity in followers}
+    _follow_all(fleet, policies, bindings, held or {}, tables, mentions)
+    return tables
 
 
 def _links(
@@ -114,34 +93,32 @@ def _follow_all(
     policies: Mapping[Identity, PropagationPolicy],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
-    again: Again,
-    affected: Collection[Identity],
+    tables: LinkTables,
+    mentions: Mapping[Identity, Sequence[Mention]],
 ) -> None:
-    """Give the affected dependencies their bindings and policies anew."""
-    memo = again.memo
-    changes: dict[Identity, Binding | None] = {identity: bindings.get(identity) for identity in again.moved}
-    inherited: dict[Identity, PropagationPolicy | None] = {}
+    """Find the bindings and policies of followers anew. `mentions`: who brings each of them along, if anybody does."""
     # Many dependencies share the policies of their owners.
     of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
-    for identity in sorted(affected):
-        mentions = memo.mentions_of(identity)
-        policy: PropagationPolicy | None = None
-        if mentions and identity not in policies:
-            owners = [policies[mention.owner] for mention in mentions]
-            names = tuple([owner.ref for owner in owners])
-            policy = of_owners.get(names) or of_owners.setdefault(names, inherited_policy(owners))
-        if policy is not None or identity in memo.inherited:
-            inherited[identity] = policy
+
+    def policy_of(identity: Identity) -> PropagationPolicy | None:
+        if not mentions[identity] or identity in policies:
+            return None
+        owners = [policies[mention.owner] for mention in mentions[identity]]
+        names = tuple([owner.ref for owner in owners])
+        return of_owners.get(names) or of_owners.setdefault(names, inherited_policy(owners))
+
+    def binding_of(identity: Identity) -> Binding | None:
         own = bindings.get(identity)
-        if mentions:
-            own = own or Binding(
-                identity=identity, policy=(policy or policies[identity]).ref, is_dependency=policy is not None
-            )
-            own = _follow(fleet, own, mentions, bindings, held)
-        changes[identity] = own
-    memo.changed = changes.keys()
-    memo.bindings = patched(memo.bindings, changes)
-    memo.inherited = patched(memo.inherited, inherited)
+        if not mentions[identity]:
+            return own
+        policy = tables.policies.rows.get(identity)
+        own = own or Binding(
+            identity=identity, policy=(policy or policies[identity]).ref, is_dependency=policy is not None
+        )
+        return _follow(fleet, own, mentions[identity], bindings, held)
+
+    tables.policies.update(mentions, policy_of)
+    tables.bindings.update(mentions, binding_of)
 
 
 def _follow(

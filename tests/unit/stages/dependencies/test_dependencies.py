@@ -13,7 +13,8 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.policy import ApplicationFailover, ConflictResolution, Flavor, PropagationPolicy, Suspension
 from reconciler.model.problem import Source
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.dependencies.dependencies import DEPENDENCY, DependencyResult, dependencies
+from reconciler.stages.dependencies.dependencies import DEPENDENCY, dependencies
+from reconciler.stages.dependencies.links import LinkTables
 from tests.fleets import with_templates
 from tests.rendering import Case, cases_of, name_of
 
@@ -37,7 +38,7 @@ def policy(given: Mapping[str, Any]) -> PropagationPolicy:
     )
 
 
-def decide(case: Case) -> tuple[Fleet, DependencyResult, dict[Identity, Binding]]:
+def decide(case: Case) -> tuple[Fleet, LinkTables, dict[Identity, Binding]]:
     fleet = with_templates(Fleet(revision="test", is_complete=case.get("complete", True)), case["objects"])
     named = {str(identity): identity for identity in fleet.templates}
     policies = {named[name]: policy(given) for name, given in case["claimed"].items()}
@@ -60,7 +61,7 @@ def test_every_case_has_a_source_and_only_known_keys() -> None:
 @pytest.mark.parametrize("case", ALL, ids=[name_of(case) for case in ALL])
 def test_dependencies(case: Case) -> None:
     _, result, own = decide(case)
-    followed = {str(identity): binding for identity, binding in result.bindings.items() if binding.owners}
+    followed = {str(identity): binding for identity, binding in result.bindings.rows.items() if binding.owners}
     assert {
         name: {
             "clusters": list(binding.clusters),
@@ -70,8 +71,8 @@ def test_dependencies(case: Case) -> None:
         }
         for name, binding in followed.items()
     } == case["expect"]
-    assert {str(identity) for identity in result.bindings} == {*case["claimed"], *case["expect"]}
-    assert all(result.bindings[identity] is own[identity] for identity in own if str(identity) not in followed)
+    assert {str(identity) for identity in result.bindings.rows} == {*case["claimed"], *case["expect"]}
+    assert all(result.bindings.rows[identity] is own[identity] for identity in own if str(identity) not in followed)
     for name, expected in case.get("reasons", {}).items():
         assert [str(reason) for reason in followed[name].reasons] == expected
     for name, expected in case.get("cluster_reasons", {}).items():
@@ -79,13 +80,13 @@ def test_dependencies(case: Case) -> None:
         assert {cluster: reason.text for cluster, reason in reasons.items()} == expected
         assert {reason.rule for reason in reasons.values()} == {DEPENDENCY}
     if "needs" in case:
-        assert {str(owner): sorted(map(str, needs)) for owner, needs in result.needs.items()} == case["needs"]
+        assert {str(owner): sorted(map(str, needs)) for owner, needs in result.needs.rows.items()} == case["needs"]
     if "settings" in case:
         assert {
             str(identity): {"keep": inherited.keep, "conflict": inherited.conflict_resolution.value}
-            for identity, inherited in result.policies.items()
+            for identity, inherited in result.policies.rows.items()
         } == case["settings"]
-    found = [[str(problem.source), problem.code, problem.path] for problem in result.problems]
+    found = [[str(problem.source), problem.code, problem.path] for problem in result.all_problems]
     assert found == case.get("problems", [])
 
 
@@ -94,7 +95,7 @@ TWO_OWNERS = next(case for case in ALL if case["case"].startswith("a dependency 
 
 def test_a_dependency_neither_fails_over_by_itself_nor_brings_anything_along() -> None:
     _, result, _ = decide(TWO_OWNERS)
-    (inherited,) = result.policies.values()
+    (inherited,) = result.policies.rows.values()
     assert inherited.application_failover is None
     assert not inherited.propagate_deps
 
@@ -102,11 +103,11 @@ def test_a_dependency_neither_fails_over_by_itself_nor_brings_anything_along() -
 def test_a_dependency_is_suspended_where_every_owner_is() -> None:
     claimed = {"Pod demo/a": {"clusters": ["m1"], "suspended": ["m1", "m2"]}, "Pod demo/b": {"clusters": ["m1"]}}
     _, result, _ = decide({**TWO_OWNERS, "claimed": claimed})
-    (inherited,) = result.policies.values()
+    (inherited,) = result.policies.rows.values()
     assert inherited.suspension == Suspension()
     claimed["Pod demo/b"]["suspended"] = ["m2", "m3"]
     _, result, _ = decide({**TWO_OWNERS, "claimed": claimed})
-    (inherited,) = result.policies.values()
+    (inherited,) = result.policies.rows.values()
     assert inherited.suspension == Suspension(clusters=("m2",))
 
 
@@ -114,7 +115,7 @@ def test_a_claimed_dependency_whose_placement_is_unknown_keeps_its_own_policy() 
     fleet, _, own = decide(TWO_OWNERS)
     identity = next(identity for identity in fleet.templates if identity.kind == "ConfigMap")
     policies = {owner: policy({}) for owner in own} | {identity: policy({"policy": "own"})}
-    binding = dependencies(fleet, policies, own).bindings[identity]
+    binding = dependencies(fleet, policies, own).bindings.rows[identity]
     assert binding.policy == PolicyRef("PropagationPolicy", "demo", "own")
     assert not binding.is_dependency
 
@@ -124,4 +125,4 @@ def test_the_result_does_not_depend_on_the_order_of_its_input() -> None:
     policies = {identity: policy({}) for identity in reversed(list(own))}
     turned = replace(fleet, templates=dict(reversed(list(fleet.templates.items()))))
     again = dependencies(turned, policies, dict(reversed(list(own.items()))))
-    assert again.bindings == result.bindings
+    assert again.bindings.rows == result.bindings.rows

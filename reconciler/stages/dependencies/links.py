@@ -1,0 +1,88 @@
+"""Who refers to what, from one round to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from reconciler.model.binding import Binding
+from reconciler.model.demand import DependencyRef
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.stages.incremental import Dependents, Table
+
+_Place = tuple[str, str, str]
+"""Group, kind and namespace: where a reference by labels looks."""
+
+
+class Mention(NamedTuple):
+    """One owner that brings a dependency along, and the field that refers to it."""
+
+    owner: Identity
+    path: str
+
+
+class Links(Struct, frozen=True, kw_only=True):
+    """What one template refers to.
+
+    `needs`: what of it is in the store. `brought`: what it brings along, with the fields that refer to it.
+    """
+
+    refs: tuple[DependencyRef, ...]
+    needs: frozenset[Identity]
+    brought: Mapping[Identity, list[str]]
+    problems: tuple[Problem, ...]
+
+
+class LinkTables:
+    """The links of all owners, and what comes of them.
+
+    `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one
+    that holds for it. `needs`: what each bound template refers to in the store, whether it brings it along or not.
+    """
+
+    __slots__ = ("_brought", "_problems", "_sought", "bindings", "links", "needs", "policies")
+
+    def __init__(self) -> None:
+        """Start with no template."""
+        self.links = Table[Identity, Links]()
+        self.needs = Table[Identity, frozenset[Identity]]()
+        self._problems = Table[Identity, tuple[Problem, ...]]()
+        self.bindings = Table[Identity, Binding]()
+        self.policies = Table[Identity, PropagationPolicy]()
+        self._sought = Dependents[Identity, Identity | _Place]()
+        """Owner to where its references look."""
+        self._brought = Dependents[Identity, Identity]()
+        """Owner to what it brings along."""
+
+    @property
+    def all_problems(self) -> list[Problem]:
+        """What is wrong with any link."""
+        return [problem for found in self._problems.rows.values() for problem in found]
+
+    def seekers(self, edited: Collection[Identity]) -> set[Identity]:
+        """Owners that may find something else, since templates came, went or changed."""
+        return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
+
+    def brought_by(self, owners: Iterable[Identity]) -> set[Identity]:
+        """What any of these brings along."""
+        return self._brought.on(owners)
+
+    def link(self, links: Mapping[Identity, Links | None]) -> None:
+        """Take the links of owners."""
+        self.links.put(links)
+        changed = {owner: self.links.rows.get(owner) for owner in self.links.changed}
+        for owner, found in changed.items():
+            refs = found.refs if found is not None else ()
+            self._sought.put(owner, [ref.identity[:3] if ref.labels else ref.identity for ref in refs])
+            self._brought.put(owner, found.brought if found is not None else ())
+        self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
+        self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
+
+    def mentions_of(self, identity: Identity) -> list[Mention]:
+        """Who brings a dependency along, in the order of the owners; never the dependency itself."""
+        owners = sorted(self._brought.of((identity,)) - {identity})
+        return [Mention(owner, path) for owner in owners for path in self.links.rows[owner].brought[identity]]
