@@ -81,7 +81,7 @@ def differing_prerequisites(before: Decision, after: Decision, suspects: Collect
     return {identity for identity in needed if _standing(before, identity) != _standing(after, identity)}
 
 
-def _standing(decision: Decision, needed: Identity) -> Hashable:
+def _standing(decision: Decision, needed: Identity) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
     """Where something is placed, as far as that matters to what needs it, and where it is not written."""
     clusters = _clusters(decision, needed) if needed[:2] == _DEFINITION else ()
     return (clusters, _withheld_in(decision, needed))
@@ -94,7 +94,9 @@ def _withheld_in(decision: Decision, identity: Identity) -> tuple[tuple[str, str
 
 def signature_of_prerequisites(decision: Decision, identity: Identity) -> Hashable:
     """What of its prerequisites concerns an object: equal, it is settled alike."""
-    return tuple([(needed, _standing(decision, needed)) for needed in prerequisites(decision, identity)])
+    standings = [(needed, _standing(decision, needed)) for needed in prerequisites(decision, identity)]
+    # A Namespace that is not held back asks nothing of an object, whether anything lives in it or not.
+    return tuple([(needed, standing) for needed, standing in standings if any(standing) or needed[:2] != _NAMESPACE])
 
 
 def _clusters(decision: Decision, identity: Identity) -> tuple[str, ...]:
