@@ -22,7 +22,7 @@ from reconciler.adapters.git.snapshot import GitStore
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
 from reconciler.model.observation import Observations, Read
-from reconciler.stages.decision import DecideMemo
+from reconciler.stages.decision import DecisionTables
 from reconciler.stages.rendering import changed_identities
 from reconciler.stages.revisions import previous_of
 
@@ -40,7 +40,7 @@ class Loop(Struct):
     store: GitStore
     reader: SnapshotReader = field(default_factory=SnapshotReader)
     in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, lambda path, blob: None))
-    memo: DecideMemo = field(default_factory=DecideMemo)
+    memo: DecisionTables = field(default_factory=DecisionTables)
     world: World | None = None
     decision: Decision | None = None
     observations: Observations = field(default_factory=corpus.observations)
@@ -50,8 +50,8 @@ class Loop(Struct):
         """Plan a commit; the number of changes."""
         snapshot = self._step("read", lambda: self.reader.read(self.store, commit))
         fleet = self._step("parse", lambda: self.in_force.parse(snapshot))
-        decision = self._step("decide", lambda: decide(fleet, self.observations, NOW, memo=self.memo))
-        changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.touched))
+        decision = self._step("decide", lambda: decide(fleet, self.observations, NOW, tables=self.memo))
+        changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.changed))
         self.decision = decision
         if self.world is None:
             return 0
@@ -100,7 +100,7 @@ def _settle_everything(loop: Loop) -> dict[str, float]:
     assert loop.decision is not None, "the first commit was decided"
     decision, fleet = loop.decision, loop.decision.fleet
     loop.observations = replace(loop.observations, previous=previous_of(decision.bindings))
-    loop.decision = decision = decide(fleet, loop.observations, NOW, memo=loop.memo)
+    loop.decision = decision = decide(fleet, loop.observations, NOW, tables=loop.memo)
     manifests = render_decision(decision).manifests
     names = sorted({manifest.cluster for manifest in manifests})[:IN_STEP]
     members, rows = members_of((found for found in manifests if found.cluster in names), fleet.settings.name)
@@ -144,7 +144,7 @@ def _lose_cluster(loop: Loop) -> Decision:
     assert loop.decision is not None, "the first commit was decided"
     lost = replace(loop.observations.clusters["m003"], reachable=False)
     seen = replace(loop.observations, clusters={**loop.observations.clusters, "m003": lost})
-    return decide(loop.decision.fleet, seen, NOW, memo=loop.memo)
+    return decide(loop.decision.fleet, seen, NOW, tables=loop.memo)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from reconciler.engine import decide
 from reconciler.model.fleet import Fleet, Snapshot, Template
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of, with_value
-from reconciler.stages.decision import DecideMemo
+from reconciler.stages.decision import DecisionTables
 from reconciler.stages.fleet import parse
 from reconciler.stages.revisions import previous_of
 
@@ -53,17 +53,17 @@ def main(workloads: int) -> dict[str, float]:
 
 def measured(fleet: Fleet) -> tuple[float, float]:
     """CPU seconds of the first decision, and the median of those after commits that scale one workload up by one."""
-    observations, memo = corpus.observations(), DecideMemo()
-    full, decision = timed(lambda: decide(fleet, observations, NOW, memo=memo))
+    observations, memo = corpus.observations(), DecisionTables()
+    full, decision = timed(lambda: decide(fleet, observations, NOW, tables=memo))
     assert not decision.problems, decision.problems[0]
     gc.freeze()
     seconds = []
     names = [identity for identity in decision.bindings if identity.kind == "Deployment"]
     for number in range(COMMITS + 1):
         observations = replace(observations, previous=previous_of(decision.bindings))
-        decision = decide(fleet, observations, NOW, memo=memo)
+        decision = decide(fleet, observations, NOW, tables=memo)
         fleet = scaled(fleet, names[number * len(names) // (COMMITS + 1)])
-        taken, decision = timed(lambda: decide(fleet, observations, NOW, memo=memo))  # noqa: B023
+        taken, decision = timed(lambda: decide(fleet, observations, NOW, tables=memo))  # noqa: B023
         seconds.append(taken)
     # The first commit warms up.
     return full, percentile(seconds[1:], 0.5)

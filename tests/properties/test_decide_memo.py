@@ -15,7 +15,7 @@ from reconciler.model.observation import ClusterObservation, Node, Observations,
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import digest_of_bytes
 from reconciler.stages.decision.decide import Decision, decide
-from reconciler.stages.decision.memo import DecideMemo
+from reconciler.stages.decision.tables import DecisionTables
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.parse import parse
 from reconciler.stages.rendering.signatures import changed_identities, signatures
@@ -233,7 +233,7 @@ def test_a_memo_never_changes_a_decision(
     series: list[tuple[list[tuple[str, bytes | None]], int, bool, int]],
 ) -> None:
     files = FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}
-    cache, memo = dict[str, ParsedFile](), DecideMemo()
+    cache, memo = dict[str, ParsedFile](), DecisionTables()
     previous: dict[Identity, PreviousPlacement] = {}
     copies: dict[Identity, set[str]] = {}
     last: Decision | None = None
@@ -252,7 +252,7 @@ def test_a_memo_never_changes_a_decision(
             clusters=ALL_OBSERVED[kind].clusters, previous=previous, constraints=constraints if ticked else ()
         )
         fresh = number % 5 == 4
-        again = decide(fleet, seen, NOW, copies=copies, fresh=fresh, memo=memo)
+        again = decide(fleet, seen, NOW, copies=copies, fresh=fresh, tables=memo)
         anew = decide(fleet, seen, NOW, copies=copies, fresh=fresh)
         assert again == anew
         for one, other in ((again.bindings, anew.bindings), (again.policies, anew.policies), (again.needs, anew.needs)):
@@ -260,7 +260,7 @@ def test_a_memo_never_changes_a_decision(
         old, new = signatures(last) if last else {}, signatures(again)
         differing = {identity for identity in {*old, *new} if old.get(identity) != new.get(identity)}
         assert changed_identities(last, again) == differing
-        assert changed_identities(last, again, memo.touched) == differing
+        assert changed_identities(last, again, memo.changed) == differing
         last = again
         if remembers:
             lost = CLUSTERS[number % 3] if ticked == 1 else ""

@@ -28,7 +28,7 @@ from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
-from reconciler.stages.decision import DecideMemo
+from reconciler.stages.decision import DecisionTables
 from reconciler.stages.observations import in_force
 from reconciler.stages.rendering import changed_identities
 
@@ -46,7 +46,7 @@ class Lookout:
     def __init__(self, parts: Parts) -> None:
         """Everything is due at once."""
         self._parts = parts
-        self._memo = DecideMemo()
+        self._tables = DecisionTables()
         self._decided: Decision | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
         self._copies: Copies = {}
@@ -183,10 +183,10 @@ class Lookout:
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
         observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
         self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
-        decision = decide(fleet, observations, now, copies=self._copies, memo=self._memo)
+        decision = decide(fleet, observations, now, copies=self._copies, tables=self._tables)
         state = replace(state, observations=observations, decision=decision)
         self._decided, self._decided_under = decision, _constraints(state)
-        return state, changed_identities(before, decision, self._memo.touched)
+        return state, changed_identities(before, decision, self._tables.changed)
 
 
 def _constraints(state: State) -> frozenset[Constraint]:

@@ -3,7 +3,6 @@
 from reconciler.stages.decision.cap_basis import basis_of, is_wished_as_then, without_outdated_caps
 from reconciler.stages.decision.decide import Decision, decide
 from reconciler.stages.decision.job_completions import WORK_QUEUE, completions, fixed_share, lacking
-from reconciler.stages.decision.memo import DecideMemo
 from reconciler.stages.decision.prerequisites import (
     dependents,
     differing_prerequisites,
@@ -13,11 +12,12 @@ from reconciler.stages.decision.prerequisites import (
     withheld_prerequisites,
     without_definition,
 )
+from reconciler.stages.decision.tables import DecisionTables
 
 __all__ = [
     "WORK_QUEUE",
-    "DecideMemo",
     "Decision",
+    "DecisionTables",
     "basis_of",
     "completions",
     "decide",

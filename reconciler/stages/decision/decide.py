@@ -17,20 +17,22 @@ from reconciler.model.tree import dig
 from reconciler.stages.claims import Claims, claim
 from reconciler.stages.decision.cap_basis import without_outdated_caps
 from reconciler.stages.decision.job_completions import has_completions
-from reconciler.stages.decision.memo import DecideMemo, Edits, Inputs
+from reconciler.stages.decision.tables import DecisionTables, Inputs
 from reconciler.stages.dependencies import (
     companions,
     dependencies,
     namespaces,
     with_defined_kinds,
 )
-from reconciler.stages.incremental import patched, union
+from reconciler.stages.incremental import union
 from reconciler.stages.placement import (
     PlacementItem,
     PlacementRequest,
     PlacementResult,
     closings,
+    concerned_by,
     constraints_in_force,
+    essentials,
     place,
     priority_classes,
     suspended_by,
@@ -79,81 +81,65 @@ def decide(
     *,
     copies: Mapping[Identity, Collection[str]] | None = None,
     fresh: bool = False,
-    memo: DecideMemo | None = None,
+    tables: DecisionTables | None = None,
 ) -> Decision:
     """Claims, placements and what follows from them.
 
     `now`: RFC 3339 UTC. `copies`: where copies of ours are known to live; what an owner left behind keeps its
-    dependencies there. `fresh`: previous placements are not considered. `memo`: with that of an earlier call only what
-    depends on a difference is decided again; the decision is the same as without it.
+    dependencies there. `fresh`: previous placements are not considered. `tables`: with those of an earlier call only
+    what depends on a difference is decided again; the decision is the same as without them.
+
+    Each step updates its tables for what the changes of the tables before it make dirty.
     """
-    memo = memo or DecideMemo()
+    tables = tables or DecisionTables()
     inputs = Inputs(fleet, observations, now, copies or {}, fresh)
-    edits = memo.begin(inputs)
-    claims = claim(fleet, memo.claims, edits.judged)
-    by_ref = {policy.ref: policy for policy in fleet.propagation}
-    before = memo.policies
-    # What no policy governs, and none did, is nobody's business from here on.
-    judged = [identity for identity in edits.judged if identity in claims.claims or identity in before]
-    governed = {i: by_ref[claims.claims[i].policy] if i in claims.claims else None for i in judged}
-    policies = memo.policies = patched(before, governed)
-    if edits.has_definitions:
-        memo.definitions = _definitions(fleet)
+    dirty, edited = tables.begin(inputs), tables.templates.changed
+
+    claims = claim(fleet, tables.claims, dirty)
+    tables.policies.update(dirty, tables.policy_of)
+    policies = tables.policies.rows
+    ours = [identity for identity in union(edited, tables.policies.changed) if identity in policies]
+    if any(identity.kind == "CustomResourceDefinition" for identity in edited):
+        tables.definitions = _definitions(fleet)
+
     # What others scale is placed anew when these others come, go or change.
-    scaled = [i for i in memo.autoscaling.follow(fleet, edits.judged) if i in policies]
+    scaled = [identity for identity in tables.autoscaling.follow(fleet, dirty) if identity in policies]
     observations = without_outdated_caps(observations, fleet.templates, policies)
-    inputs = inputs._replace(observations=observations)
-    placed, unknown_classes = _place(memo, inputs, edits, policies, list(dict.fromkeys((*judged, *scaled))))
-    # Dictionaries in place of sets keep what is sorted already in its order.
-    moved = dict.fromkeys((*judged, *edits.copied, *memo.places.changed))
-    left = _left_behind(placed.bindings, copies or {}, moved)
-    former = (identity for identity in moved if identity in memo.held)
-    held = memo.held = patched(memo.held, {**dict.fromkeys(former), **left})
-    links = dependencies(fleet, policies, placed.bindings, held, tables=memo.links, dirty=union(moved, edits.templates))
-    followed = links.bindings.rows
-    dirty = dict.fromkeys((*memo.bound_of(edits.templates, followed), *links.bindings.changed, *links.policies.changed))
-    inhabited = namespaces(fleet, followed, memo.spaces, dirty)
-    stayed = _left_behind(placed.bindings, copies or {}, memo.company.want(fleet, policies, judged))
-    # They live in the namespaces of their workloads, so Namespaces need not follow them.
-    companions(fleet, policies, followed, stayed, memo.company)
-    brought, inherited = memo.company.bindings, memo.company.policies
-    dirty.update(dict.fromkeys((*memo.spaces.followed.changed, *brought.changed, *inherited.changed)))
-    bound = memo.join(followed, {**inhabited, **brought.rows}, dirty)
-    memo.autoscaling.yield_to(bound, dirty)
-    problems = (
-        *fleet.problems,
-        *claims.problems,
-        *placed.problems,
-        *links.all_problems,
-        *unknown_classes,
-    )
+    placed, unknown_classes = _place(tables, inputs._replace(observations=observations), union(ours, scaled))
+
+    _follow(tables, inputs, placed.bindings)
+    _join(tables)
+    tables.autoscaling.yield_to(tables.bindings.rows, tables.bindings.changed)
+
     holds, waiting = _waits_for_overrides(fleet, policies)
+    tables.holds.replace(holds)
+    tables.ticked.replace(_ticked(observations, tables.bindings.rows, now))
+    problems = (*fleet.problems, *claims.problems, *placed.problems, *tables.links.all_problems, *unknown_classes)
     decision = Decision(
         fleet=fleet,
         claims=claims,
-        bindings=bound,
-        policies=memo.govern({**links.policies.rows, **inherited.rows}, moved | dirty),
+        bindings=tables.bindings.rows,
+        policies=tables.governing.rows,
         frozen=frozenset(claims.frozen),
         holds=holds,
-        ticked=_ticked(observations, bound, now),
-        needs=links.needs.rows,
-        definitions=memo.definitions,
-        yielded=memo.autoscaling.yielded.rows,
+        ticked=tables.ticked.rows,
+        needs=tables.links.needs.rows,
+        definitions=tables.definitions,
+        yielded=tables.autoscaling.yielded.rows,
         problems=tuple(sorted({*problems, *waiting})),
     )
-    memo.end(moved | dirty)
+    tables.end(inputs)
     return decision
 
 
 def _place(
-    memo: DecideMemo,
-    inputs: Inputs,
-    edits: Edits,
-    policies: Mapping[Identity, PropagationPolicy],
-    judged: Sequence[Identity],
+    tables: DecisionTables, inputs: Inputs, dirty: Collection[Identity]
 ) -> tuple[PlacementResult, Sequence[Problem]]:
-    """The placement of what policies govern, and the problems of priority classes."""
-    fleet, observations = inputs.fleet, inputs.observations
+    """The placement of what policies govern, and the problems of priority classes.
+
+    `dirty`: whose template or policy changed, or what scales them. What is known of the others may have changed, too.
+    """
+    fleet, observations, policies = inputs.fleet, inputs.observations, tables.policies.rows
     priorities, unknown_classes = priority_classes(fleet)
     request = PlacementRequest(
         items=(),
@@ -164,55 +150,72 @@ def _place(
         fresh=inputs.fresh,
         priority_classes=priorities,
         copies=inputs.copies,
-        closed=closings(fleet, policies, observations, memo.constrained),
+        closed=closings(fleet, policies, observations, tables.in_force.rows),
     )
-    bound_definitions = {i: policies[i] for i in memo.definitions.values() if i in policies}
+    bound_definitions = [identity for identity in tables.definitions.values() if identity in policies]
     if bound_definitions:
         # Definitions go first: what they define may then go where they go.
-        first = place(replace(request, items=tuple(_items(memo, fleet, bound_definitions, bound_definitions))))
+        first = place(replace(request, items=tuple(_items(tables, fleet, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
-    known = set(judged)
-    unplaced = [i for i in memo.to_place_again(edits, request.observations) if i not in known]
-    items = (*_items(memo, fleet, policies, judged), *memo.places.items(unplaced))
-    gone = [identity for identity in judged if identity not in policies]
-    return place(replace(request, items=items), memo.places, gone), unknown_classes
+    tables.essentials.replace(essentials(request.observations.clusters))
+    clusters = [cluster for name, cluster in fleet.clusters.items() if name in tables.essentials.changed]
+    known = (tables.previous, tables.in_force, tables.obstacles, tables.copies)
+    again = union(*(table.changed for table in known), concerned_by(clusters, policies) if clusters else ())
+    as_before = [identity for identity in again if identity in policies and identity not in dirty]
+    items = (*_items(tables, fleet, dirty), *tables.places.items(as_before))
+    gone = [identity for identity in tables.policies.changed if identity not in policies]
+    return place(replace(request, items=items), tables.places, gone), unknown_classes
 
 
-def _items(
-    memo: DecideMemo,
-    fleet: Fleet,
-    policies: Mapping[Identity, PropagationPolicy],
-    identities: Iterable[Identity],
-) -> Iterator[PlacementItem]:
-    overrides = memo.replica_overrides(fleet)
+def _follow(tables: DecisionTables, inputs: Inputs, bindings: Mapping[Identity, Binding]) -> None:
+    """Find what goes along: dependencies, Namespaces, companions. `bindings`: what placement gave."""
+    fleet, policies, edited = inputs.fleet, tables.policies, tables.templates.changed
+
+    def held(identity: Identity) -> frozenset[str] | None:
+        if identity not in inputs.copies or identity not in bindings:
+            return None
+        return frozenset(inputs.copies[identity]) - set(bindings[identity].clusters) or None
+
+    tables.held.update(union(tables.copies.changed, tables.places.bindings.changed), held)
+    moved = union(edited, policies.changed, tables.places.bindings.changed, tables.held.changed)
+    followed = dependencies(fleet, policies.rows, bindings, tables.held.rows, tables=tables.links, dirty=moved).bindings
+    # What a Namespace says counts for what is in it.
+    spaces = [identity for identity in edited if identity.kind == "Namespace"]
+    namespaces(fleet, followed.rows, tables.spaces, union(followed.changed, spaces))
+    # They live in the namespaces of their workloads, so Namespaces need not follow them.
+    tables.company.want(fleet, policies.rows, union(edited, policies.changed))
+    companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company)
+
+
+def _join(tables: DecisionTables) -> None:
+    """Lay companions over Namespaces over dependencies, and their policies over those that claim templates."""
+    links, spaces, company, policies = tables.links, tables.spaces.followed, tables.company, tables.policies.rows
+    followed = links.bindings.rows
+    tables.bindings.update(
+        union(links.bindings.changed, spaces.changed, company.bindings.changed),
+        lambda identity: company.bindings.rows.get(identity) or spaces.rows.get(identity) or followed.get(identity),
+    )
+    tables.governing.update(
+        union(tables.policies.changed, links.policies.changed, company.policies.changed),
+        lambda identity: (
+            company.policies.rows.get(identity) or links.policies.rows.get(identity) or policies.get(identity)
+        ),
+    )
+
+
+def _items(tables: DecisionTables, fleet: Fleet, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+    overrides, policies = tables.replica_overrides(fleet), tables.policies.rows
     for identity in identities:
-        policy = policies.get(identity)
-        if policy is not None:
-            template = fleet.templates[identity]
-            yield PlacementItem(
-                identity=identity,
-                gvk=template.gvk,
-                policy=policy,
-                demand=demand_of(template),
-                is_autoscaled=memo.autoscaling.has(policies, identity),
-                has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
-                rendered=overrides.of(identity),
-            )
-
-
-def _left_behind(
-    bindings: Mapping[Identity, Binding], copies: Mapping[Identity, Collection[str]], identities: Iterable[Identity]
-) -> dict[Identity, frozenset[str]]:
-    """The clusters that hold a copy of a bound template which its placement has left."""
-    if not copies:
-        return {}
-    return {
-        identity: left
-        for identity in identities
-        if identity in copies
-        and identity in bindings
-        and (left := frozenset(copies[identity]) - set(bindings[identity].clusters))
-    }
+        template = fleet.templates[identity]
+        yield PlacementItem(
+            identity=identity,
+            gvk=template.gvk,
+            policy=policies[identity],
+            demand=demand_of(template),
+            is_autoscaled=tables.autoscaling.has(policies, identity),
+            has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
+            rendered=overrides.of(identity),
+        )
 
 
 def _waits_for_overrides(

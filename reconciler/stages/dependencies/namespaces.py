@@ -72,9 +72,8 @@ def namespaces(
     the `tables` of an earlier call, `dirty` are the bindings and templates that came, went or changed.
     """
     tables, dirty = tables or NamespaceTables(), bindings.keys() if dirty is None else dirty
-    tables.first.update(
-        _settle(tables.inhabitants, bindings, dirty), lambda name: _first(tables.inhabitants.get(name, {}))
-    )
+    stirred = _settle(tables, bindings, dirty)
+    tables.first.update(stirred, lambda name: _first(tables.inhabitants.get(name, {})))
     themselves = (identity for identity in dirty if identity[:2] == ("", "Namespace"))
     tables.followed.update(
         {*map(namespace_identity, tables.first.changed), *themselves},
@@ -83,28 +82,39 @@ def namespaces(
     return tables.followed.rows
 
 
-def _settle(
-    inhabitants: dict[str, dict[Identity, Targets]], bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]
-) -> set[str]:
-    """Take those that moved in, about or out; the namespaces in which any did."""
-    names: set[str] = set()
+def _settle(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> set[str]:
+    """Take those that moved in, about or out; the namespaces in which a cluster may have another first inhabitant."""
+    stirred: set[str] = set()
     grown: set[str] = set()
     for identity in dirty:
-        if identity.namespace:
-            names.add(identity.namespace)
-            others = inhabitants.setdefault(identity.namespace, {})
-            if identity not in bindings:
-                others.pop(identity, None)
-                continue
-            if identity not in others:
-                grown.add(identity.namespace)
-            others[identity] = bindings[identity].targets
+        if not identity.namespace:
+            continue
+        inhabitants = tables.inhabitants.setdefault(identity.namespace, {})
+        before = inhabitants.get(identity)
+        after = bindings[identity].targets if identity in bindings else None
+        if after is not None:
+            inhabitants[identity] = after
+        elif before is not None:
+            del inhabitants[identity]
+            if not inhabitants:
+                del tables.inhabitants[identity.namespace]
+        if before is None and after is not None:
+            grown.add(identity.namespace)
+        if identity.namespace not in stirred:
+            first = tables.first.rows.get(identity.namespace, {})
+            if _concerns_first(first, identity, before or (), after or ()):
+                stirred.add(identity.namespace)
     for name in grown:
-        inhabitants[name] = dict(sorted(inhabitants[name].items()))
-    for name in names:
-        if not inhabitants[name]:
-            del inhabitants[name]
-    return names
+        tables.inhabitants[name] = dict(sorted(tables.inhabitants[name].items()))
+    return stirred
+
+
+def _concerns_first(first: Mapping[str, Identity], identity: Identity, before: Targets, after: Targets) -> bool:
+    """Whether it was the first in a cluster that it left, or comes before the first in one where it is."""
+    there = {cluster for cluster, _ in after}
+    if any(first.get(cluster) == identity for cluster, _ in before if cluster not in there):
+        return True
+    return any(cluster not in first or identity < first[cluster] for cluster in there)
 
 
 def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity] | None:

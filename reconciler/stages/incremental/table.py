@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -40,9 +40,10 @@ class Table(Generic[Key, Value]):
 
     def replace(self, rows: Mapping[Key, Value]) -> None:
         """Take all rows of an input, in its order."""
-        self.rows, self.changed = rows, changed_keys(self.rows, rows)
+        self.changed = changed_keys(self.rows, rows) if self.rows else rows.keys()
+        self.rows = rows
 
 
-def union(*dirty: Collection[Key]) -> AbstractSet[Key]:
+def union(*dirty: Iterable[Key]) -> AbstractSet[Key]:
     """All of these keys. What is sorted already keeps its order, which spares sorting it again."""
     return dict.fromkeys(chain(*dirty)).keys()

@@ -64,13 +64,16 @@ def closings(
 
 
 def obstacles(observations: Observations, constrained: Iterable[Identity]) -> dict[Identity, object]:
-    """What is known of whose the objects are that are where templates could go: what closings rest on."""
+    """What closings rest on: orders, and what is known of whose the objects are that are where templates could go."""
     clusters = sorted(observations.clusters)
     return {
-        identity: tuple(
-            (name, seen.of_fleet)
-            for name in clusters
-            if (seen := workload_in(observations.clusters, identity, name)) is not None
+        identity: (
+            observations.closed,
+            *(
+                (name, seen.of_fleet)
+                for name in clusters
+                if (seen := workload_in(observations.clusters, identity, name)) is not None
+            ),
         )
         for identity in constrained
     }

@@ -5,7 +5,7 @@ It never changes a result: what is remembered is dropped, or worked out again, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from reconciler.model.observation import ClusterObservation
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.stages.incremental import Table
 from reconciler.stages.placement.affinity_groups import Group, groups_of
 from reconciler.stages.placement.candidates import CandidateFinder, tier_of
 from reconciler.stages.placement.copies import StaticWeights
@@ -105,10 +106,8 @@ class PlaceMemo:
         self.by_room: dict[Identity, None] = {}
         self.takers: dict[Identity, None] | None = None
         """Those apart from `by_room` that take room of others; None: to be found."""
-        self.bindings: Mapping[Identity, Binding] = {}
-        self.problems: dict[Identity, tuple[Problem, ...]] = {}
-        self.changed: Collection[Identity] = ()
-        """Those that the last call placed otherwise than the one before."""
+        self.bindings = Table[Identity, Binding]()
+        self.problems = Table[Identity, tuple[Problem, ...]]()
 
     def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
         """Take the observations; where any room or the order changed, it is to be found anew who takes some."""

@@ -18,7 +18,6 @@ from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Rea
 from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.incremental import patched
 from reconciler.stages.observations import is_in_force
 from reconciler.stages.placement.affinity_groups import Group, groups_of
 from reconciler.stages.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
@@ -76,23 +75,17 @@ class _Round:
     def run(self, gone: Iterable[Identity]) -> PlacementResult:
         memo = self._memo
         memo.follow(self._observed, self._request.priority_classes)
-        changed = {identity: memo.forget(identity) for identity in gone}
+        # Whether what looks at free room must be placed again for its sake.
+        dirty = {identity: memo.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
-            changed[item.identity] = self._place_apart(self._situation(item))
-        if memo.by_room and (memo.takers is None or any(changed.values())):
+            dirty[item.identity] = self._place_apart(self._situation(item))
+        if memo.by_room and (memo.takers is None or any(dirty.values())):
             self._place_by_room()
-            changed |= dict.fromkeys(memo.by_room, True)
-        placed = {identity: memo.placed.get(identity) for identity in changed}
-        before = memo.bindings
-        bindings = {identity: self._binding(found) if found else None for identity, found in placed.items()}
-        memo.changed = {identity for identity, binding in bindings.items() if before.get(identity) != binding}
-        memo.bindings = patched(before, bindings)
-        for identity, found in placed.items():
-            memo.problems.pop(identity, None)
-            if found is not None and found.decision.shortfalls:
-                memo.problems[identity] = tuple(_problem(found, shortfall) for shortfall in found.decision.shortfalls)
-        problems = tuple(problem for identity in sorted(memo.problems) for problem in memo.problems[identity])
-        return PlacementResult(bindings=memo.bindings, problems=problems)
+            dirty |= dict.fromkeys(memo.by_room, True)
+        memo.bindings.update(dirty, self._binding)
+        memo.problems.update(dirty, self._problems)
+        problems = tuple(problem for found in memo.problems.rows.values() for problem in found)
+        return PlacementResult(bindings=memo.bindings.rows, problems=problems)
 
     def _place_apart(self, situation: Situation) -> bool:
         """Place what free room does not decide about; whether the others must then be placed again."""
@@ -133,7 +126,16 @@ class _Round:
             if needs_room:
                 self._take(placed.situation, placed.decision)
 
-    def _binding(self, placed: Placed) -> Binding:
+    def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
+        placed = self._memo.placed.get(identity)
+        if placed is None or not placed.decision.shortfalls:
+            return None
+        return tuple(_problem(placed, shortfall) for shortfall in placed.decision.shortfalls)
+
+    def _binding(self, identity: Identity) -> Binding | None:
+        placed = self._memo.placed.get(identity)
+        if placed is None:
+            return None
         item, decision = placed.situation.item, placed.decision
         reasons = decision.reasons
         if item.is_autoscaled and placed.situation.had:

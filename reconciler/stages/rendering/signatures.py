@@ -24,25 +24,17 @@ def signatures(decision: Decision) -> dict[Identity, Hashable]:
 
 
 def changed_identities(
-    before: Decision | None, after: Decision, touched: Collection[Identity] | None = None
+    before: Decision | None, after: Decision, changed: Collection[Identity] | None = None
 ) -> set[Identity]:
     """Identities whose signatures differ between two decisions; all of them without an earlier one.
 
-    `touched`: of a decision that was made from `before`, what `DecideMemo.touched` says; without it, both are searched,
-    which is quick where most of them is the same objects.
+    `changed`: of a decision that was made from `before`, what `DecisionTables.changed` says; without it, both are
+    searched, which is quick where most of them is the same objects.
     """
     if before is None or before.fleet.clusters != after.fleet.clusters:
         old = signatures(before) if before is not None else {}
         return _differing(old, signatures(after))
-    if touched is not None:
-        suspects = {identity for identity in touched if not _is_same(before, after, identity)}
-    else:
-        suspects = changed_keys(before.bindings, after.bindings) | changed_keys(before.policies, after.policies)
-        suspects |= changed_keys(before.fleet.templates, after.fleet.templates)
-    suspects |= changed_keys(before.holds, after.holds) | changed_keys(before.yielded, after.yielded)
-    suspects |= before.frozen ^ after.frozen
-    suspects |= {identity for identity, _ in changed_keys(before.ticked, after.ticked)}
-    suspects |= _overridden_anew(before, after)
+    suspects = {*(_searched(before, after) if changed is None else changed), *_overridden_anew(before, after)}
     needed = differing_prerequisites(before, after, suspects)
     suspects |= dependents(before, needed) | dependents(after, needed)
     plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
@@ -55,13 +47,17 @@ def changed_identities(
     )
 
 
-def _is_same(before: Decision, after: Decision, identity: Identity) -> bool:
-    """Whether the two decisions hold the same objects for an identity, but for what is found in other ways."""
-    return (
-        before.bindings.get(identity) is after.bindings.get(identity)
-        and before.policies.get(identity) is after.policies.get(identity)
-        and before.fleet.templates.get(identity) is after.fleet.templates.get(identity)
+def _searched(before: Decision, after: Decision) -> set[Identity]:
+    """What differs between two decisions of which nothing else is known."""
+    pairs = (
+        (before.bindings, after.bindings),
+        (before.policies, after.policies),
+        (before.fleet.templates, after.fleet.templates),
+        (before.holds, after.holds),
+        (before.yielded, after.yielded),
     )
+    found = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
+    return {*found, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
 
 
 def _differs_plainly(before: Decision, after: Decision, identity: Identity) -> bool:

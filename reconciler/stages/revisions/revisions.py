@@ -16,7 +16,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison import overall_cause
-from reconciler.stages.decision import DecideMemo, Decision, decide, without_definition
+from reconciler.stages.decision import Decision, DecisionTables, decide, without_definition
 from reconciler.stages.rendering import changed_identities, render_all, render_inputs
 from reconciler.stages.revisions.written import held_back, is_written
 
@@ -75,21 +75,21 @@ def _named(fleet: Fleet, other: str) -> Fleet:
 
 def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str) -> Passage:
     """Decide both revisions, the second from what the first leaves behind."""
-    memo = DecideMemo()
-    before = decide(base, observations, now, memo=memo)
+    tables = DecisionTables()
+    before = decide(base, observations, now, tables=tables)
     placed = previous_of(before.bindings)
     seen = replace(observations, previous={**observations.previous, **placed})
-    after = decide(head, seen, now, memo=memo)
-    touched = memo.touched
+    after = decide(head, seen, now, tables=tables)
+    changed = tables.changed
     # What an owner leaves behind keeps its dependencies; where nothing is left behind, copies say nothing.
-    copies = _left_behind(before, after, touched)
+    copies = _left_behind(before, after, changed)
     if copies:
-        after = decide(head, seen, now, copies=copies, memo=memo)
-        touched = {*touched, *memo.touched} if touched is not None and memo.touched is not None else None
+        after = decide(head, seen, now, copies=copies, tables=tables)
+        changed = {*changed, *tables.changed} if changed is not None and tables.changed is not None else None
     only: frozenset[Identity] | None = None
     if _speak_alike(base, head):
         # What the two decide alike is as it should be already, unless it waits for something or its kind is not served.
-        only = frozenset(changed_identities(before, after, touched) | held_back(after) | without_definition(after))
+        only = frozenset(changed_identities(before, after, changed) | held_back(after) | without_definition(after))
     return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
 
 
@@ -100,11 +100,11 @@ def _speak_alike(base: Fleet, head: Fleet) -> bool:
 
 
 def _left_behind(
-    before: Decision, after: Decision, touched: Collection[Identity] | None
+    before: Decision, after: Decision, changed: Collection[Identity] | None
 ) -> dict[Identity, frozenset[str]]:
     """Where all copies are of bound templates that leave some of them behind: in clusters their new placement left."""
     gone: dict[Identity, set[str]] = {}
-    for identity in before.bindings if touched is None else touched:
+    for identity in before.bindings if changed is None else changed:
         was, is_now = before.bindings.get(identity), after.bindings.get(identity)
         if was is not None and is_now is not None and was.targets != is_now.targets:
             gone[identity] = set(was.clusters) - set(is_now.clusters)

@@ -12,7 +12,7 @@ from reconciler.model.observation import Observations, Workload
 from reconciler.model.policy import ConflictResolution, Suspension
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.decision.decide import Decision, decide
-from reconciler.stages.decision.memo import DecideMemo
+from reconciler.stages.decision.tables import DecisionTables
 from reconciler.stages.ticks.tick import Ticked, tick
 from tests.tick_cases import NOW, fleet, observations
 
@@ -142,9 +142,9 @@ def test_without_a_constraint_orders_move_nothing() -> None:
 
 def test_what_was_decided_before_is_decided_again_when_a_cluster_closes_or_opens() -> None:
     order = Constraint(identity=WEB, cluster="m1", replicas_max=0, excludes=True, reason="r")
-    seen, memo, store = replace(observations(SICK), constraints=(order,)), DecideMemo(), fleet(SICK)
+    seen, memo, store = replace(observations(SICK), constraints=(order,)), DecisionTables(), fleet(SICK)
     for now in (seen, replace(seen, closed=BY_ORDER[0]), seen, with_foreign(seen, ""), with_foreign(seen, None)):
-        again = decide(store, now, NOW, copies=WRITTEN, memo=memo)
+        again = decide(store, now, NOW, copies=WRITTEN, tables=memo)
         assert where(again) == where(decide(store, now, NOW, copies=WRITTEN))
 
 

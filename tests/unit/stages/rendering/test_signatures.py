@@ -20,13 +20,13 @@ def under(*constraints: Constraint) -> Decision:
     return decided(MOVED, observations(MOVED, constraints=constraints))
 
 
-@pytest.mark.parametrize("touched", [None, frozenset[Identity]()], ids=["searched", "known"])
-def test_another_reason_for_a_copy_to_go_is_another_decision(touched: frozenset[Identity] | None) -> None:
+@pytest.mark.parametrize("changed", [None, frozenset({WEB})], ids=["searched", "known"])
+def test_another_reason_for_a_copy_to_go_is_another_decision(changed: frozenset[Identity] | None) -> None:
     free, failed = under(), under(EXCLUSION)
     evicted = under(EXCLUSION, replace(EXCLUSION, tick=Tick.EVICTION))
     assert free.bindings[WEB].targets == failed.bindings[WEB].targets == evicted.bindings[WEB].targets
     for before, after in ((free, failed), (failed, evicted), (evicted, free)):
-        assert changed_identities(before, after, touched) == {WEB}
+        assert changed_identities(before, after, changed) == {WEB}
 
 
 def test_one_that_only_lasts_longer_is_the_same_decision() -> None:
