@@ -12,7 +12,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.decision import Decision, DecisionTables
 from reconciler.stages.rendering import changed_identities
 from reconciler.stages.rendering.signatures import signatures
-from tests.unit.worlds import NOW, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 CONFIG = Identity("", "ConfigMap", "demo", "config")
