@@ -2,12 +2,11 @@
 
 from reconciler.stages.ticks.deschedule import is_descheduled
 from reconciler.stages.ticks.failover import overdue
-from reconciler.stages.ticks.tick import DecideUnder, Ticked, tick
+from reconciler.stages.ticks.tick import Ticked, tick
 from reconciler.stages.ticks.timers import LOOKED, remembered_times, told
 
 __all__ = [
     "LOOKED",
-    "DecideUnder",
     "Ticked",
     "is_descheduled",
     "overdue",
