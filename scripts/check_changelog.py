@@ -3,8 +3,9 @@
 Usage: python scripts/check_changelog.py [--base REVISION]
 
 A commit that changes nothing for users says so with the trailer `Changelog: none`. What is judged: the commits since
-the merge base with REVISION (or CHANGELOG_BASE), else since the last tag, else since this check is there. A commit
-whose parent did not have this check is never judged, so that older history and branches are left alone.
+the merge base with REVISION (or CHANGELOG_BASE), else since the last commit that changed what the changelog says of its
+newest release, else since this check is there. Tags are not asked, since many clones have none. A commit whose parent
+did not have this check is never judged, so that older history and branches are left alone.
 
 Exit codes: 0 in order, or nothing to judge it by (the reason is printed); 1 not in order; 2 the given base is no use.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pygit2
-from pygit2.enums import DescribeStrategy, SortMode
+from pygit2.enums import SortMode
 
 SECTIONS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 UNRELEASED = "Unreleased"
@@ -194,11 +195,24 @@ def base_of(repository: pygit2.Repository, asked: str) -> pygit2.Oid | None:
         if common is None:
             raise NoUse(f"{asked} has no history in common with HEAD; is the clone shallow?")
         return common
-    try:
-        tag = repository.describe(describe_strategy=DescribeStrategy.TAGS, pattern="v*", abbreviated_size=0)
-    except (KeyError, pygit2.GitError):
-        return None
-    return repository.revparse_single(f"refs/tags/{tag}").peel(pygit2.Commit).id
+    return _release_commit(repository)
+
+
+def _release_commit(repository: pygit2.Repository) -> pygit2.Oid | None:
+    """The last commit that changed what is said of the newest release; None: none is, or history does not show it."""
+    for commit in repository.walk(repository.head.target, SortMode.TOPOLOGICAL):
+        if _part(commit.tree, FILE) in [_part(parent.tree, FILE) for parent in commit.parents]:
+            continue
+        newest = _newest_release(commit)
+        if newest is None:
+            return None
+        if all(_newest_release(parent) != newest for parent in commit.parents):
+            return commit.id
+    return None
+
+
+def _newest_release(commit: pygit2.Commit) -> Release | None:
+    return next((release for release in read(_changelog(commit)).releases if release.name != UNRELEASED), None)
 
 
 def check_commits(root: Path, asked: str) -> int:

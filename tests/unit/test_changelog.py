@@ -157,12 +157,32 @@ def test_what_a_branch_from_before_the_check_brings_is_left_alone(history: Histo
 
 def test_a_release_begins_anew(history: History) -> None:
     history.commit("Do it otherwise", {"reconciler/a.py": "a = 2\n"})
-    history.tag("v0.1.0")
+    history.commit("Release 0.1.0", {"CHANGELOG.md": RELEASED})
     assert main([], history.folder) == 0
     history.commit("Do it again", {"reconciler/a.py": "a = 3\n"})
     assert main([], history.folder) == 1
-    history.commit("Tell of it", {"CHANGELOG.md": TOLD})
+    history.commit(
+        "Tell of it", {"CHANGELOG.md": RELEASED.replace("Unreleased\n", "Unreleased\n\n### Fixed\n\n- B.\n")}
+    )
     assert main([], history.folder) == 0
+
+
+def test_until_a_release_says_what_it_has_commits_may_be_told_in_it(history: History) -> None:
+    history.commit("Make 0.1.0 one", {"CHANGELOG.md": RELEASED})
+    history.commit("Do it otherwise", {"reconciler/a.py": "a = 2\n"})
+    history.commit("Release 0.1.0", {"CHANGELOG.md": RELEASED + "- Another.\n"})
+    history.commit("Test it", {"tests/a.py": "a = 2\n"})
+    assert main([], history.folder) == 0
+
+
+def test_a_clone_without_tags_is_judged_as_one_with_them(tmp_path: Path, history: History) -> None:
+    history.commit("Release 0.1.0", {"CHANGELOG.md": RELEASED})
+    history.tag("v0.1.0")
+    for change, verdict in (({"tests/a.py": "a = 2\n"}, 0), ({"reconciler/a.py": "a = 3\n"}, 1)):
+        history.commit("Do it", change)
+        bare = tmp_path / str(verdict)
+        subprocess.run(["git", "clone", "-q", "--no-tags", str(history.folder), str(bare)], check=True)
+        assert (main([], history.folder), main([], bare)) == (verdict, verdict)
 
 
 def test_what_the_other_branch_did_since_the_fork_counts_for_nothing(history: History) -> None:
