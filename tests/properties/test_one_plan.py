@@ -19,7 +19,7 @@ from reconciler.model.plan import Cause, Change, Plan
 from reconciler.stages.revisions.revisions import previous_of
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
-from tests.properties.test_decide_memo import (
+from tests.properties.test_decide_tables import (
     ALL_OBSERVED,
     BASE,
     CLUSTERS,

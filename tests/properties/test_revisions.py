@@ -12,7 +12,7 @@ from reconciler.engine import decide, render_decision
 from reconciler.stages.rendering.inputs import render_inputs
 from reconciler.stages.rendering.render import RenderCache, managed_in, problems_in
 from tests.examples import examples
-from tests.properties.test_decide_memo import (
+from tests.properties.test_decide_tables import (
     ALL_OBSERVED,
     BASE,
     FIXED,

@@ -9,7 +9,7 @@ from operator import is_not
 
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.fleet import (
-    AssembleMemo,
+    FleetTables,
     ParsedFile,
     assemble,
     emptied,
@@ -34,7 +34,7 @@ class StoreInForce:
         self._stored: tuple[StoreFile, ...] = ()
         self._parsed: list[ParsedFile] = []
         self._broken: set[str] = set()
-        self._assembled = AssembleMemo()
+        self._assembled = FleetTables()
         self._good: dict[str, ParsedFile] = {}
         self._remembered = dict(good_blobs)
         self._read_blob = read_blob

@@ -20,7 +20,7 @@ from reconciler.stages.claims import ClaimTables, TemplateIndex
 from reconciler.stages.dependencies import Autoscaling, CompanionTables, LinkTables, NamespaceTables
 from reconciler.stages.incremental import Table, union
 from reconciler.stages.overrides import ReplicaOverrides, of_replicas
-from reconciler.stages.placement import PlaceMemo, constraints_in_force, obstacles
+from reconciler.stages.placement import PlacementTables, constraints_in_force, obstacles
 
 
 class Inputs(NamedTuple):
@@ -63,7 +63,7 @@ class DecisionTables:
         """The policy that claims each template."""
         self.definitions: Mapping[tuple[str, str], Identity] = {}
         self.autoscaling = Autoscaling()
-        self.places = PlaceMemo()
+        self.places = PlacementTables()
         self.held = Table[Identity, frozenset[str]]()
         """The clusters that hold a copy of a bound template which its placement has left."""
         self.links = LinkTables()

@@ -38,9 +38,8 @@ class Autoscaling:
         """Look again at templates that came, went or changed, or whose policy did; what they scale or scaled."""
         dirty = tuple(dirty)
         before = self._scalers.on(dirty)
-        for identity in dirty:
-            template = fleet.templates.get(identity)
-            self._scalers.put(identity, _targets(template, lookup) if template is not None else ())
+        templates = fleet.templates
+        self._scalers.update(dirty, lambda identity: _targets(templates.get(identity), lookup))
         self._dirty = before | self._scalers.on(dirty)
         return self._dirty
 
@@ -61,8 +60,10 @@ class Autoscaling:
         self.yielded.update(self._dirty | self._scalers.on(dirty), clusters_of)
 
 
-def _targets(template: Template, lookup: Lookup) -> tuple[Identity, ...]:
+def _targets(template: Template | None, lookup: Lookup) -> tuple[Identity, ...]:
     """The object that it scales, and itself when members decide about its replicas."""
+    if template is None:
+        return ()
     target_of = lookup(*template.identity[:2]).scale_target
     # Few kinds scale others, and only their bodies need be looked at.
     target = None if target_of is GENERIC.scale_target else target_of(template.body)

@@ -58,10 +58,10 @@ def dependencies(
 
     owners = union(dirty, tables.seekers(dirty))
     left = tables.brought_by(owners)
-    tables.link({owner: links_of(owner) for owner in owners})
+    known = tables.links.rows
+    tables.link({owner: found for owner in owners if (found := links_of(owner)) is not None or owner in known})
     followers = union(dirty, left, tables.brought_by(owners))
-    mentions = {identity: tables.mentions_of(identity) for identity in followers}
-    _follow_all(fleet, policies, bindings, held or {}, tables, mentions)
+    _follow_all(fleet, policies, bindings, held or {}, tables, followers)
     return tables
 
 
@@ -94,14 +94,15 @@ def _follow_all(
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
     tables: LinkTables,
-    mentions: Mapping[Identity, Sequence[Mention]],
+    followers: Collection[Identity],
 ) -> None:
-    """Find the bindings and policies of followers anew. `mentions`: who brings each of them along, if anybody does."""
+    """Find the bindings and policies of followers anew: of what is brought along, or was, or is bound by itself."""
+    mentions = {identity: tables.mentions_of(identity) for identity in tables.brought(followers)}
     # Many dependencies share the policies of their owners.
     of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
 
     def policy_of(identity: Identity) -> PropagationPolicy | None:
-        if not mentions[identity] or identity in policies:
+        if identity not in mentions or identity in policies:
             return None
         owners = [policies[mention.owner] for mention in mentions[identity]]
         names = tuple([owner.ref for owner in owners])
@@ -109,7 +110,7 @@ def _follow_all(
 
     def binding_of(identity: Identity) -> Binding | None:
         own = bindings.get(identity)
-        if not mentions[identity]:
+        if identity not in mentions:
             return own
         policy = tables.policies.rows.get(identity)
         own = own or Binding(
@@ -117,8 +118,8 @@ def _follow_all(
         )
         return _follow(fleet, own, mentions[identity], bindings, held)
 
-    tables.policies.update(mentions, policy_of)
-    tables.bindings.update(mentions, binding_of)
+    tables.policies.update(followers, policy_of)
+    tables.bindings.update(followers, binding_of)
 
 
 def _follow(

@@ -82,6 +82,13 @@ class LinkTables:
         self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
         self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
 
+    def brought(self, identities: Iterable[Identity]) -> list[Identity]:
+        """Those of these that another template brings along."""
+        # Asked of all templates at a start, and few are brought.
+        anywhere = self._brought.looked_at
+        found = [identity for identity in identities if identity in anywhere]
+        return [identity for identity in found if not self._brought.of((identity,)) <= {identity}]
+
     def mentions_of(self, identity: Identity) -> list[Mention]:
         """Who brings a dependency along, in the order of the owners; never the dependency itself."""
         owners = sorted(self._brought.of((identity,)) - {identity})

@@ -1,13 +1,13 @@
 """A snapshot of the store to a fleet: each document read, and the last good content of what is broken."""
 
 from reconciler.stages.fleet.assemble import assemble
-from reconciler.stages.fleet.assemble_memo import AssembleMemo
 from reconciler.stages.fleet.clusters import CLUSTER_APIS
 from reconciler.stages.fleet.every_field import KINDS
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.last_good import emptied, good_files, says_nothing, with_last_good
 from reconciler.stages.fleet.parse import PARSER_VERSION, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.settings import FLEET_API_VERSION
+from reconciler.stages.fleet.tables import FleetTables
 from reconciler.stages.fleet.withheld import without_secrets
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "FLEET_API_VERSION",
     "KINDS",
     "PARSER_VERSION",
-    "AssembleMemo",
+    "FleetTables",
     "ParsedFile",
     "assemble",
     "emptied",

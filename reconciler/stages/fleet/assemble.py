@@ -22,8 +22,8 @@ from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig, with_value
 from reconciler.stages.documents import is_namespaced
-from reconciler.stages.fleet.assemble_memo import AssembleMemo, is_chart_file
 from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.tables import FleetTables, is_chart_file
 from reconciler.stages.templates import DEFAULT_NAMESPACE
 
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
@@ -43,26 +43,24 @@ class _Collected(Struct):
 
 
 def assemble(
-    revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = (), memo: AssembleMemo | None = None
+    revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = (), tables: FleetTables | None = None
 ) -> Fleet:
     """The fleet that the files make together. `problems` are those of the snapshot.
 
     An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of
     the files. `is_complete` is False when anything is frozen: what could not be
-    read, by a problem of the snapshot, of a file, or of two files together. With the `memo` of an earlier call, files
+    read, by a problem of the snapshot, of a file, or of two files together. With the `tables` of an earlier call, files
     that are the same objects as then are not looked at again; the fleet is the same.
     """
     found, remarks = list(files), tuple(problems)
-    fleet = memo.patched(revision, found, remarks) if memo is not None else None
-    if fleet is None:
-        found.sort(key=attrgetter("path"))
-        charts = _charts(found)
-        fleet = _assemble(revision, _collect(found, remarks, charts))
-        has_charts = bool(charts)
-    else:
-        has_charts = False
-    if memo is not None:
-        memo.keep(found, remarks, fleet, has_charts=has_charts)
+    fleet = tables.update(revision, found, remarks) if tables is not None else None
+    if fleet is not None:
+        return fleet
+    found.sort(key=attrgetter("path"))
+    charts = _charts(found)
+    fleet = _assemble(revision, _collect(found, remarks, charts))
+    if tables is not None:
+        tables.keep(found, remarks, fleet, has_charts=bool(charts))
     return fleet
 
 

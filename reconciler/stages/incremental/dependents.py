@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -21,9 +21,8 @@ class Dependents(Generic[Key, Looked]):
 
     def put(self, key: Key, on: Collection[Looked]) -> None:
         """From now on a key looks at these alone; at nothing: it is forgotten."""
-        if not on and key not in self._looked:
-            return  # as most do
-        before, after = self._looked.pop(key, ()), tuple(dict.fromkeys(on))
+        before = self._looked.pop(key, ())
+        after = tuple(on) if len(on) < 2 else tuple(dict.fromkeys(on))
         if after:
             self._looked[key] = after
         if after == before:
@@ -35,6 +34,14 @@ class Dependents(Generic[Key, Looked]):
                 del self._keys[looked]
         for looked in after:
             self._keys.setdefault(looked, set()).add(key)
+
+    def update(self, dirty: Iterable[Key], on: Callable[[Key], Collection[Looked]]) -> None:
+        """Find anew what `dirty` keys look at."""
+        known = self._looked
+        for key in dirty:
+            looked = on(key)
+            if looked or key in known:
+                self.put(key, looked)
 
     def of(self, changed: Iterable[Looked]) -> set[Key]:
         """The keys that look at any of these."""

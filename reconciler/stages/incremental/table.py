@@ -31,7 +31,9 @@ class Table(Generic[Key, Value]):
 
     def update(self, dirty: Iterable[Key], value: Callable[[Key], Value | None]) -> None:
         """Compute the values of `dirty` keys again. None: the key goes."""
-        self.put({key: value(key) for key in dirty})
+        rows = self.rows
+        # Most keys of a large store have no value in most tables.
+        self.put({key: found for key in dirty if (found := value(key)) is not None or key in rows})
 
     def put(self, values: Mapping[Key, Value | None]) -> None:
         """Take values that were computed in another way. None: the key goes."""

@@ -4,7 +4,6 @@ from reconciler.stages.placement.affinity_groups import groups_of
 from reconciler.stages.placement.candidates import tier_of
 from reconciler.stages.placement.closings import closed_by_order, closings, obstacles, suspended_by
 from reconciler.stages.placement.divide import webster
-from reconciler.stages.placement.memo import PlaceMemo, concerned_by, essentials
 from reconciler.stages.placement.place import (
     PlacementItem,
     PlacementRequest,
@@ -14,12 +13,13 @@ from reconciler.stages.placement.place import (
 )
 from reconciler.stages.placement.priority_classes import priority_classes
 from reconciler.stages.placement.room import admits, fit, free_room, policy_wants_capacity, wants_capacity
+from reconciler.stages.placement.tables import PlacementTables, concerned_by, essentials
 
 __all__ = [
-    "PlaceMemo",
     "PlacementItem",
     "PlacementRequest",
     "PlacementResult",
+    "PlacementTables",
     "admits",
     "closed_by_order",
     "closings",

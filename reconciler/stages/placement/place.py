@@ -26,18 +26,18 @@ from reconciler.stages.placement.copies import place_copies
 from reconciler.stages.placement.exclusive_groups import in_order_of_trial
 from reconciler.stages.placement.gang import components_of, place_whole
 from reconciler.stages.placement.job_parts import PARTS_STAY, has_parts, place_parts
-from reconciler.stages.placement.memo import (
+from reconciler.stages.placement.priority_classes import BUILT_IN
+from reconciler.stages.placement.room import FleetRoom, on_its_way
+from reconciler.stages.placement.tables import (
     UNDECIDED,
     Placed,
-    PlaceMemo,
+    PlacementTables,
     depends_on_room,
     looks_at_room,
     needs_its_room,
     takes_alike,
     takes_room,
 )
-from reconciler.stages.placement.priority_classes import BUILT_IN
-from reconciler.stages.placement.room import FleetRoom, on_its_way
 from reconciler.stages.placement.values import (
     Assignment,
     PlacementItem,
@@ -48,92 +48,94 @@ from reconciler.stages.placement.values import (
 )
 
 
-def place(request: PlacementRequest, memo: PlaceMemo | None = None, gone: Iterable[Identity] = ()) -> PlacementResult:
+def place(
+    request: PlacementRequest, tables: PlacementTables | None = None, gone: Iterable[Identity] = ()
+) -> PlacementResult:
     """A binding for every item of the request, and a warning for each that could not be placed as wanted.
 
     Pure and independent of the order of its inputs. What does not look at free room is placed first, since it takes its
     room in any case; then the rest by priority class and identity. Called again with its own result as the previous
-    placement it gives the same. With a `memo`, the items are those that may have changed, `gone` those that are no
-    more, and the result is that of all items that the memo knows.
+    placement it gives the same. With the `tables` of an earlier call, the items are those that may have changed, `gone`
+    those that are no more, and the result is that of all items that the tables know.
     """
-    return _Round(request, memo or PlaceMemo()).run(gone)
+    return _Round(request, tables or PlacementTables()).run(gone)
 
 
 class _Round:
     """The state of one call."""
 
-    def __init__(self, request: PlacementRequest, memo: PlaceMemo) -> None:
+    def __init__(self, request: PlacementRequest, tables: PlacementTables) -> None:
         self._request = request
-        self._memo = memo
+        self._tables = tables
         self._observed = request.observations.clusters
-        self._ground = memo.ground_of(request.clusters, self._observed)
+        self._ground = tables.ground_of(request.clusters, self._observed)
         self._clusters = self._ground.clusters
         self._constraints = constraints_in_force(request.observations.constraints, request.now)
         self._previous = request.observations.previous
         self._room = FleetRoom({name: self._observed[name] for name in self._observed if name in self._clusters})
 
     def run(self, gone: Iterable[Identity]) -> PlacementResult:
-        memo = self._memo
-        memo.follow(self._observed, self._request.priority_classes)
+        tables = self._tables
+        tables.follow(self._observed, self._request.priority_classes)
         # Whether what looks at free room must be placed again for its sake.
-        dirty = {identity: memo.forget(identity) for identity in gone}
+        dirty = {identity: tables.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
             dirty[item.identity] = self._place_apart(self._situation(item))
-        if memo.by_room and (memo.takers is None or any(dirty.values())):
+        if tables.by_room and (tables.takers is None or any(dirty.values())):
             self._place_by_room()
-            dirty |= dict.fromkeys(memo.by_room, True)
-        memo.bindings.update(dirty, self._binding)
-        memo.problems.update(dirty, self._problems)
-        problems = tuple(problem for found in memo.problems.rows.values() for problem in found)
-        return PlacementResult(bindings=memo.bindings.rows, problems=problems)
+            dirty |= dict.fromkeys(tables.by_room, True)
+        tables.bindings.update(dirty, self._binding)
+        tables.problems.update(dirty, self._problems)
+        problems = tuple(problem for found in tables.problems.rows.values() for problem in found)
+        return PlacementResult(bindings=tables.bindings.rows, problems=problems)
 
     def _place_apart(self, situation: Situation) -> bool:
         """Place what free room does not decide about; whether the others must then be placed again."""
-        memo, identity = self._memo, situation.item.identity
-        before = memo.placed.get(identity)
-        touched_room, was_by_room = memo.touches_room(identity), identity in memo.by_room
+        tables, identity = self._tables, situation.item.identity
+        before = tables.placed.get(identity)
+        touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
         decision = self._decide_without_room(situation) if looks_at_room(situation) else self._decide(situation)
         if decision is None:
-            memo.by_room[identity] = None
-            memo.set_taker(identity, takes=False)
-            memo.placed[identity] = Placed(situation, UNDECIDED)
+            tables.by_room[identity] = None
+            tables.set_taker(identity, takes=False)
+            tables.placed[identity] = Placed(situation, UNDECIDED)
             return True
-        memo.by_room.pop(identity, None)
-        placed = memo.placed[identity] = Placed(situation, decision)
-        takes = memo.takers is not None and takes_room(placed, memo.showing)
-        memo.set_taker(identity, takes=takes)
+        tables.by_room.pop(identity, None)
+        placed = tables.placed[identity] = Placed(situation, decision)
+        takes = tables.takers is not None and takes_room(placed, tables.showing)
+        tables.set_taker(identity, takes=takes)
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
 
     def _place_by_room(self) -> None:
         """Place all that looks at free room, one after another; what the others take is as they were decided."""
-        memo = self._memo
-        situations = [memo.placed[identity].situation for identity in sorted(memo.by_room)]
+        tables = self._tables
+        situations = [tables.placed[identity].situation for identity in sorted(tables.by_room)]
         needs_room = [found for found in situations if needs_its_room(found)]
         if needs_room:
             needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
-            takers = memo.all_takers()
-            for identity in sorted((*memo.by_room, *takers)) if memo.showing else ():
-                self._take_what_is_on_its_way(memo.placed[identity].situation)
+            takers = tables.all_takers()
+            for identity in sorted((*tables.by_room, *takers)) if tables.showing else ():
+                self._take_what_is_on_its_way(tables.placed[identity].situation)
         else:
             takers = {}
         asks = [found.item.identity for found in situations if not needs_its_room(found)]
         order = [*sorted((*asks, *takers)), *(found.item.identity for found in needs_room)]
         for identity in order:
-            placed = memo.placed[identity]
-            if identity in memo.by_room:
+            placed = tables.placed[identity]
+            if identity in tables.by_room:
                 decision = self._decide_anew(placed.situation, needs_its_room(placed.situation))
-                placed = memo.placed[identity] = Placed(placed.situation, decision)
+                placed = tables.placed[identity] = Placed(placed.situation, decision)
             if needs_room:
                 self._take(placed.situation, placed.decision)
 
     def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
-        placed = self._memo.placed.get(identity)
+        placed = self._tables.placed.get(identity)
         if placed is None or not placed.decision.shortfalls:
             return None
         return tuple(_problem(placed, shortfall) for shortfall in placed.decision.shortfalls)
 
     def _binding(self, identity: Identity) -> Binding | None:
-        placed = self._memo.placed.get(identity)
+        placed = self._tables.placed.get(identity)
         if placed is None:
             return None
         item, decision = placed.situation.item, placed.decision
@@ -228,7 +230,7 @@ class _Round:
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Take the room of replicas that were assigned before and do not show in the cluster yet."""
         item, room = situation.item, self._room
-        for cluster, missing in on_its_way(situation, self._memo.showing):
+        for cluster, missing in on_its_way(situation, self._tables.showing):
             for part in components_of(situation):
                 # Which parts of a set are missing is not known, so of each as many as are missing at most.
                 pods = min(missing, part.replicas) if item.demand.components else missing

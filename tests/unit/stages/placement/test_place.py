@@ -10,8 +10,8 @@ import yaml
 
 from reconciler.model.binding import Binding
 from reconciler.model.problem import Severity
-from reconciler.stages.placement.memo import PlaceMemo
 from reconciler.stages.placement.place import place
+from reconciler.stages.placement.tables import PlacementTables
 from tests.placement_cases import Case, identity, request_of
 
 TABLES = Path(__file__).parents[3] / "cases" / "placement"
@@ -64,7 +64,7 @@ def test_places_as_the_rule_says(case: Case) -> None:
 def test_what_stays_is_not_placed_again_when_another_one_needs_room() -> None:
     case = {"clusters": ["m1", "m2"], "free": {"m1": 9, "m2": 9}, "policy": {"division": "dynamic-weight"}}
     both = [{"workload": "one", "replicas": 3, "previous": {"m1": 2, "m2": 1}}, {"workload": "two", "replicas": 4}]
-    memo = PlaceMemo()
+    memo = PlacementTables()
     result = place(request_of({**case, "workloads": both}), memo)
     assert [*memo.by_room] == [identity(both[1])]
     assert result.bindings == place(request_of({**case, "workloads": both})).bindings

@@ -6,9 +6,9 @@ and without a remark. Everything else is assembled from all files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
-from operator import is_not
+from operator import attrgetter, is_not
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -19,30 +19,39 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.incremental import patched
+from reconciler.stages.incremental import Table
 
-_Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
+_Key = TypeVar("_Key", Identity, PolicyRef)
+_Value = TypeVar("_Value")
 _CHART_FILES: Final = ("Chart.yaml", "Chart.yml")
 _Pair = tuple[ParsedFile | None, ParsedFile | None]
 
 
-class AssembleMemo:
-    """What the last assembly took and gave."""
+class FleetTables:
+    """The files of the last assembly, and what came of them."""
+
+    __slots__ = ("_files", "_fleet", "_overrides", "_problems", "_propagation", "_templates")
 
     def __init__(self) -> None:
         """Start with nothing assembled."""
         self._files: Sequence[ParsedFile] = ()
         self._problems: tuple[Problem, ...] = ()
         self._fleet: Fleet | None = None
+        self._templates = Table[Identity, Template]()
+        self._propagation = Table[PolicyRef, PropagationPolicy]()
+        self._overrides = Table[PolicyRef, OverridePolicy]()
 
     def keep(
         self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], fleet: Fleet, *, has_charts: bool
     ) -> None:
         """Remember an assembly; one that is incomplete or has charts, whose files are left out, is not built upon."""
-        is_ground = fleet.is_complete and not has_charts
-        self._files, self._problems, self._fleet = files, problems, fleet if is_ground else None
+        self._files, self._problems = files, problems
+        self._fleet = fleet if fleet.is_complete and not has_charts else None
+        self._templates.replace(fleet.templates)
+        self._propagation.replace({policy.ref: policy for policy in fleet.propagation})
+        self._overrides.replace({policy.ref: policy for policy in fleet.overrides})
 
-    def patched(self, revision: str, files: Sequence[ParsedFile], problems: tuple[Problem, ...]) -> Fleet | None:
+    def update(self, revision: str, files: Sequence[ParsedFile], problems: tuple[Problem, ...]) -> Fleet | None:
         """The last fleet with the files that differ, in any order; None when all of them must be assembled."""
         fleet = self._fleet
         if fleet is None or problems != self._problems:
@@ -50,12 +59,47 @@ class AssembleMemo:
         pairs = _differing(self._files, files)
         if not all(_is_ordinary(file, fleet.custom_kinds) for pair in pairs for file in pair if file is not None):
             return None
-        templates = _patched_templates(fleet.templates, pairs)
-        propagation = _patched_policies(fleet.propagation, pairs, lambda file: file.propagation)
-        overrides = _patched_policies(fleet.overrides, pairs, lambda file: file.overrides)
+        templates = _changes(self._templates, pairs, attrgetter("templates"), attrgetter("identity"))
+        propagation = _changes(self._propagation, pairs, attrgetter("propagation"), attrgetter("ref"))
+        overrides = _changes(self._overrides, pairs, attrgetter("overrides"), attrgetter("ref"))
         if templates is None or propagation is None or overrides is None:
             return None
-        return replace(fleet, revision=revision, templates=templates, propagation=propagation, overrides=overrides)
+        self._files = files
+        self._templates.put(templates)
+        self._propagation.put(propagation)
+        self._overrides.put(overrides)
+        self._fleet = replace(
+            fleet,
+            revision=revision,
+            templates=self._templates.rows,
+            propagation=_values(self._propagation, fleet.propagation),
+            overrides=_values(self._overrides, fleet.overrides),
+        )
+        return self._fleet
+
+
+def _changes(
+    table: Table[_Key, _Value],
+    pairs: Iterable[_Pair],
+    said: Callable[[ParsedFile], tuple[_Value, ...]],
+    key_of: Callable[[_Value], _Key],
+) -> dict[_Key, _Value | None] | None:
+    """What the new versions say in place of the old ones; None when two documents are of one key."""
+    changes: dict[_Key, _Value | None] = {
+        key_of(value): None for old, _ in pairs for value in (said(old) if old else ())
+    }
+    for _, new in pairs:
+        for value in said(new) if new else ():
+            key = key_of(value)
+            if (changes[key] if key in changes else table.rows.get(key)) is not None:
+                return None
+            changes[key] = value
+    return changes
+
+
+def _values(table: Table[_Key, _Value], before: tuple[_Value, ...]) -> tuple[_Value, ...]:
+    """The values of a table in the order of their keys; the tuple of before as long as nothing changed."""
+    return tuple(table.rows.values()) if table.changed else before
 
 
 def _differing(before: Sequence[ParsedFile], after: Sequence[ParsedFile]) -> list[_Pair]:
@@ -84,36 +128,3 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
         template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds
         for template in file.templates
     )
-
-
-def _patched_templates(
-    templates: Mapping[Identity, Template], pairs: Iterable[_Pair]
-) -> Mapping[Identity, Template] | None:
-    """The templates with those of the new versions; None when two files hold one identity."""
-    changes: dict[Identity, Template | None] = {}
-    for old, _ in pairs:
-        changes.update((template.identity, None) for template in (old.templates if old else ()))
-    for _, new in pairs:
-        for template in new.templates if new else ():
-            identity = template.identity
-            is_taken = changes[identity] is not None if identity in changes else identity in templates
-            if is_taken:
-                return None
-            changes[identity] = template
-    return patched(templates, changes)
-
-
-def _patched_policies(
-    policies: tuple[_Policy, ...], pairs: Iterable[_Pair], of: Callable[[ParsedFile], tuple[_Policy, ...]]
-) -> tuple[_Policy, ...] | None:
-    """The policies with those of the new versions; None when two documents have one name."""
-    gone = {policy.ref for old, _ in pairs for policy in (of(old) if old else ())}
-    new = [policy for _, after in pairs for policy in (of(after) if after else ())]
-    if not gone and not new:
-        return policies
-    by_ref: dict[PolicyRef, _Policy] = {policy.ref: policy for policy in policies if policy.ref not in gone}
-    for policy in new:
-        if policy.ref in by_ref:
-            return None
-        by_ref[policy.ref] = policy
-    return tuple(by_ref[ref] for ref in sorted(by_ref))

@@ -9,8 +9,8 @@ from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Problem, Source
 from reconciler.model.tree import digest_of_bytes
 from reconciler.stages.fleet.assemble import assemble
-from reconciler.stages.fleet.assemble_memo import AssembleMemo
 from reconciler.stages.fleet.parse import parse_file
+from reconciler.stages.fleet.tables import FleetTables
 from tests.examples import examples
 
 MAPS = [
@@ -49,7 +49,7 @@ REMARK = Problem(source=Source("x"), code="c", message="m")
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(st.lists(edits, max_size=2), st.booleans()), min_size=2, max_size=10))
 def test_a_patched_fleet_is_the_assembled_one(series: list[tuple[list[tuple[str, bytes | None]], bool]]) -> None:
-    memo, files = AssembleMemo(), {"z.yaml": parse_file(StoreFile(path="z.yaml", blob="z", data=MAPS[0]))}
+    memo, files = FleetTables(), {"z.yaml": parse_file(StoreFile(path="z.yaml", blob="z", data=MAPS[0]))}
     for number, (edited, has_remark) in enumerate(series):
         for path, data in edited:
             files.pop(path, None)

@@ -90,7 +90,7 @@ class Ground:
         return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
 
 
-class PlaceMemo:
+class PlacementTables:
     """The placements of the last call. What looks at free room is placed again as a whole when any of it changes."""
 
     def __init__(self) -> None:
