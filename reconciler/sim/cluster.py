@@ -90,7 +90,7 @@ class Cluster:
         self.state.store.listeners.append(self._follow)
         for name in _SYSTEM_NAMESPACES:
             self.state.put(defaulted({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-        self.settle()
+        self.run_controllers()
 
     def become_another(self, seed: int) -> None:
         """Another, empty cluster answers under this name from now on."""
@@ -136,21 +136,21 @@ class Cluster:
     def advance(self, to_s: float) -> None:
         """Let time pass up to a moment; whatever falls due on the way happens at its own time, in order."""
         assert to_s >= self.now_s, f"time runs forward: {to_s} is before {self.now_s}"
-        self.settle()
+        self.run_controllers()
         alarms = self.state.alarms
         while alarms and alarms[0][0] <= to_s:
             self.state.now_s = max(self.state.now_s, alarms[0][0])
             while alarms and alarms[0][0] <= self.state.now_s:
                 self._queue[heappop(alarms)[1]] = None
-            self.settle()
+            self.run_controllers()
         self.state.now_s = to_s
-        self.settle()
+        self.run_controllers()
 
     def run_for(self, seconds: float) -> None:
         """Let so much time pass."""
         self.advance(self.now_s + seconds)
 
-    def settle(self) -> None:
+    def run_controllers(self) -> None:
         """Let the control plane do everything that it can do now."""
         for _ in range(_STEPS_MAX):
             if self._gone:
@@ -245,7 +245,7 @@ class Cluster:
                 "status": {"capacity": amounts, "allocatable": amounts},
             }
         )
-        self.settle()
+        self.run_controllers()
 
     def set_node_ready(self, name: str, *, is_ready: bool) -> None:
         """A node is lost (its kubelet stops to answer) or comes back."""
@@ -255,7 +255,7 @@ class Cluster:
             made |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
         conditions = with_condition(node["status"]["conditions"], made, self.state.time)
         self.state.put({**node, "status": {**node["status"], "conditions": conditions}})
-        self.settle()
+        self.run_controllers()
 
     def set_capacity(self, name: str, **amounts: str) -> None:
         """Change what a node can hold: `set_capacity("n1", cpu="2")`."""
@@ -263,9 +263,9 @@ class Cluster:
         changed = {"capacity": {**node["status"]["capacity"], **amounts}}
         changed["allocatable"] = {**node["status"]["allocatable"], **amounts}
         self.state.put({**node, "status": {**node["status"], **changed}})
-        self.settle()
+        self.run_controllers()
 
     def remove_node(self, name: str) -> None:
         """A node goes with everything on it."""
         self.state.remove(_NODES, self.get("Node", "", name))
-        self.settle()
+        self.run_controllers()

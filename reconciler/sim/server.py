@@ -113,7 +113,7 @@ class ClusterServer:
     def _answered(self, request: Request) -> Answer:
         answer = self.cluster.request(request)
         if request.method != "GET":
-            self.cluster.settle()
+            self.cluster.run_controllers()
         return answer
 
     async def _struck(self, raw: web.BaseRequest, request: Request, fault: Fault) -> web.StreamResponse:

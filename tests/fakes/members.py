@@ -58,7 +58,7 @@ class Open(NamedTuple):
             request = replace(request, path=path.rsplit("/", 1)[0], content_type="application/json")
         answer = self.box[cluster].request(request)
         assert answer.status < 300, answer
-        self.box[cluster].settle()
+        self.box[cluster].run_controllers()
 
     def verbs(self, cluster: str) -> list[str]:
         """Our writes there, accepted or not: `patch configmaps 201`."""

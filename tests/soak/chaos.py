@@ -226,7 +226,7 @@ class Trial:
                           accept="application/json", user_agent="kubectl/v1.36")  # fmt: skip
         answer = self.box[cluster].request(request)
         assert answer.status < 300, answer
-        self.box[cluster].settle()
+        self.box[cluster].run_controllers()
 
     def _clear(self) -> None:
         for server in self.box.servers.values():

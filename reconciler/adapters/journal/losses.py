@@ -43,7 +43,7 @@ class LossBook:
             with self._file.transaction():
                 self._file.execute("DELETE FROM loss")
 
-    def settle_losses(self, kept: Losses) -> None:
+    def keep_losses(self, kept: Losses) -> None:
         """Keep these losses alone, of those recorded, and these times; what is equal is not written."""
         known = self.losses()
         gone = set(known.made) - set(kept.made)

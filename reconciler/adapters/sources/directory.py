@@ -63,7 +63,7 @@ class DirectorySource(LocalSource):
         """One settled reading. It begins after the look, so what changes in between differs from the look."""
         return read_directory(self._root)
 
-    def settle_s(self, seen: _Look) -> float | None:
+    def unripe_s(self, seen: _Look) -> float | None:
         """A file may change twice within a tick of its file system and keep its stamp."""
         return RACY_NS / 1e9 + 0.1 if seen.is_racy else None
 

@@ -45,7 +45,7 @@ class LocalSource(ABC):
         """The snapshot that goes with a look. Runs in a thread; may raise StoreError."""
 
     @abstractmethod
-    def settle_s(self, seen: Any) -> float | None:
+    def unripe_s(self, seen: Any) -> float | None:
         """In how many seconds to read again because this look is too young to be trusted; None: it is sound."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class LocalSource(ABC):
             self._failures += 1
             raise
         self._failures = 0
-        wait = self.settle_s(seen)
+        wait = self.unripe_s(seen)
         self._again_s = self.clock.monotonic_s() + wait if wait is not None else None
         before, self.snapshot = self.snapshot, snapshot
         is_same = before is not None and _identity(before) == _identity(snapshot)

@@ -90,7 +90,7 @@ class RepositorySource(LocalSource):
             self._subdir, self._reader = seen.subdir, SnapshotReader(seen.subdir)
         return self._reader.read(GitStore(seen.repository), seen.commit)
 
-    def settle_s(self, seen: _Seen) -> float | None:
+    def unripe_s(self, seen: _Seen) -> float | None:
         """A commit id is never too young."""
         return None
 

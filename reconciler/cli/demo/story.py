@@ -62,7 +62,7 @@ class Story:
         screen.prompt("reconciler run . --rev main &")
         began_s = self._now_s()
         self._world.start_daemon()
-        await self._settle(
+        await self._show_until_kept(
             _ALL,
             _replicas("shop/web runs 4 : 2, as its static weights 2 : 1 say", SHOP_WEB, hangzhou=4, beijing=2),
             _replicas("inference/embedder fits into the data centre", ("inference", "embedder"), idc=4),
@@ -82,7 +82,7 @@ class Story:
         began_s = self._now_s()
         self._world.box["beijing"].add_node(NodeSpec(name="bj-gpu-1", cpu="8", extended=((GPU, "1"),)))
         runs = _replicas("both replicas of test/qwen3 run", QWEN, idc=1, beijing=1)
-        await self._settle(frozenset({QWEN}), runs, began_s=began_s)
+        await self._show_until_kept(frozenset({QWEN}), runs, began_s=began_s)
         screen.say("Each decision can be asked for its reasons:")
         await screen.run("reconciler explain deploy/web -n shop")
 
@@ -134,7 +134,7 @@ class Story:
             if live.body["spec"]["replicas"] != edited.body["spec"]["replicas"]:
                 break
         healed_ms = round((self._now_s() - began_s) * 1000)
-        await self._settle(
+        await self._show_until_kept(
             frozenset({SHOP_WEB}),
             _replicas(f"the edit was undone after {healed_ms} ms", SHOP_WEB, hangzhou=6, beijing=3),
             began_s=began_s,
@@ -175,7 +175,7 @@ class Story:
         screen.say("Beijing comes back, and catches up by itself:")
         began_s = self._now_s()
         await server.start()
-        await self._settle(
+        await self._show_until_kept(
             frozenset({SHOP_WEB}),
             _replicas("twelve replicas run, 8 : 4", SHOP_WEB, hangzhou=8, beijing=4),
             Promise(
@@ -217,9 +217,9 @@ class Story:
         self._screen.prompt(f"git switch main && git merge {branch}")
         began_s = self._now_s()
         self._world.repository.merge(branch)
-        await self._settle(names, *promises, began_s=began_s)
+        await self._show_until_kept(names, *promises, began_s=began_s)
 
-    async def _settle(
+    async def _show_until_kept(
         self, names: frozenset[Key], *promises: Promise, began_s: float, deadline_s: float = _DEADLINE_S
     ) -> None:
         """Show the clusters until every promise holds or the deadline is over, then say which hold."""

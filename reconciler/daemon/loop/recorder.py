@@ -87,7 +87,7 @@ class Recorder:
             # What followed it waits until it has left.
             agenda.mark(*self._unfinished.waiting)
         every = (*results, *unmade(planned, results))
-        self._unfinished.settle(self._concerned(planned, world), planned.plan.changes, every)
+        self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, every)
         for change in filter(is_waiting, planned.plan.changes):
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], looked.now)
             if left_s > 0:

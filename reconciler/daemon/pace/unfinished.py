@@ -56,7 +56,7 @@ class Unfinished:
         retries = {identity for identity, (due_s, _) in self._retries.items() if now_s >= due_s}
         return sorted(retries | {identity for identity, due_s in self._looks.items() if now_s >= due_s})
 
-    def settle(self, concerned: Iterable[Identity], changes: Iterable[Change], results: Sequence[Result]) -> None:
+    def follow(self, concerned: Iterable[Identity], changes: Iterable[Change], results: Sequence[Result]) -> None:
         """Forget what the round looked at; remember what it held. `results`: of what was due, made or not."""
         failed = {result.change.identity for result in results if result.error}
         for identity in concerned:

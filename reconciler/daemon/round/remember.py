@@ -50,7 +50,7 @@ def remember(
         number = 0
         if _is_complete(planned, looked) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
-        journal.settle_losses(_losses(journal, planned, looked))
+        journal.keep_losses(_losses(journal, planned, looked))
         journal.record_events((*_decisions(number, looked.now, plan), *_events(number, looked, results)))
     return number
 

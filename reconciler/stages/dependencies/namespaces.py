@@ -72,7 +72,7 @@ def namespaces(
     the `tables` of an earlier call, `dirty` are the bindings and templates that came, went or changed.
     """
     tables, dirty = tables or NamespaceTables(), bindings.keys() if dirty is None else dirty
-    stirred = _settle(tables, bindings, dirty)
+    stirred = _move(tables, bindings, dirty)
     tables.first.update(stirred, lambda name: _first(tables.inhabitants.get(name, {})))
     themselves = (identity for identity in dirty if identity[:2] == ("", "Namespace"))
     tables.followed.update(
@@ -82,7 +82,7 @@ def namespaces(
     return tables.followed.rows
 
 
-def _settle(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> set[str]:
+def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> set[str]:
     """Take those that moved in, about or out; the namespaces in which a cluster may have another first inhabitant."""
     stirred: set[str] = set()
     grown: set[str] = set()

@@ -66,7 +66,7 @@ def assemble(
 
 def _assemble(revision: str, collected: _Collected) -> Fleet:
     custom_kinds = _custom_kinds(collected.templates)
-    templates = _unique_templates(_settle_scopes(collected, custom_kinds), collected)
+    templates = _unique_templates(_with_scopes(collected, custom_kinds), collected)
     propagation = _unique_policies(collected.propagation, collected)
     overrides = _unique_policies(collected.overrides, collected)
     clusters = _unique_clusters(collected)
@@ -128,7 +128,7 @@ def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
     return dict(sorted(kinds.items()))
 
 
-def _settle_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], bool]) -> list[Template]:
+def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], bool]) -> list[Template]:
     """The templates with the namespaces that the definitions of their kinds ask for."""
     if not custom_kinds:
         return collected.templates

@@ -28,7 +28,7 @@ def send(cluster: Cluster, method: str, path: str, body: Any = None, **more: Any
         method=method, path=path, body=body, **{"content_type": content_type, "user_agent": "test/1", **more}
     )
     answer = cluster.request(request)
-    cluster.settle()
+    cluster.run_controllers()
     return answer
 
 

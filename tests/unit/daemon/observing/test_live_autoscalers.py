@@ -94,7 +94,7 @@ async def test_a_scaled_object_of_the_cluster_is_an_autoscaler(tmp_path: Path) -
                            "versions": [version]}}  # fmt: skip
     async with opened(tmp_path) as scene:
         send(scene, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-        scene.box["m1"].settle()
+        scene.box["m1"].run_controllers()
         await apply(scene, store())
         body = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "any"},
                 "spec": {"scaleTargetRef": {"name": "app"}}}  # fmt: skip
@@ -305,7 +305,7 @@ async def test_a_custom_kind_is_left_what_its_scale_subresource_names(tmp_path: 
 
     async with opened(tmp_path) as scene:
         send(scene, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-        scene.box["m1"].settle()
+        scene.box["m1"].run_controllers()
         await apply(scene, gadget("red"))
         reference = {"apiVersion": "example.com/v1", "kind": "Gadget", "name": "app"}
         send(scene, "POST", SCALERS, {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
