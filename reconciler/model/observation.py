@@ -164,6 +164,8 @@ class Read(Struct, frozen=True, kw_only=True):
     served: Mapping[GVK, bool] = field(default_factory=dict)
     unread: Mapping[Identity, str] = field(default_factory=dict)
     """Objects that could not be read, with why."""
+    under_way: frozenset[Identity] = frozenset()
+    """Objects that are being written: how they are is known when the answers are in."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
@@ -176,7 +178,8 @@ class Read(Struct, frozen=True, kw_only=True):
             return Present(object=found)
         if identity in self.absent:
             return Absent()
-        return Unknown(why=self.unread.get(identity, "not read"))
+        is_written = identity in self.under_way
+        return Unknown(why="a write to it is under way" if is_written else self.unread.get(identity, "not read"))
 
     def serves(self, group_kind: tuple[str, str]) -> bool:
         """Whether any version of the kind is offered."""

@@ -13,9 +13,8 @@ from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
-from reconciler.daemon.pace.beliefs import Beliefs
-from reconciler.daemon.pace.fights import Fights
-from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.daemon.pace.lanes import Ended
+from reconciler.daemon.pace.memory import Memory
 from reconciler.engine import World, is_in_step
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
@@ -32,9 +31,7 @@ class EventJudge:
         parts: Parts,
         state: Callable[[], State],
         agenda: Callable[[], Agenda],
-        beliefs: Beliefs,
-        fights: Fights,
-        unfinished: Unfinished,
+        memory: Memory,
         established: Established,
     ) -> None:
         """Share what the rounds know. `state`: as the last step left it. `agenda`: the one of the next round."""
@@ -42,9 +39,10 @@ class EventJudge:
         self._parts = parts
         self._state = state
         self._agenda = agenda
-        self._beliefs = beliefs
-        self._fights = fights
-        self._unfinished = unfinished
+        self._beliefs = memory.beliefs
+        self._fights = memory.fights
+        self._unfinished = memory.unfinished
+        self._lanes = memory.lanes
         self._passed: set[Identity] | None = None
 
     def round_begins(self) -> None:
@@ -58,15 +56,27 @@ class EventJudge:
         if missed:
             self._agenda().mark(*missed)
 
+    def caught_up(self, ended: Ended) -> None:
+        """Mark what was left out while a cluster was written to, and judge the events that came meanwhile."""
+        self._agenda().mark(*ended.skipped)
+        for event in ended.events:
+            self.seen(ended.task.cluster, event)
+
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at."""
         if isinstance(self._state().reachable.get(cluster), str):
             self._agenda().mark_everything()
             return
-        self._agenda().mark(*self._beliefs.doubtful(cluster, gvk.group_kind, objects))
+        doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
+        written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
+        if written:
+            self._lanes.skip(cluster, written)
+        self._agenda().mark(*(doubtful - written))
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
+        if self._lanes.saw(cluster, event):
+            return
         live = event.object
         now_s = self._parts.clock.monotonic_s()
         pause_s = self._fights.pause_left_s(cluster, live.identity, now_s)

@@ -20,12 +20,14 @@ from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.look import Known, observe_members, reach, remembered
 from reconciler.daemon.observing.suspensions import closed_by
+from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision, decide
 from reconciler.errors import HeldByCopy
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import Intent
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables
@@ -43,9 +45,10 @@ _CAPACITY_S = 15.0
 class Lookout:
     """The first half of a round, and the times at which it is due by itself."""
 
-    def __init__(self, parts: Parts) -> None:
-        """Everything is due at once."""
+    def __init__(self, parts: Parts, lanes: Lanes) -> None:
+        """Everything is due at once. What `lanes` write is not looked into before its answers are in."""
         self._parts = parts
+        self._lanes = lanes
         self._tables = DecisionTables()
         self._decided: Decision | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
@@ -68,7 +71,7 @@ class Lookout:
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
         if now_s >= self._next_recovery_s(state):
-            agenda.mark(*(intent.identity for intent in state.known.unanswered))
+            agenda.mark(*(intent.identity for intent in self._lost(state)))
 
     async def look(
         self, state: State, fleet: Fleet, agenda: Agenda, now: str
@@ -105,15 +108,22 @@ class Lookout:
     def _next_recovery_s(self, state: State) -> float:
         """When what was written without an answer is looked at; a cluster that is silent is asked when it is back."""
         reachable = state.reachable
-        is_due = any(isinstance(reachable.get(intent.cluster), MemberCluster) for intent in state.known.unanswered)
+        is_due = any(isinstance(reachable.get(intent.cluster), MemberCluster) for intent in self._lost(state))
         return self._recovered_s + _UNANSWERED_S if is_due else float("inf")
+
+    def _lost(self, state: State) -> list[Intent]:
+        """Requests whose answers nobody waits for any more."""
+        return [intent for intent in state.known.unanswered if self._is_lost(intent)]
+
+    def _is_lost(self, intent: Intent) -> bool:
+        return not self._lanes.is_under_way(intent.cluster, intent.identity)
 
     async def _recover(self, state: State, fleet: Fleet) -> tuple[State, set[Identity]]:
         """Look at what was written without an answer; what is to be settled anew."""
         parts, before = self._parts, state.known.ledger
-        if not state.known.unanswered:
+        if not self._lost(state):
             return state, set()
-        found = await recover(parts.journal, state.reachable, fleet)
+        found = await recover(parts.journal, state.reachable, fleet, self._is_lost)
         if found:
             state = replace(state, known=remembered(parts.journal))
         self._recovered_s = parts.clock.monotonic_s()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -21,11 +22,10 @@ from reconciler.daemon.loop.recorder import Recorder
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.daemon.loop.writer import Writer
+from reconciler.daemon.observing.gather import PROMPT_S
 from reconciler.daemon.observing.look import Glance, Looked, read_world, remembered
-from reconciler.daemon.pace.away import Away
-from reconciler.daemon.pace.beliefs import Beliefs
-from reconciler.daemon.pace.fights import Fights
-from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.daemon.pace.lanes import Lanes
+from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
@@ -43,6 +43,10 @@ _NO_STORE_S = 1.0
 """Pause before a store that could never be read is tried again."""
 _ABSENT_S = 1.0
 """How often it is looked up whether a cluster that could not be read is to be asked again."""
+_GRACE_S = 0.3
+"""So long a round waits for its writes, whatever else there is to do: most are answered by then."""
+_LEAVE_S = 10.0
+"""So long the end of the service waits for writes that are under way."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -55,26 +59,20 @@ class ControlLoop:
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
-        self._absent = Away()
-        self._unfinished = Unfinished()
+        self._memory = memory = Memory(lanes=Lanes(self._wake))
+        self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._state = State()
-        beliefs, fights = Beliefs(), Fights()
         self._established = Established()
         self._follower = StoreFollower(parts)
-        self._lookout = Lookout(parts)
-        self._writer = Writer(parts, fights)
-        self._recorder = Recorder(parts, beliefs, fights, self._unfinished, self._absent)
-        self._judge = judge = EventJudge(
-            parts,
-            lambda: self._state,
-            lambda: self._agenda,
-            beliefs,
-            fights,
-            self._unfinished,
-            self._established,
-        )
+        self._lookout = Lookout(parts, memory.lanes)
+        self._writer = Writer(parts, memory)
+        self._recorder = Recorder(parts, memory)
+        self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
         self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
         self._keeper = WatchKeeper(self._watches)
+
+    def _wake(self) -> None:
+        self._agenda.wake.set()
 
     def nudge(self) -> None:
         """Something outside changed: a suspension began or ended."""
@@ -93,7 +91,7 @@ class ControlLoop:
         self._agenda.mark_everything()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; a round that has begun is finished.
+        """Work until `stop` is set; what is being written then is waited for, but not for long.
 
         Raises:
             JournalError: nothing may be done that cannot be recorded.
@@ -114,11 +112,20 @@ class ControlLoop:
                 if stop.is_set():
                     break
                 await self._round()
+            await self._leave()
         finally:
+            await self._lanes.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._watches.close()
+
+    async def _leave(self) -> None:
+        """What is being written may end; the rest is looked into at the next start, as after a crash."""
+        if self._lanes.busy:
+            self._parts.beat(f"ending, waiting for writes to {', '.join(sorted(self._lanes.busy))}")
+            await self._lanes.close(_LEAVE_S)
+            self._take_in_ended(self._agenda)
 
     # What nudges
 
@@ -136,16 +143,15 @@ class ControlLoop:
         clock, parts = self._parts.clock, self._parts
         while True:
             await clock.sleep(_ABSENT_S)
-            if await self._absent.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s()):
+            if await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s()):
                 self._agenda.mark_everything()
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
         clock = self._parts.clock
-        self._parts.beat("idle")
-        while self._agenda.is_empty:
-            due_s = min(self._lookout.next_s(self._state), self._unfinished.next_retry_s())
-            pause_s = min(due_s - clock.monotonic_s(), _BEAT_S)
+        self._beat_idle()
+        while self._agenda.is_empty and not self._lanes.has_ended:
+            pause_s = min(self._due_s() - clock.monotonic_s(), _BEAT_S)
             if pause_s <= 0:
                 self._lookout.mark(self._state, self._agenda, clock.monotonic_s())
                 self._agenda.mark(*self._unfinished.due(clock.monotonic_s()))
@@ -153,17 +159,33 @@ class ControlLoop:
             self._agenda.wake.clear()
             await wait_for(self._agenda.wake, pause_s, clock)
             self._state = self._established.record(self._state, self._parts.journal)
-            self._parts.beat("idle")
+            self._beat_idle()
             if self._stop.is_set():
                 return
+
+    def _due_s(self) -> float:
+        """When a timer is due next."""
+        return min(self._lookout.next_s(self._state), self._unfinished.next_retry_s())
+
+    def _beat_idle(self) -> None:
+        busy = ", ".join(sorted(self._lanes.busy))
+        self._parts.beat(f"waiting for writes to {busy}" if busy else "idle")
 
     # Rounds
 
     async def _round(self) -> None:
         agenda, self._agenda = self._agenda, Agenda(everything=False, store=False, wake=self._agenda.wake)
-        await self._work_off(agenda)
+        self._take_in_ended(agenda)
+        if not agenda.is_empty:
+            await self._work_off(agenda)
         if agenda.reload:
             self._parts.vitals.is_reloading = self._agenda.reload
+
+    def _take_in_ended(self, agenda: Agenda) -> None:
+        """Record what was written since the last round ended, and mark what has to be looked at now."""
+        for ended in self._lanes.collect():
+            self._state = self._recorder.record_ended(self._state, ended, self._parts.clock.now(), agenda)
+            self._judge.caught_up(ended)
 
     async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:
@@ -191,7 +213,7 @@ class ControlLoop:
         self._state = replace(self._state, fleet=fleet, decision=None)
         if needs_other_members(before, fleet):
             self._parts.members.update(self._parts.configs_of(fleet))
-            self._absent.keep(frozenset(fleet.clusters))
+            self._away.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()
 
@@ -205,16 +227,41 @@ class ControlLoop:
         glance = Glance(only=only, schemas=state.schemas, progress=reading)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, glance)
+        world = replace(world, members=self._lanes.without(world.members, only))
         state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
         planned = await asyncio.to_thread(plan_round, world, now, decision)
-        planned = await dry_run(planned, parts.members, world, progress=partial(parts.beat, "asking for dry runs"))
+        asking = partial(parts.beat, "asking for dry runs")
+        free = {name: member for name, member in parts.members.items() if name not in self._lanes.busy}
+        planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
         planned = with_holders(self._writer.restrained(planned, now), state.held_elsewhere)
-        results = await self._writer.write(planned.plan, fleet)
+        if self._stop.is_set():
+            return
+        self._writer.begin(planned.plan, fleet, now)
+        await self._written()
+        ended = self._lanes.collect(of_this_round=True)
+        results = tuple(chain.from_iterable(each.results for each in ended))
         looked = Looked(world=world, decision=decision, now=now, uids={})
         self._state = state = self._recorder.record(state, planned, looked, results, self._agenda)
+        for each in ended:
+            self._judge.caught_up(each)
         self._judge.round_ends()
+        self._lanes.round_ends()
         self._keeper.follow(fleet, state.known.ledger, parts.members, anew=only is None)
+
+    async def _written(self) -> None:
+        """Until everything is written; after the grace only for as long as nothing else is to be done."""
+        clock, agenda = self._parts.clock, self._agenda
+        grace_s = clock.monotonic_s() + _GRACE_S
+        while self._lanes.is_of_this_round_open:
+            now_s = clock.monotonic_s()
+            is_wanted = not agenda.is_empty or self._stop.is_set() or now_s >= self._due_s()
+            if is_wanted and now_s >= grace_s:
+                return
+            until_s = grace_s if is_wanted else min(self._due_s(), now_s + _BEAT_S)
+            agenda.wake.clear()
+            await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
+            self._parts.beat("making changes")
 
 
 def _copies(state: State) -> int:

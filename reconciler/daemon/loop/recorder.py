@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
@@ -14,21 +15,20 @@ from reconciler.daemon.loop.writer import unmade
 from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.look import Looked, remembered
-from reconciler.daemon.pace.away import Away
-from reconciler.daemon.pace.beliefs import Beliefs
-from reconciler.daemon.pace.fights import Fights
-from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.daemon.pace.lanes import Ended
+from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.failures import failures_after
-from reconciler.daemon.round.picture import merged
-from reconciler.daemon.round.remember import record_picture, remember
+from reconciler.daemon.round.picture import merged, without_made
+from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.engine import Decision, Round, World
-from reconciler.model.observation import Read
+from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.report.status.fleet_tables import FleetTables
+from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.moves import MOVE_STALLED, PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
@@ -39,20 +39,15 @@ log = logging.getLogger("reconciler")
 class Recorder:
     """Records what a round saw and did, and says what the state becomes by it."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        beliefs: Beliefs,
-        fights: Fights,
-        unfinished: Unfinished,
-        absent: Away,
-    ) -> None:
+    def __init__(self, parts: Parts, memory: Memory) -> None:
         """Share what the rounds know."""
         self._parts = parts
-        self._beliefs = beliefs
-        self._fights = fights
-        self._unfinished = unfinished
-        self._absent = absent
+        self._beliefs = memory.beliefs
+        self._fights = memory.fights
+        self._unfinished = memory.unfinished
+        self._away = memory.away
+        self._lanes = memory.lanes
+        self._members: Mapping[str, Member] = {}
         self._tables = FleetTables()
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
@@ -73,43 +68,75 @@ class Recorder:
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
         observations = replace(state.observations, previous=known.observations.previous)
         state = replace(state, known=known, observations=observations)
-        self._beliefs.take_in(planned, world, results)
+        self._beliefs.take_in(planned, world)
+        self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
         state = self._with_absent(state, world, now_s)
         if known.has_history and not before.has_history:
             agenda.mark_everything()
-        left = left_since(before.ledger, known.ledger)
-        if left:
-            # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
-            state = replace(state, decision=None)
-            # Where an autoscaler is gone, what the store says of its target is in force again.
-            agenda.mark(*left, *scaled_by(left, before.ledger))
-            # What followed it waits until it has left.
-            agenda.mark(*self._unfinished.waiting)
-        every = (*results, *unmade(planned, results))
-        self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, every)
+        state = self._with_left(state, before.ledger, agenda)
+        awaited = {
+            (c.cluster, c.identity) for c in planned.plan.changes if self._lanes.is_awaited(c.cluster, c.identity)
+        }
+        every = (*results, *unmade(planned, results, awaited))
+        tried = {identity for _, identity in awaited}
+        pending = tried | {result.change.identity for result in every if result.error}
+        self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, pending)
+        for identity in tried:
+            self._unfinished.is_tried(identity)
         for change in filter(is_waiting, planned.plan.changes):
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], looked.now)
             if left_s > 0:
                 self._unfinished.look_at(change.identity, now_s + left_s + 1)
         for result in every:
             self._after(result, now_s)
-        return self._shown(state, planned, looked, results)
+        parts.vitals.rounds += 1
+        parts.vitals.last_round_at = looked.now
+        # Of the members only whether they answered is kept: what they hold is large.
+        self._members = {
+            name: Read(name=name) if isinstance(member, Read) else member for name, member in world.members.items()
+        }
+        picture = merged(state.picture, planned, results, world.only, world.members)
+        return self._shown(state, self._with_stalled(picture, timers, looked.now), results, looked.now)
 
-    def _shown(self, state: State, planned: Round, looked: Looked, results: tuple[Result, ...]) -> State:
-        parts, timers = self._parts, state.known.timers
-        picture = self._with_stalled(merged(state.picture, planned, results, looked.world.only), timers, looked.now)
+    def record_ended(self, state: State, ended: Ended, now: str, agenda: Agenda) -> State:
+        """The state after writes that took longer than their round. `agenda`: of the next one."""
+        parts, results, before = self._parts, ended.results, state.known
+        remember_results(parts.journal, ended.task.revision, ended.task.now, results)
+        state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger, agenda)
+        self._beliefs.take_in_results(results)
+        now_s = parts.clock.monotonic_s()
+        for result in results:
+            if not result.error:
+                self._unfinished.made(result.change.identity)
+        for result in results:
+            self._after(result, now_s)
+        return self._shown(state, without_made(state.picture, results), results, now) if state.picture else state
+
+    def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
+        left = left_since(before, state.known.ledger)
+        if not left:
+            return state
+        # Where an autoscaler is gone, what the store says of its target is in force again.
+        agenda.mark(*left, *scaled_by(left, before))
+        # What followed it waits until it has left.
+        agenda.mark(*self._unfinished.waiting)
+        # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
+        return replace(state, decision=None)
+
+    def _shown(self, state: State, picture: Round, results: tuple[Result, ...], now: str) -> State:
+        parts = self._parts
         failures = failures_after(state.failures, picture, results)
-        record_picture(
-            parts.journal,
-            picture,
-            looked,
-            failures,
+        shown = Picture(
+            round=picture,
+            members=self._members,
+            time=now,
+            failed=failures,
             source=parts.source.name,
             source_error=parts.vitals.source_error,
-            tables=self._tables,
         )
-        show(parts.vitals, picture, looked, failures)
+        record_picture(parts.journal, shown, self._tables)
+        show(parts.vitals, picture, self._members, now, failures)
         return replace(state, picture=picture, failures=failures)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
@@ -134,9 +161,9 @@ class Recorder:
         missing: dict[str, str] = {}
         for name, member in world.members.items():
             if isinstance(member, Read):
-                self._absent.was_read(name)
+                self._away.was_read(name)
             elif name in self._parts.members:
-                self._absent.was_not_read(name, now_s)
+                self._away.was_not_read(name, now_s)
                 missing[name] = member.why
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
@@ -157,6 +184,10 @@ class Recorder:
         pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
         if pause_s > 0:
             self._unfinished.put_off(change.identity, now_s, pause_s)
+
+
+def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
+    return {(change.cluster, change.identity) for change in changes}
 
 
 def _tell_of_fight(change: Change) -> None:

@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
+from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.suspensions import restrained
-from reconciler.daemon.pace.fights import Fights
-from reconciler.daemon.round.act import Acting, Result, act, not_held
+from reconciler.daemon.pace.lanes import Task
+from reconciler.daemon.pace.memory import Memory
+from reconciler.daemon.round.act import Acting, Result, Waves, act_in, as_confirmed, not_held, waves_by_cluster
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Round
+from reconciler.errors import MemberClusterError
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Plan
+from reconciler.model.refs import Identity
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
 
 log = logging.getLogger("reconciler")
 
 
+_HOLD_S = 1.0
+"""So long a cluster waits for the others to say that nobody else holds the fleet in them."""
+
+_Holds = Mapping[str, asyncio.Future[dict[str, MemberClusterError]]]
+"""By cluster, why the fleet cannot be held in it."""
+
+
+def _identities(waves: Waves) -> frozenset[Identity]:
+    return frozenset(change.identity for wave in waves for change in wave)
+
+
 class Writer:
     """The one that writes to members."""
 
-    def __init__(self, parts: Parts, fights: Fights) -> None:
+    def __init__(self, parts: Parts, memory: Memory) -> None:
         """Nothing is written yet."""
         self._parts = parts
-        self._fights = fights
+        self._fights = memory.fights
+        self._lanes = memory.lanes
         self._failing = Transitions(log)
 
     def restrained(self, planned: Round, now: str) -> Round:
@@ -44,25 +62,15 @@ class Writer:
         waves = kept_waves(plan.waves, lambda index: index not in fought)
         return replace(planned, plan=replace(plan, waves=waves))
 
-    async def write(self, plan: Plan, fleet: Fleet) -> tuple[Result, ...]:
-        """The results of what was begun.
+    def begin(self, plan: Plan, fleet: Fleet, now: str) -> None:
+        """Begin what is due, a lane for each cluster; in one that is busy still, it is looked at again after that.
 
-        Raises:
-            FleetHeld: another journal holds the fleet.
-            JournalError: nothing is sent that could not be journaled first.
+        What becomes of it, errors too, is what the lanes give when they end.
         """
         if not plan.waves:
-            return ()
-        parts = self._parts
+            return
+        parts, name = self._parts, fleet.settings.name
         parts.beat(f"making {sum(map(len, plan.waves))} changes")
-        clusters = {plan.changes[index].cluster for wave in plan.waves for index in wave}
-        name = fleet.settings.name
-        # Each round asks anew: whoever held the fleet a moment ago may have a successor.
-        failed = await parts.holder.hold([parts.members[cluster] for cluster in sorted(clusters)], name)
-        refused = not_held(plan, failed)
-        for result in refused:
-            self._told(result)
-        waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
         acting = Acting(
             members=parts.members,
             journal=parts.journal,
@@ -72,7 +80,35 @@ class Writer:
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
         )
-        return (*refused, *await act(replace(plan, waves=waves), acting))
+        acting = as_confirmed(plan, acting)
+        free: dict[str, Waves] = {}
+        for cluster, waves in waves_by_cluster(plan).items():
+            if cluster in self._lanes.busy:
+                self._lanes.skip(cluster, _identities(waves))
+            else:
+                free[cluster] = waves
+        # Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
+        holds = {cluster: asyncio.ensure_future(parts.holder.hold([parts.members[cluster]], name)) for cluster in free}
+        for cluster, waves in free.items():
+            task = Task(cluster=cluster, revision=fleet.revision, now=now, identities=_identities(waves))
+            self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds))
+
+    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> tuple[Result, ...]:
+        try:
+            # Where another journal holds one cluster, nothing is written to the others either, as far as they know.
+            await asyncio.wait(holds.values(), timeout=_HOLD_S)
+            for hold in holds.values():
+                if hold.done():
+                    hold.result()
+            failed = await holds[member.name]
+        finally:
+            holds[member.name].cancel()
+        if member.name not in failed:
+            return await act_in(member, waves, acting)
+        refused = not_held(chain.from_iterable(waves), failed[member.name])
+        for result in refused:
+            self._told(result)
+        return refused
 
     def _told(self, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
@@ -88,11 +124,13 @@ class Writer:
             log.info("change made", extra=extra)
 
 
-def unmade(planned: Round, results: Iterable[Result]) -> Iterable[Result]:
-    """Changes that were due and that nobody began: their cluster could not be held, or a fight is on."""
+def unmade(
+    planned: Round, results: Iterable[Result], awaited: Collection[tuple[str, Identity]] = ()
+) -> Iterable[Result]:
+    """Changes that were due and that nobody began, since a fight is on. `awaited`: what is still to come of others."""
     if planned.decision.fleet.settings.observe_only:
         return
-    begun = {(result.change.cluster, result.change.identity) for result in results}
+    begun = {*awaited, *((result.change.cluster, result.change.identity) for result in results)}
     for change in planned.plan.changes:
         if change.held is None and (change.cluster, change.identity) not in begun:
             yield Result(change=change, error="not begun")

@@ -33,8 +33,8 @@ class Beliefs:
         """Nothing is believed of a cluster any more."""
         self._versions.pop(cluster, None)
 
-    def take_in(self, planned: Round, world: World, results: Iterable[Result]) -> None:
-        """What was read and needs no change is as wanted; so is what was just written, in the version acknowledged."""
+    def take_in(self, planned: Round, world: World) -> None:
+        """What was read and needs no change is as wanted."""
         due = {(change.cluster, change.identity) for change in planned.plan.changes}
         for name, member in world.members.items():
             if isinstance(member, NotRead):
@@ -43,6 +43,9 @@ class Beliefs:
                 for identity, live in member.objects.items():
                     if (name, identity) not in due:
                         self.confirm(name, identity, live.uid, live.resource_version)
+
+    def take_in_results(self, results: Iterable[Result]) -> None:
+        """What was just written is as wanted in the version that was acknowledged."""
         for result in results:
             change = result.change
             if result.error or change.action in (Action.DELETE, Action.RELEASE):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
-from reconciler.daemon.round.act import Result
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
@@ -56,14 +55,13 @@ class Unfinished:
         retries = {identity for identity, (due_s, _) in self._retries.items() if now_s >= due_s}
         return sorted(retries | {identity for identity, due_s in self._looks.items() if now_s >= due_s})
 
-    def follow(self, concerned: Iterable[Identity], changes: Iterable[Change], results: Sequence[Result]) -> None:
-        """Forget what the round looked at; remember what it held. `results`: of what was due, made or not."""
-        failed = {result.change.identity for result in results if result.error}
+    def follow(self, concerned: Iterable[Identity], changes: Iterable[Change], pending: Collection[Identity]) -> None:
+        """Forget what the round looked at; remember what it held. `pending`: what failed or is being written."""
         for identity in concerned:
             self._waiting.discard(identity)
             self._confirming.discard(identity)
             self._looks.pop(identity, None)
-            if identity not in failed:
+            if identity not in pending:
                 self._retries.pop(identity, None)
         for change in changes:
             if change.held is not None:
@@ -74,6 +72,15 @@ class Unfinished:
         _, pause_s = self._retries.get(identity, (0.0, _RETRY_MIN_S / 2))
         pause_s = min(_RETRY_MAX_S, pause_s * 2)
         self._retries[identity] = (now_s + pause_s, pause_s)
+
+    def is_tried(self, identity: Identity) -> None:
+        """It is being written: no other try is due before its results are in, and the pauses go on from there."""
+        if identity in self._retries:
+            self._retries[identity] = (float("inf"), self._retries[identity][1])
+
+    def made(self, identity: Identity) -> None:
+        """It was written."""
+        self._retries.pop(identity, None)
 
     def look_at(self, identity: Identity, due_s: float) -> None:
         """Look again at that time, though nothing tells of it: a move may have waited for too long then."""

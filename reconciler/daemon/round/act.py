@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -61,14 +62,9 @@ class Acting(Struct, frozen=True, kw_only=True):
     """Copies that go with a person's consent: the guards do not count them."""
 
 
-def not_held(plan: Plan, failed: Mapping[str, MemberClusterError]) -> tuple[Result, ...]:
-    """The changes that are due in clusters where the fleet could not be held, as failures. `failed`: by cluster."""
-    due = (plan.changes[index] for wave in plan.waves for index in wave)
-    return tuple(_not_held(change, failed[change.cluster]) for change in due if change.cluster in failed)
-
-
-def _not_held(change: Change, error: MemberClusterError) -> Result:
-    return Result(change=change, error=f"the fleet cannot be held there: {error.message}")
+def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
+    """Changes that are due in a cluster where the fleet could not be held, as failures."""
+    return tuple(Result(change=change, error=f"the fleet cannot be held there: {error.message}") for change in changes)
 
 
 def _why_stays(change: Change, failed: Collection[Identity]) -> str:
@@ -77,9 +73,32 @@ def _why_stays(change: Change, failed: Collection[Identity]) -> str:
     return f"it stays, since {owner} could not be deleted" if owner is not None else ""
 
 
-def _told(result: Result, acting: Acting) -> Result:
-    acting.tell(result)
-    return result
+Waves = tuple[tuple[Change, ...], ...]
+"""What is written in one cluster: everything of a wave at once, one wave after the other."""
+
+
+def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
+    """The waves of a plan, cluster by cluster."""
+    found: dict[str, list[tuple[Change, ...]]] = {}
+    for wave in plan.waves:
+        of_wave: dict[str, list[Change]] = {}
+        for index in wave:
+            of_wave.setdefault(plan.changes[index].cluster, []).append(plan.changes[index])
+        for cluster, changes in of_wave.items():
+            found.setdefault(cluster, []).append(tuple(changes))
+    return {cluster: tuple(waves) for cluster, waves in sorted(found.items())}
+
+
+def as_confirmed(plan: Plan, acting: Acting) -> Acting:
+    """Acting with the consent that came with the plan: what a person has looked at counts no more.
+
+    Neither what goes now nor what went before it.
+    """
+    if plan.confirmed and any(
+        (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
+    ):
+        acting.journal.forget_losses()
+    return replace(acting, confirmed=plan.confirmed)
 
 
 async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
@@ -88,42 +107,36 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     Raises:
         JournalError: nothing is sent that could not be journaled first.
     """
-    per_cluster: dict[str, list[list[int]]] = {}
-    for wave in plan.waves:
-        of_wave: dict[str, list[int]] = {}
-        for index in wave:
-            of_wave.setdefault(plan.changes[index].cluster, []).append(index)
-        for cluster, indexes in of_wave.items():
-            per_cluster.setdefault(cluster, []).append(indexes)
-    results: dict[int, Result] = {}
-    if plan.confirmed and any(
-        (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
-    ):
-        # What a person has looked at counts no more, neither what goes now nor what went before it.
-        acting.journal.forget_losses()
-    acting = replace(acting, confirmed=plan.confirmed)
+    acting = as_confirmed(plan, acting)
+    clusters = waves_by_cluster(plan).items()
+    ended = await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in clusters))
+    order = {id(change): index for index, change in enumerate(plan.changes)}
+    return tuple(sorted(chain.from_iterable(ended), key=lambda result: order[id(result.change)]))
 
-    async def run(cluster: str, waves: list[list[int]]) -> None:
-        member, lost = acting.members[cluster], None
-        failed: set[Identity] = set()
-        for number, wave in enumerate(waves):
-            stays = {index: why for index in wave if (why := _why_stays(plan.changes[index], failed))}
-            for index, why in stays.items():
-                results[index] = _told(Result(change=plan.changes[index], error=why), acting)
-                failed.add(plan.changes[index].identity)
-            indexes = [index for index in wave if index not in stays]
-            changes = [plan.changes[index] for index in indexes]
-            if number and lost is None and any(change.action in _LEAVES for change in changes):
-                lost = await acting.lost(member)
-            if lost is None:
-                ended = await _wave(member, changes, acting)
-            else:
-                ended = [_told(_not_held(change, lost), acting) for change in changes]
-            results.update(zip(indexes, ended, strict=True))
-            failed |= {result.change.identity for result in ended if result.error}
 
-    await asyncio.gather(*(run(cluster, waves) for cluster, waves in sorted(per_cluster.items())))
-    return tuple(results[index] for index in sorted(results))
+async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> tuple[Result, ...]:
+    """What came of one cluster's part of a plan.
+
+    Raises:
+        JournalError: nothing is sent that could not be journaled first.
+    """
+    results: list[Result] = []
+    lost: MemberClusterError | None = None
+    failed: set[Identity] = set()
+    for number, wave in enumerate(waves):
+        why = [_why_stays(change, failed) for change in wave]
+        left = [Result(change=change, error=reason) for change, reason in zip(wave, why, strict=True) if reason]
+        due = [change for change, reason in zip(wave, why, strict=True) if not reason]
+        if number and lost is None and any(change.action in _LEAVES for change in due):
+            lost = await acting.lost(member)
+        if lost is not None:
+            left += not_held(due, lost)
+        for result in left:
+            acting.tell(result)
+        ended = left if lost is not None or not due else [*left, *await _wave(member, due, acting)]
+        results += ended
+        failed |= {result.change.identity for result in ended if result.error}
+    return tuple(results)
 
 
 async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:

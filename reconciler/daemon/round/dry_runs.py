@@ -31,21 +31,31 @@ async def dry_run(
     world: World,
     *,
     every: bool = False,
+    within_s: float | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Round:
     """The round with its doubtful updates settled by the API servers; with `every`, all updates.
 
     What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
-    allowed or not answered, the comparison stands as it is.
+    allowed or not answered, the comparison stands as it is. `within_s`: a cluster that lets one of them wait longer is
+    asked no more; None: the client's own deadlines. `members`: those that may be asked.
     """
     slots = asyncio.Semaphore(_IN_FLIGHT)
+    silent = {name for name in world.members if name not in members}
 
     async def ask(change: Change) -> tuple[Change | None, Problem | None]:
         if change.action is not Action.UPDATE or change.held or not (every or change.engine is Engine.SERVER_SIDE):
             return change, None
         async with slots:
+            if change.cluster in silent:
+                return change, None
             progress()
-            return await _ask(change, members[change.cluster], world, planned)
+            try:
+                async with asyncio.timeout(within_s):
+                    return await _ask(change, members[change.cluster], world, planned)
+            except TimeoutError:
+                silent.add(change.cluster)
+                return change, None
 
     answers = await asyncio.gather(*(ask(change) for change in planned.plan.changes))
     kept = [index for index, (change, _) in enumerate(answers) if change is not None]

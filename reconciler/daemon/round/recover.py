@@ -7,7 +7,7 @@ that object first"; design#promise-4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,16 +36,23 @@ class _Found(Struct, frozen=True, kw_only=True):
     is_seen: bool = True
 
 
-async def recover(journal: Journal, reachable: Reachable, fleet: Fleet) -> frozenset[Identity]:
+def _is_lost(_: Intent) -> bool:
+    return True
+
+
+async def recover(
+    journal: Journal, reachable: Reachable, fleet: Fleet, is_lost: Callable[[Intent], bool] = _is_lost
+) -> frozenset[Identity]:
     """Close the intents that were left open, as far as their clusters answer; what they were about.
 
+    `is_lost`: whether nobody waits for the answer any more.
     What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
     its uid, or nobody could ever delete it. The next round compares and decides anew.
     """
     due = {
         intent_id: (member, intent)
         for intent_id, intent in journal.open_intents().items()
-        if isinstance(member := reachable.get(intent.cluster), MemberCluster)
+        if is_lost(intent) and isinstance(member := reachable.get(intent.cluster), MemberCluster)
     }
     looks = await asyncio.gather(*(_look(intent_id, *pair) for intent_id, pair in due.items()))
     found = [look for look in looks if look is not None]

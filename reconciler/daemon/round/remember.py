@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.look import Looked
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.failures import Failures
 from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
@@ -51,8 +50,14 @@ def remember(
         if _is_complete(planned, looked) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
         journal.keep_losses(_losses(journal, planned, looked))
-        journal.record_events((*_decisions(number, looked.now, plan), *_events(number, looked, results)))
+        journal.record_events(_decisions(number, looked.now, plan))
+        remember_results(journal, fleet.revision, looked.now, results)
     return number
+
+
+def remember_results(journal: Journal, revision: str, time: str, results: Sequence[Result]) -> None:
+    """Record what was written. `revision`, `time`: of the round that wanted it."""
+    journal.record_events(_events(journal.complete_rounds(), revision, time, results))
 
 
 def _losses(journal: Journal, planned: Round, looked: Looked) -> Losses:
@@ -67,30 +72,10 @@ def _is_complete(planned: Round, looked: Looked) -> bool:
     return world.only is None and planned.plan.is_complete and world.members.keys() >= world.fleet.clusters.keys()
 
 
-def record_picture(
-    journal: Journal,
-    picture: Round,
-    looked: Looked,
-    failed: Failures,
-    *,
-    source: str = "",
-    source_error: str = "",
-    tables: FleetTables | None = None,
-) -> None:
-    """Replace the picture that `status` shows.
-
-    `picture`: what is due after the round, over the whole fleet. `source`: how the store was named.
-    """
-    shown = Picture(
-        round=picture,
-        members=looked.world.members,
-        time=looked.now,
-        number=journal.complete_rounds(),
-        failed=failed,
-        source=source,
-        source_error=source_error,
-    )
-    journal.record_state(state_document(shown, journal.state(), tables))
+def record_picture(journal: Journal, shown: Picture, tables: FleetTables | None = None) -> None:
+    """Replace the picture that `status` shows; its number is that of the last round."""
+    numbered = replace(shown, number=journal.complete_rounds())
+    journal.record_state(state_document(numbered, journal.state(), tables))
 
 
 def record_source_error(journal: Journal, error: str) -> None:
@@ -227,7 +212,7 @@ def _decisions(number: int, time: str, plan: Plan) -> Iterable[Event]:
         )
 
 
-def _events(number: int, looked: Looked, results: Sequence[Result]) -> Iterable[Event]:
+def _events(number: int, revision: str, time: str, results: Sequence[Result]) -> Iterable[Event]:
     """What was written, and what came of it."""
     manifests = (result.change.manifest for result in results if result.change.identity[:2] == ("", "Secret"))
     secrets = [manifest for manifest in manifests if manifest is not None]
@@ -235,11 +220,11 @@ def _events(number: int, looked: Looked, results: Sequence[Result]) -> Iterable[
         change = result.change
         yield Event(
             round=number,
-            time=looked.now,
+            time=time,
             kind="failed" if result.error else _PAST[change.action],
             subject=f"{change.identity} @ {change.cluster}",
             data={
-                "revision": looked.world.fleet.revision,
+                "revision": revision,
                 "action": str(change.action),
                 "cause": str(change.cause),
                 "source": str(change.source),

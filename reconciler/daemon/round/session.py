@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.look import Glance, Known, Looked, look, reach, remembered
 from reconciler.daemon.observing.suspensions import restrained
-from reconciler.daemon.round.act import Acting, Result, act, not_held
+from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.hold import Holder
@@ -26,6 +27,7 @@ from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
 
@@ -159,7 +161,11 @@ async def apply_once(
             results = await _act(planned, acting, holder)
             remember(journal, planned, looked, results)
             picture = merged(None, planned, results, None)
-            record_picture(journal, picture, looked, failures_after({}, picture, results), source=access.store)
+            failures = failures_after({}, picture, results)
+            shown = Picture(
+                round=picture, members=looked.world.members, time=looked.now, failed=failures, source=access.store
+            )
+            record_picture(journal, shown)
     return Applied(round=planned, results=results)
 
 
@@ -169,7 +175,8 @@ async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, 
     if not clusters:
         return ()
     failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
-    refused = not_held(plan, failed)
+    due = waves_by_cluster(plan)
+    refused = tuple(chain.from_iterable(not_held(chain(*due[name]), error) for name, error in sorted(failed.items())))
     for result in refused:
         acting.tell(result)
     waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)

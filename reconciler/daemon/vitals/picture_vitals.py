@@ -6,7 +6,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping
 
-from reconciler.daemon.observing.look import Looked
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
@@ -18,11 +17,10 @@ from reconciler.stages.deletion import is_held_by_guard
 log = logging.getLogger("reconciler")
 
 
-def show(vitals: Vitals, picture: Round, looked: Looked, failures: Failures) -> None:
+def show(vitals: Vitals, picture: Round, members: Mapping[str, Member], now: str, failures: Failures) -> None:
     """Bring the vital signs up to date; a cluster that came back is logged once."""
     plan = picture.plan
-    vitals.rounds += 1
-    vitals.last_round_at, vitals.problems = looked.now, plan.problems
+    vitals.problems = plan.problems
     held = [change for change in plan.changes if change.held is not None]
     by_guard = sum(is_held_by_guard(change) for change in held)
     vitals.held = {"guard": by_guard, "other": len(held) - by_guard}
@@ -31,7 +29,7 @@ def show(vitals: Vitals, picture: Round, looked: Looked, failures: Failures) -> 
         by_cluster[change.cluster].append(change)
     for name, manifests in sorted(picture.manifests.items()):
         vital = vitals.clusters.setdefault(name, ClusterVitals(name=name))
-        _show_answer(vital, looked.world.members.get(name), looked.now)
+        _show_answer(vital, members.get(name), now)
         vital.objects = _objects(manifests, by_cluster[name], failures)
 
 

@@ -75,7 +75,7 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     def _is_known(self, cluster: str) -> bool:
         member = self.members.get(cluster)
-        return isinstance(member, Read) and self.identity not in member.unread
+        return isinstance(member, Read) and self.identity not in member.unread.keys() | member.under_way
 
     def _live(self, cluster: str) -> LiveObject | None:
         member = self.members.get(cluster)

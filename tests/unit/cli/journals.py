@@ -14,6 +14,7 @@ from reconciler.engine import World, decide, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Member, NotRead, Observations, Read
 from reconciler.model.refs import GVK
+from reconciler.report.status.state_document import Picture
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
 
@@ -58,7 +59,9 @@ def record_round(
     looked = Looked(world=world, decision=decide(fleet, Observations(), now), now=now, uids={})
     number = remember(journal, planned, looked, results)
     picture = merged(None, planned, results, None)
-    record_picture(journal, picture, looked, failures_after({}, picture, results), source=source)
+    failed = failures_after({}, picture, results)
+    shown = Picture(round=picture, members=looked.world.members, time=looked.now, failed=failed, source=source)
+    record_picture(journal, shown)
     return number
 
 

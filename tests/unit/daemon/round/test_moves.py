@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.daemon.loop import loop
 from reconciler.daemon.loop.event_judge import EventJudge
-from reconciler.daemon.loop.writer import Writer
-from reconciler.daemon.round.act import Result
-from reconciler.model.fleet import Fleet
+from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
-from reconciler.model.plan import Plan
 from reconciler.sim import Request
 from tests.unit.daemon.ticking import WEB, Ticking, ticking
 
@@ -132,7 +131,7 @@ async def test_a_move_that_makes_no_progress_is_reported_after_ten_minutes(tmp_p
 async def test_a_copy_that_begins_to_serve_while_a_round_is_at_work_ends_the_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hear, write = EventJudge.seen, Writer.write
+    hear, ask = EventJudge.seen, dry_run
     heard = asyncio.Event()
 
     def told(judge: EventJudge, cluster: str, event: WatchEvent) -> None:
@@ -148,12 +147,12 @@ async def test_a_copy_that_begins_to_serve_while_a_round_is_at_work_ends_the_mov
         await scene.until(lambda: scene.ready() == {"m1": 2, "m2": 0})
         heard.clear()
 
-        async def slowly(writer: Writer, plan: Plan, fleet: Fleet) -> tuple[Result, ...]:
-            if plan.changes and not heard.is_set():
+        async def slowly(planned: Round, *args: Any, **more: Any) -> Round:
+            if planned.plan.changes and not heard.is_set():
                 scene.set_well("m2", is_well=True)
                 await asyncio.wait_for(heard.wait(), 60)
-            return await write(writer, plan, fleet)
+            return await ask(planned, *args, **more)
 
-        monkeypatch.setattr(Writer, "write", slowly)
+        monkeypatch.setattr(loop, "dry_run", slowly)
         scene.web(**on("m2"))
         await scene.until(lambda: scene.ready() == {"m2": 2})

@@ -1,0 +1,151 @@
+"""The writes of each cluster go on by themselves: a lane for a cluster, which no other cluster and no round waits for.
+
+What a lane is writing is unknown to rounds until the answers are in: such objects are neither compared nor written a
+second time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.daemon.round.act import Result
+from reconciler.model.observation import Member, Read
+from reconciler.model.refs import Identity
+
+Writing = Coroutine[None, None, tuple[Result, ...]]
+"""Carries out one cluster's part of a plan."""
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """What a lane is to do: one cluster's part of a round's plan. `now`: the time of the round (RFC 3339)."""
+
+    cluster: str
+    revision: str
+    now: str
+    identities: frozenset[Identity]
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """What came of a task.
+
+    `events`: the last of each object that came while it was written. `skipped`: what rounds left out in this cluster
+    meanwhile, and have to look at now.
+    """
+
+    task: Task
+    results: tuple[Result, ...]
+    events: tuple[WatchEvent, ...] = ()
+    skipped: frozenset[Identity] = frozenset()
+
+
+class _Lane(Struct, kw_only=True):
+    task: Task
+    writing: asyncio.Task[tuple[Result, ...]]
+    is_of_this_round: bool = True
+    events: dict[Identity, WatchEvent] = field(default_factory=dict)
+    skipped: set[Identity] = field(default_factory=set)
+
+
+class Lanes:
+    """At most one lane in each cluster. All of it belongs to the control loop's task."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """Nothing is being written. `wake` is called when a lane ends."""
+        self._wake = wake
+        self._lanes: dict[str, _Lane] = {}
+
+    def begin(self, task: Task, writing: Writing) -> None:
+        """Write in a cluster that is not busy."""
+        running = asyncio.get_running_loop().create_task(writing, name=f"writes to {task.cluster}")
+        running.add_done_callback(lambda _: self._wake())
+        self._lanes[task.cluster] = _Lane(task=task, writing=running)
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """The clusters that are being written to, or whose results were not taken in yet."""
+        return frozenset(self._lanes)
+
+    @property
+    def is_of_this_round_open(self) -> bool:
+        """Whether anything that this round began is not done yet."""
+        return any(lane.is_of_this_round and not lane.writing.done() for lane in self._lanes.values())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there are results to be taken in."""
+        return any(lane.writing.done() for lane in self._lanes.values())
+
+    def is_under_way(self, cluster: str, identity: Identity) -> bool:
+        """Whether the object is being written."""
+        lane = self._lanes.get(cluster)
+        return lane is not None and identity in lane.task.identities
+
+    def is_awaited(self, cluster: str, identity: Identity) -> bool:
+        """Whether the object is being written, or looked at once the cluster is no longer busy."""
+        lane = self._lanes.get(cluster)
+        return lane is not None and (identity in lane.task.identities or identity in lane.skipped)
+
+    def saw(self, cluster: str, event: WatchEvent) -> bool:
+        """Keep an event of what is being written until its answer is in; False: it is not being written."""
+        if not self.is_under_way(cluster, event.object.identity):
+            return False
+        self._lanes[cluster].events[event.object.identity] = event
+        return True
+
+    def skip(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """A round wants something of these in a busy cluster: they are looked at once it no longer is."""
+        self._lanes[cluster].skipped.update(identities)
+
+    def without(self, members: Mapping[str, Member], only: Collection[Identity] | None) -> dict[str, Member]:
+        """The members with what is being written unknown. `only`: what the round looks at; None: everything."""
+        found = dict(members)
+        for name, lane in self._lanes.items():
+            member, writes = found.get(name), lane.task.identities
+            if isinstance(member, Read):
+                objects = {identity: live for identity, live in member.objects.items() if identity not in writes}
+                found[name] = replace(member, objects=objects, absent=member.absent - writes, under_way=writes)
+            lane.skipped.update(writes if only is None else writes.intersection(only))
+        return found
+
+    def collect(self, *, of_this_round: bool = False) -> list[Ended]:
+        """What has ended since, in the order of the clusters. `of_this_round`: only what this round began.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+            JournalError: nothing is sent that could not be journaled first.
+        """
+        found = []
+        for name, lane in sorted(self._lanes.items()):
+            if lane.writing.done() and lane.is_of_this_round >= of_this_round:
+                del self._lanes[name]
+                if not lane.writing.cancelled():
+                    found.append(_ended(lane))
+        return found
+
+    def round_ends(self) -> None:
+        """What goes on from here is no longer this round's."""
+        for lane in self._lanes.values():
+            lane.is_of_this_round = False
+
+    async def close(self, leave_s: float = 0.0) -> None:
+        """Wait for what is under way, then leave it as a crash would: its intents stay open and are looked into."""
+        running = [lane.writing for lane in self._lanes.values()]
+        if running and leave_s:
+            await asyncio.wait(running, timeout=leave_s)
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def _ended(lane: _Lane) -> Ended:
+    return Ended(
+        task=lane.task,
+        results=lane.writing.result(),
+        events=tuple(event for _, event in sorted(lane.events.items())),
+        skipped=frozenset(lane.skipped),
+    )
