@@ -1,4 +1,4 @@
-"""A circuit breaker: a cluster that does not answer is asked rarely instead of in every request."""
+"""A circuit breaker: a cluster that does not answer, or no write, is asked rarely instead of in every request."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Breaker:
         """Start closed."""
         self._monotonic_s = monotonic_s
         self._settings = settings
+        self.why = ""
+        """What the last failure was."""
         self._failures = 0
         self._closed_from_s = 0.0
         self._is_probing = False
@@ -53,8 +55,9 @@ class Breaker:
         self._failures = 0
         self._is_probing = False
 
-    def failed(self) -> None:
+    def failed(self, why: str = "") -> None:
         """No answer came. Failures of requests that were under way when it opened do not lengthen the pause."""
+        self.why = why
         was_open = self.is_open
         self._failures += 0 if was_open and not self._is_probing else 1
         if self.is_open and (not was_open or self._is_probing):

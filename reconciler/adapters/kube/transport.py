@@ -27,7 +27,7 @@ from reconciler.adapters.kube.breaker import Breaker, BreakerSettings
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
-from reconciler.adapters.kube.requests import Request
+from reconciler.adapters.kube.requests import Purpose, Request
 from reconciler.errors import BadAnswer, ClusterUnreachable, CredentialsRejected, MemberClusterError, Throttled
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -41,7 +41,7 @@ class TransportSettings:
     """Bounds of what we ask of members and of ourselves."""
 
     in_flight_max: int = 16
-    """Requests under way to one cluster; watches do not count."""
+    """Reads under way to one cluster, and as many writes; watches do not count."""
     in_flight_all_max: int = 64
     """Requests under way to all clusters that are answering promptly."""
     slow_after_s: float = 1.0
@@ -121,13 +121,14 @@ class Transport:
     def __init__(self, config: MemberConfig, shared: Shared) -> None:
         """Nothing is connected before the first request."""
         self.name = config.name
-        self.breaker = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
+        self.reading = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
+        self.writing = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
         self._config = config
         self._shared = shared
         self._settings = shared.settings
         self._credentials = Credentials(config, shared.clock)
-        self._slots = asyncio.Semaphore(shared.settings.in_flight_max)
-        self._last_failure = ""
+        self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
+        self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
@@ -138,7 +139,7 @@ class Transport:
 
         An error that `changed_nothing` says so of all attempts.
         """
-        async with self._slots:
+        async with self._reads if request.purpose is Purpose.READ else self._writes:
             attempt, has_renewed, is_certain = 1, False, True
             while True:
                 seen = self._credentials.generation
@@ -188,7 +189,7 @@ class Transport:
         if isinstance(error, Throttled):
             asked_s = error.retry_after_s if error.retry_after_s is not None else self._settings.back_off_s * 2**attempt
             return asked_s * (1 + jitter / 2) if asked_s <= self._settings.retry_after_max_s else None
-        is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not self.breaker.is_open
+        is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not self._breaker(request).is_open
         if not (is_lost and request.may_repeat and attempt == 1):
             return None
         return self._settings.back_off_s * (0.5 + jitter)
@@ -206,18 +207,19 @@ class Transport:
         self, request: Request, user_agent: str, deadline_s: float
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
-        wait_s = self.breaker.wait_s()
+        # A cluster whose writes hang behind a dead webhook answers every read: each has a breaker of its own.
+        breaker = self._breaker(request)
+        wait_s = breaker.wait_s()
         if wait_s:
-            raise _never_sent(
-                ClusterUnreachable(self.name, f"{self._last_failure}; it is left alone for {wait_s:.0f} s")
-            )
+            left_alone = "it is left alone" if breaker is self.reading else "nothing is written to it"
+            raise _never_sent(ClusterUnreachable(self.name, f"{breaker.why}; {left_alone} for {wait_s:.0f} s"))
         is_answered, is_watch = False, "watch" in request.query
         try:
             headers = await self._headers(request, user_agent)
             async with asyncio.timeout(deadline_s) as deadline, self._open(request, headers) as response:
                 is_answered = response.status not in _GATEWAY_FAILURES
                 if is_answered:
-                    self.breaker.succeeded()
+                    breaker.succeeded()
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES and response.status != HTTPStatus.NOT_MODIFIED:
                     body = await self._read(response)
                     raise refusal(self.name, request, response.status, body, _retry_after_s(response))
@@ -232,30 +234,32 @@ class Transport:
                 self._credentials.distrust()
             if isinstance(error, TimeoutError) and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
-            fault = self._fault(error, deadline_s, is_answered=is_answered)
+            fault = self._fault(error, deadline_s, breaker, is_answered=is_answered)
             raise (_never_sent(fault) if isinstance(error, _NOT_CONNECTED) else fault) from error
         except MemberClusterError as error:
             if not is_answered:
-                self._failed(error.message)
+                self._failed(error.message, breaker)
             raise
         except asyncio.CancelledError:
             if not is_answered:
-                self.breaker.abandoned()
+                breaker.abandoned()
             raise
 
-    def _fault(self, error: Exception, deadline_s: float, *, is_answered: bool) -> MemberClusterError:
+    def _breaker(self, request: Request) -> Breaker:
+        return self.reading if request.purpose is Purpose.READ else self.writing
+
+    def _fault(self, error: Exception, deadline_s: float, breaker: Breaker, *, is_answered: bool) -> MemberClusterError:
         """What a fault of the network means, counted by the breaker when the cluster gave no sign of life."""
         if isinstance(error, TimeoutError):
-            return self._failed(f"no answer within {deadline_s:g} s")
+            return self._failed(f"no answer within {deadline_s:g} s", breaker)
         if isinstance(error, aiohttp.ClientPayloadError):
             return BadAnswer(self.name, f"the answer was cut off: {clean(str(error))}")
         message = clean(_reason(error))
-        return ClusterUnreachable(self.name, message) if is_answered else self._failed(message)
+        return ClusterUnreachable(self.name, message) if is_answered else self._failed(message, breaker)
 
-    def _failed(self, message: str) -> ClusterUnreachable:
-        self._last_failure = clean(message)
-        self.breaker.failed()
-        return ClusterUnreachable(self.name, self._last_failure)
+    def _failed(self, message: str, breaker: Breaker) -> ClusterUnreachable:
+        breaker.failed(clean(message))
+        return ClusterUnreachable(self.name, breaker.why)
 
     async def _headers(self, request: Request, user_agent: str) -> CIMultiDict[str]:
         headers = CIMultiDict(await self._credentials.headers())

@@ -1,1 +1,1 @@
-"""What is put off: clusters that are away, fights, changes that failed."""
+"""What rounds hand on to later ones: what is being written, believed, put off, fought over."""

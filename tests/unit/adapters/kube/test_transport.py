@@ -203,12 +203,38 @@ async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> 
         for _ in range(2):
             with pytest.raises(ClusterUnreachable):
                 await it.send(CREATE, "test")
-        with pytest.raises(ClusterUnreachable, match="left alone for 10 s"):
+        with pytest.raises(ClusterUnreachable, match="nothing is written to it for 10 s"):
             await it.send(CREATE, "test")
         assert len(server.asked) == 2
         clock.advance(10)
         assert (await it.send(CREATE, "test")).status == 200
-        assert not it.breaker.is_open
+        assert not it.writing.is_open
+
+
+async def test_a_cluster_whose_writes_get_no_answer_is_written_to_rarely_though_reads_go_on() -> None:
+    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, pause_s=10))
+    script = (CUT, OK, CUT, OK, OK)
+    async with ScriptedServer(*script) as server, transport_to(server, settings=settings) as (it,):
+        for _ in range(2):
+            with pytest.raises(ClusterUnreachable):
+                await it.send(CREATE, "test")
+            assert (await it.send(READ, "test")).status == 200
+        with pytest.raises(ClusterUnreachable, match="nothing is written to it for 10 s"):
+            await it.send(CREATE, "test")
+        assert (await it.send(READ, "test")).status == 200
+        assert len(server.asked) == 5
+
+
+async def test_writes_that_hang_leave_reads_their_slots() -> None:
+    settings = TransportSettings(in_flight_max=2)
+    async with ScriptedServer(HANG, HANG, OK) as server, transport_to(server, settings=settings) as (it,):
+        stuck = [asyncio.create_task(it.send(CREATE, "test")) for _ in range(2)]
+        while server.in_flight < 2:
+            await asyncio.sleep(0.001)
+        assert (await it.send(READ, "test")).status == 200
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
 
 
 async def test_nobody_listening_is_said_in_words() -> None:
@@ -242,7 +268,7 @@ async def test_a_watch_that_falls_silent_just_ends() -> None:
             async for chunk in stream.iter_any():
                 chunks.append(chunk)  # noqa: PERF401 - what came before it fell silent counts
         assert chunks == [b"hello"]
-        assert not transport.breaker.is_open
+        assert not transport.reading.is_open
 
 
 async def test_a_watch_that_gets_no_answer_is_an_error() -> None:
