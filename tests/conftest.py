@@ -7,26 +7,18 @@ import inspect
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
-from tests.examples import IS_CI, examples
 from tests.lanes import Lanes
 from tests.leftovers import end_together
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
-
-# The machine's load is not the code's fault; a wrong result is.
-IN_ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# At the desk a few new examples in each run, and those that failed before; in CI many, and the same ones in each run.
-settings.register_profile("desk", IN_ANY_TIME, max_examples=examples(100))
-settings.register_profile("ci", IN_ANY_TIME, max_examples=examples(100), derandomize=True, database=None)
-settings.load_profile("ci" if IS_CI else "desk")
 
 APISERVER_TIMEOUT_S = 600
 """Starting three clusters on a busy machine counts as part of the first test that uses them, and so does the wait for
@@ -54,6 +46,22 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     if hasattr(config, "workerinput"):
         config.stash[REAPER] = end_together()
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Load the profile before the first module that needs it: to import hypothesis takes longer than most tests."""
+    is_new = "tests.profiles" not in sys.modules and isinstance(collector, pytest.Module)
+    if is_new and "hypothesis" in collector.path.read_text(encoding="utf-8"):
+        from tests.profiles import load_profile  # noqa: PLC0415 - see above
+
+        load_profile()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Spare the summary of hypothesis, which imports it, where no test needed it."""
+    plugins = session.config.pluginmanager
+    if "hypothesis" not in sys.modules and not session.config.getoption("numprocesses", None):
+        plugins.unregister(name="hypothesispytest")
 
 
 @pytest.hookimpl(optionalhook=True)
