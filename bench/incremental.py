@@ -21,6 +21,7 @@ from reconciler.adapters.git.incremental import SnapshotReader
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Observations, Read
 from reconciler.stages.decision import DecisionTables
 from reconciler.stages.rendering import changed_identities
@@ -50,7 +51,9 @@ class Loop(Struct):
         """Plan a commit; the number of changes."""
         snapshot = self._step("read", lambda: self.reader.read(self.store, commit))
         fleet = self._step("parse", lambda: self.in_force.parse(snapshot))
-        decision = self._step("decide", lambda: decide(fleet, self.observations, NOW, tables=self.memo))
+        decision = self._step(
+            "decide", lambda: decide(fleet, self.observations, NOW, interpreters=BUILT_IN_KINDS, tables=self.memo)
+        )
         changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.changed))
         self.decision = decision
         if self.world is None:
@@ -100,13 +103,15 @@ def _settle_everything(loop: Loop) -> dict[str, float]:
     assert loop.decision is not None, "the first commit was decided"
     decision, fleet = loop.decision, loop.decision.fleet
     loop.observations = replace(loop.observations, previous=previous_of(decision.bindings))
-    loop.decision = decision = decide(fleet, loop.observations, NOW, tables=loop.memo)
+    loop.decision = decision = decide(fleet, loop.observations, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
     manifests = render_decision(decision).manifests
     names = sorted({manifest.cluster for manifest in manifests})[:IN_STEP]
     members, rows = members_of((found for found in manifests if found.cluster in names), fleet.settings.name)
     del manifests
     gc.freeze()
-    world = World(fleet=fleet, members=members, ledger=rows, observations=loop.observations)
+    world = World(
+        fleet=fleet, interpreters=BUILT_IN_KINDS, members=members, ledger=rows, observations=loop.observations
+    )
     seconds, planned = timed(lambda: plan_round(world, NOW, decision))
     assert not planned.plan.changes, [str(change.identity) for change in planned.plan.changes[:3]]
     loop.world = world
@@ -144,7 +149,7 @@ def _lose_cluster(loop: Loop) -> Decision:
     assert loop.decision is not None, "the first commit was decided"
     lost = replace(loop.observations.clusters["m003"], reachable=False)
     seen = replace(loop.observations, clusters={**loop.observations.clusters, "m003": lost})
-    return decide(loop.decision.fleet, seen, NOW, tables=loop.memo)
+    return decide(loop.decision.fleet, seen, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from bench.measure import make_bodies, peak_rss_mib, timed
 from bench.repository import commit_files
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.engine import compare_revisions, decide, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.stages.claims import claim
 from reconciler.stages.fleet import ParsedFile, parse
 
@@ -38,7 +39,7 @@ def main(workloads: int) -> dict[str, float]:
         found["parse"], fleet = timed(lambda: parse(snapshot, parsed))
         gc.freeze()
         observations = corpus.observations()
-        found["decide"], decision = timed(lambda: decide(fleet, observations, NOW))
+        found["decide"], decision = timed(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
         found["render"], rendering = timed(lambda: render_decision(decision))
         found["bodies"], _ = timed(partial(make_bodies, rendering))
         found["cold"] = time.process_time() - started
@@ -51,7 +52,13 @@ def main(workloads: int) -> dict[str, float]:
             return found
         later = store.snapshot(head)
         found["check"], plan = timed(
-            lambda: compare_revisions(parse(snapshot, dict(parsed)), parse(later, dict(parsed)), observations, NOW)
+            lambda: compare_revisions(
+                parse(snapshot, dict(parsed)),
+                parse(later, dict(parsed)),
+                observations,
+                NOW,
+                interpreters=BUILT_IN_KINDS,
+            )
         )
         found["check_changes"] = len(plan.changes)
     return found

@@ -31,6 +31,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.engine import decide, render_decision
 from reconciler.errors import ObjectNotFound
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Manifest
@@ -176,7 +177,7 @@ def filled(source: CommitSource, journal: Journal) -> MemoryMembers:
     """Members and a journal that are in step with the store."""
     fleet = StoreInForce({}, source.read_blob).parse(source.snapshot())
     members = MemoryMembers(fleet.clusters)
-    decision = decide(fleet, Observations(), NOW)
+    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shared: dict[tuple[Identity, str], LiveObject] = {}
     with journal.transaction(durable=True):
         journal.record_fleet(FLEET)
@@ -213,6 +214,7 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
             configs_of=lambda fleet: {},
             agent=UserAgent(FLEET),
             clock=clock,
+            interpreters=BUILT_IN_KINDS,
             vitals=vitals,
         )
         loop, stop = ControlLoop(parts), asyncio.Event()

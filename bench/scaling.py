@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from bench import corpus
 from bench.measure import percentile, timed
 from reconciler.engine import decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet, Snapshot, Template
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of, with_value
@@ -54,16 +55,16 @@ def main(workloads: int) -> dict[str, float]:
 def measured(fleet: Fleet) -> tuple[float, float]:
     """CPU seconds of the first decision, and the median of those after commits that scale one workload up by one."""
     observations, memo = corpus.observations(), DecisionTables()
-    full, decision = timed(lambda: decide(fleet, observations, NOW, tables=memo))
+    full, decision = timed(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))
     assert not decision.problems, decision.problems[0]
     gc.freeze()
     seconds = []
     names = [identity for identity in decision.bindings if identity.kind == "Deployment"]
     for number in range(COMMITS + 1):
         observations = replace(observations, previous=previous_of(decision.bindings))
-        decision = decide(fleet, observations, NOW, tables=memo)
+        decision = decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
         fleet = scaled(fleet, names[number * len(names) // (COMMITS + 1)])
-        taken, decision = timed(lambda: decide(fleet, observations, NOW, tables=memo))  # noqa: B023
+        taken, decision = timed(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))  # noqa: B023
         seconds.append(taken)
     # The first commit warms up.
     return full, percentile(seconds[1:], 0.5)

@@ -17,6 +17,7 @@ from bench.repository import commit_files
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.engine import decide, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.stages.fleet import ParsedFile, parse
 from reconciler.stages.rendering import Rendering
 
@@ -67,7 +68,7 @@ def second(root: Path, commit: str) -> dict[str, float]:
         read = store.snapshot(commit, known=cache.keys())
         load, parsed = timed(lambda: cache.load(read.files))
         loads.append(load)
-        return render_decision(decide(parse(read, parsed), observations, NOW))
+        return render_decision(decide(parse(read, parsed), observations, NOW, interpreters=BUILT_IN_KINDS))
 
     total, rendering = timed(plan)
     bodies, _ = timed(lambda: make_bodies(rendering))

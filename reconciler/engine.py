@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.interpreters.jobs.job import is_single_run
+from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
@@ -55,11 +56,12 @@ __all__ = [
 class World(Struct, frozen=True, kw_only=True):
     """Everything a round rests on.
 
-    `ledger`: what the journal recorded per cluster. `has_history`: one complete round has been recorded, before
-    which nothing is deleted. `fresh`: previous placements are not considered.
+    `interpreters`: what is known of kinds. `ledger`: what the journal recorded per cluster. `has_history`: one complete
+    round has been recorded, before which nothing is deleted. `fresh`: previous placements are not considered.
     """
 
     fleet: Fleet
+    interpreters: Registry
     members: Mapping[str, Member] = field(default_factory=dict)
     observations: Observations = field(default_factory=Observations)
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
@@ -109,7 +111,10 @@ def plan_round(world: World, now: str, decision: Decision | None = None) -> Roun
     with members that reflect the applied plan and its health, it gives an empty plan.
     """
     if decision is None:
-        decision = decide(world.fleet, world.observations, now, copies=copies_in(world.ledger), fresh=world.fresh)
+        copies = copies_in(world.ledger)
+        decision = decide(
+            world.fleet, world.observations, now, interpreters=world.interpreters, copies=copies, fresh=world.fresh
+        )
     settled = settle(_scene(world, decision, now))
     placements = placement_changes(decision, world.observations.previous, world.only)
     return _round(world, decision, settled, placements, now)
@@ -122,7 +127,9 @@ def _round(
     if settings.previous_names:
         found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
     changes = tuple(sorted(found, key=_canonical_order))
-    surroundings = Surroundings(world.members, world.ledger, decision.bindings, world.observations.closed, settings)
+    surroundings = Surroundings(
+        world.members, world.ledger, decision.bindings, world.observations.closed, settings, world.interpreters
+    )
     changes = after_owners(changes, surroundings)
     guarded = guard(changes, settings.guards, settled.managed, now, world.losses)
     changes = after_owners(guarded.changes, surroundings) if guarded.digest else guarded.changes
@@ -146,21 +153,28 @@ def _round(
     )
 
 
-def compare_revisions(base: Fleet, head: Fleet, observations: Observations, now: str) -> Plan:
+def compare_revisions(
+    base: Fleet, head: Fleet, observations: Observations, now: str, *, interpreters: Registry
+) -> Plan:
     """What would change between two revisions, without any cluster: what head changes in members that base has made.
 
     Dynamic placements rest on the observations; the previous placement of head is the result of base. Where members
     are observed, base is taken to be what was applied to them.
     """
     base, head = named_alike(base, head)
-    passage = passage_between(base, head, observations, now)
+    passage = passage_between(base, head, observations, now, interpreters)
     before, after, only = passage.before, passage.after, passage.only
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
     was = render_all(sides[0], caches[0], only)
     written = written_by(before, after, was.manifests, observations.clusters, schemas_of(before), only)
     # No journal says here what was lost lately: the guards count this plan alone.
     world = World(
-        fleet=head, members=written.members, observations=passage.observations, ledger=written.ledger, only=only
+        fleet=head,
+        interpreters=interpreters,
+        members=written.members,
+        observations=passage.observations,
+        ledger=written.ledger,
+        only=only,
     )
     settled = settle(replace(_scene(world, after, now), are_shared=True))
     open_questions = unjudged(before, after)
@@ -259,6 +273,7 @@ def _stance(world: World) -> Stance:
     settings = world.fleet.settings
     return Stance(
         fleet=settings.name,
+        interpreters=world.interpreters,
         previous_names=settings.previous_names,
         record_key=world.record_key,
         self_heal=settings.self_heal,

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
@@ -74,6 +75,7 @@ def inputs_of(fleet: Fleet, targets: Mapping[Identity, Sequence[TargetCluster]] 
         bindings=bindings,
         policies=dict.fromkeys(fleet.templates, policy) if policy else {},
         overrides=OverrideIndex(fleet.overrides, fleet.clusters),
+        interpreters=BUILT_IN_KINDS,
     )
 
 

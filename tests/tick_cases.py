@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.cluster import Taint
 from reconciler.model.demand import Resources, resources
@@ -220,4 +221,4 @@ def _taint(text: str) -> Taint:
 
 def decided(case: Case, seen: Observations, ago_s: float = 0) -> Decision:
     """The decision that the tick looks at, made under the constraints of the observations."""
-    return decide(fleet(case), seen, moment(ago_s))
+    return decide(fleet(case), seen, moment(ago_s), interpreters=BUILT_IN_KINDS)

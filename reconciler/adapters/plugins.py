@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.registry import Registry, registry_of
+from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry, registry_of
 
 ENTRY_POINT_GROUP: Final = "reconciler.interpreters"
 
@@ -22,7 +22,7 @@ def with_plugins() -> Registry:
         ConfigurationError: a plugin cannot be loaded, is no `Interpreter`, or describes a kind that is known.
     """
     if not _may_have_plugins():
-        return registry_of(BUILT_IN)
+        return BUILT_IN_KINDS
     from importlib.metadata import entry_points  # noqa: PLC0415  # It takes 20 ms, and few have plugins.
 
     plugins = []

@@ -13,10 +13,22 @@ if TYPE_CHECKING:
 def access_to(
     kubeconfig: Path | None, journal: Path | None, clusters: tuple[str, ...] = (), *, store: str = ""
 ) -> Access:
-    """Access to the members and the journal; the journal is the default one unless named."""
+    """Access to the members and the journal; the journal is the default one unless named.
+
+    Raises:
+        ConfigurationError: a plugin is unusable.
+        JournalError: no journal was named, and no state folder is known.
+    """
+    from reconciler.adapters.plugins import with_plugins
     from reconciler.daemon.round.session import Access
 
-    return Access(kubeconfig=kubeconfig, journal=journal_path(journal), clusters=clusters, store=store)
+    return Access(
+        interpreters=with_plugins(),
+        kubeconfig=kubeconfig,
+        journal=journal_path(journal),
+        clusters=clusters,
+        store=store,
+    )
 
 
 def journal_path(journal: Path | None) -> Path:

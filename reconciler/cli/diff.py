@@ -69,6 +69,7 @@ def command(
 ) -> None:
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
     from reconciler.adapters.clock import SystemClock
+    from reconciler.adapters.plugins import with_plugins
     from reconciler.engine import compare_revisions
 
     if observations is not None and base is None:
@@ -83,9 +84,11 @@ def command(
             before = read_fleet(store, base, as_files=False, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
         check_clusters(clusters, before, after)
-        plan = compare_revisions(before, after, read_observations(observations), now)
-        if live:
-            members = only(_live(after, access_to(kubeconfig, journal, clusters), at, server_side), clusters)
+        access = access_to(kubeconfig, journal, clusters) if live else None
+        interpreters = access.interpreters if access is not None else with_plugins()
+        plan = compare_revisions(before, after, read_observations(observations), now, interpreters=interpreters)
+        if access is not None:
+            members = only(_live(after, access, at, server_side), clusters)
             _print_both(only(plan, clusters), members, output, max_size)
             sys.exit(exit_code(members, detailed=detailed_exitcode))
     else:

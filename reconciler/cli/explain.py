@@ -62,8 +62,8 @@ def command(
         decision, now, known = looked.decision, looked.now, looked.world.observations
     else:
         now, known = SystemClock().now(), read_observations(observations)
-        decision = decide(fleet, known, now)
-    known = without_outdated_caps(known, fleet.templates, decision.policies)
+        decision = decide(fleet, known, now, interpreters=access.interpreters)
+    known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(matches[0], ())
     found = explain(decision, render_one(decision, matches[0]), matches[0], in_force)
     answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))

@@ -55,7 +55,8 @@ def command(
     if cluster not in fleet.clusters:
         raise ConfigurationError(f"the store has no cluster {cluster}; it has {', '.join(sorted(fleet.clusters))}")
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    found = run(_read(fleet, access_to(kubeconfig, None), cluster, wanted, (namespace, selector)))
+    access = access_to(kubeconfig, None)
+    found = run(_read(fleet, access, cluster, wanted, (namespace, selector)))
     secrets = [live for live in found if live.identity[:2] == ("", "Secret")]
     if secrets and not include_secrets:
         raise ConfigurationError(
@@ -74,7 +75,7 @@ def command(
     if any(live.identity[:2] == ("", "Secret") for live in taken):
         remark("warning: values of Secrets are written as they are; keep these files out of a shared repository")
     policies = adopting_policies(((live.gvk, live.identity) for live in taken), cluster, f"imported-{cluster}")
-    files: dict[str, Mapping[str, Any]] = {_file_name(live): template_of(live) for live in taken}
+    files: dict[str, Mapping[str, Any]] = {_file_name(live): template_of(live, access.interpreters) for live in taken}
     files |= {_policy_file(policy): policy for policy in policies}
     if folder is None:
         answer("".join(f"---\n{dump_yaml(document)}" for document in files.values()))

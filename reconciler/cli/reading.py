@@ -50,12 +50,9 @@ def read_fleet(
         StoreError: the store cannot be read as a whole.
     """
     from reconciler.adapters.git.url import is_git_url
-    from reconciler.adapters.plugins import with_plugins
     from reconciler.adapters.sources.location import locate_store, open_store
-    from reconciler.interpreters.registry import install
     from reconciler.stages.fleet import memo_key, parse
 
-    install(with_plugins())
     with bulk_load():
         cache, found = _parse_cache(store), {} if parsed is None else parsed
 

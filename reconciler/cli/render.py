@@ -36,16 +36,19 @@ def command(
 ) -> None:
     """Print the objects of every cluster as STORE wants them; reads the files as they lie unless --rev is given."""
     from reconciler.adapters.clock import SystemClock
+    from reconciler.adapters.plugins import with_plugins
     from reconciler.engine import decide
     from reconciler.report.render_json import render_json, sorted_manifests
     from reconciler.report.rendering import rendering
     from reconciler.report.yaml_dump import render_yaml
 
+    interpreters = with_plugins()
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)
         check_clusters(clusters, fleet)
         seen = read_observations(observations)
-        result = rendering(decide(fleet, seen, now or SystemClock().now(), fresh=fresh), frozenset(clusters))
+        decision = decide(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
+        result = rendering(decision, frozenset(clusters))
     if output == "json":
         answer(render_json(result, show_secrets=show_secrets))
     elif output == "yaml":

@@ -72,14 +72,11 @@ def _checked_poll(value: float) -> float:
 
 
 async def _run(service: Service, listen: str | None) -> None:
-    from reconciler.adapters.plugins import with_plugins
     from reconciler.daemon.service.serve import serve
     from reconciler.daemon.service.service import in_service
     from reconciler.daemon.vitals.vitals import Vitals
-    from reconciler.interpreters.registry import install
     from reconciler.web.server import serving
 
-    install(with_plugins())
     vitals = Vitals(source=service.store)
     clock = service.access.clock
     async with in_service(vitals, clock) as signals, serving(listen, vitals, clock):

@@ -21,6 +21,7 @@ from reconciler.model.problem import Severity
 def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, output: str) -> None:
     """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
     from reconciler.adapters.clock import SystemClock
+    from reconciler.adapters.plugins import with_plugins
     from reconciler.engine import decide
     from reconciler.model.observation import Observations
     from reconciler.report.json_parts import json_text, problems_part
@@ -29,9 +30,10 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.report.rendering import rendering
     from reconciler.stages.lint import lint
 
+    interpreters = with_plugins()
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)
-        decision = decide(fleet, Observations(), SystemClock().now())
+        decision = decide(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
         rendered = rendering(decision)
         carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
     found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims, carried)}))

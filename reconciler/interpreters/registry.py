@@ -1,12 +1,12 @@
 """Every interpreter there is, by group and kind.
 
-Those of this program stand in `built_in`. Further ones come from installed packages; the shell loads them once, before
-the first round.
+Those of this program stand in `built_in`. Further ones come from installed packages: the shell loads them once and
+hands the registry down. A world and a decision carry the one that they rest on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -19,16 +19,13 @@ from reconciler.interpreters.built_in import BUILT_IN
 GENERIC: Final = Interpreter(kinds=())
 """What is known of a kind that nobody described: it has no replicas, no dependencies, and kstatus tells its health."""
 
-Lookup = Callable[[str, str], Interpreter]
-"""`interpreter_for` of the built-in kinds, or of a registry with more."""
-
 
 class Registry(Struct, frozen=True):
     """Interpreters by (group, kind)."""
 
     by_kind: Mapping[tuple[str, str], Interpreter]
 
-    def interpreter_for(self, group: str, kind: str) -> Interpreter:
+    def of(self, group: str, kind: str) -> Interpreter:
         """The interpreter of a kind; `GENERIC` for one that is not described."""
         return self.by_kind.get((group, kind), GENERIC)
 
@@ -52,14 +49,5 @@ def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
     return Registry(MappingProxyType(by_kind))
 
 
-_installed: list[Registry] = [registry_of(BUILT_IN)]
-
-
-def interpreter_for(group: str, kind: str) -> Interpreter:
-    """The interpreter of a kind, plugins included once they are installed; `GENERIC` for one that is not described."""
-    return _installed[-1].interpreter_for(group, kind)
-
-
-def install(registry: Registry) -> None:
-    """Use this registry from now on. The shell calls it once, before anything is computed."""
-    _installed[:] = [registry]
+BUILT_IN_KINDS: Final = registry_of(BUILT_IN)
+"""The kinds that this program describes by itself. No plan falls back to them: whoever decides says which it knows."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Health
 from reconciler.model.refs import GVK
 from tests.real_clusters import RealCluster, wait_until
@@ -73,7 +73,7 @@ def test_a_pruned_export_is_taken_by_another_place(real_cluster: RealCluster) ->
         group = GVK.parse(version, kind).group
         resource = f"{kind}.{version.rpartition('/')[2]}.{group}" if group else kind
         exported = real_cluster.get("-n", first, resource, "web")
-        pruned = dict(interpreter_for(group, kind).sanitize(exported))
+        pruned = dict(BUILT_IN_KINDS.of(group, kind).sanitize(exported))
         assert set(pruned["metadata"]) <= {"name", "namespace", "labels", "annotations"}
         pruned["metadata"] = {**pruned["metadata"], "namespace": second}
         taken = json.loads(
@@ -86,7 +86,7 @@ def test_a_pruned_export_is_taken_by_another_place(real_cluster: RealCluster) ->
 
 def test_health_follows_a_real_rollout(real_cluster: RealCluster) -> None:
     namespace = real_cluster.new_namespace("health")
-    health = interpreter_for("apps", "Deployment").health
+    health = BUILT_IN_KINDS.of("apps", "Deployment").health
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": namespace}}
     spec = {"selector": {"matchLabels": LABELS}, "template": TEMPLATE, "progressDeadlineSeconds": 2}
     unschedulable = {**TEMPLATE, "spec": {**POD, "nodeSelector": {"no": "node"}}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reconciler.adapters.observe.observe import observe
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import deployment
 from tests.contract.test_kube_observe import NOW, in_namespace, wait_for_pods
@@ -33,7 +34,7 @@ async def test_a_quota_is_seen_with_what_its_namespace_uses(
     wait_for_pods(cluster, namespace, ready=0, refused=4)
     limit(cluster, namespace, **{"requests.cpu": "10", "pods": "20"})
     async with member() as it:
-        found = await observe(it, [], now=NOW)
+        found = await observe(it, [], now=NOW, interpreters=BUILT_IN_KINDS)
     (limits,) = [quota for quota in found.quotas if quota.namespace == namespace]
     assert (limits.hard["requests.cpu"], limits.used["requests.cpu"]) == (10_000, 2400)
     assert (limits.hard["pods"], limits.used["pods"]) == (20, 4)

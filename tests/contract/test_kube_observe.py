@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.adapters.observe.observe import observe
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Health
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from tests.contract.conftest import Connect, connect
@@ -52,7 +53,9 @@ async def test_room_requests_and_refused_pods_are_seen(member: Connect, cluster:
         lambda: cluster.get("deploy", "web", "-n", namespace)["status"].get("readyReplicas") == 3, "3 ready replicas"
     )
     async with member() as it:
-        found = await observe(it, [ref(namespace, "web"), ref(namespace, "absent")], now=NOW)
+        found = await observe(
+            it, [ref(namespace, "web"), ref(namespace, "absent")], now=NOW, interpreters=BUILT_IN_KINDS
+        )
     (node,) = [node for node in found.nodes or () if node.name == f"{namespace}-n1"]
     assert (node.ready, node.allocatable["cpu"], node.allocatable["pods"]) == (True, 2000, 10)
     assert node.requested == {"cpu": 1800, "memory": 3 * 64 * 2**20, "pods": 3}
@@ -78,7 +81,7 @@ async def test_old_pods_of_a_rolling_update_are_not_its_unschedulable_ones(
     cluster.apply(body)
     wait_for_pods(cluster, namespace, ready=0, refused=3)
     async with member() as it:
-        found = await observe(it, [ref(namespace, "web")], now=NOW)
+        found = await observe(it, [ref(namespace, "web")], now=NOW, interpreters=BUILT_IN_KINDS)
     assert found.workloads[Identity("apps", "Deployment", namespace, "web")].unschedulable == 1
 
 
@@ -95,7 +98,7 @@ async def test_pods_of_a_statefulset_are_found_by_its_update_revision(
         lambda: "updateRevision" in cluster.get("sts", "db", "-n", namespace).get("status", {}), "an update revision"
     )
     async with member() as it:
-        found = await observe(it, [ResourceRef(STATEFUL_SET, namespace, "db")], now=NOW)
+        found = await observe(it, [ResourceRef(STATEFUL_SET, namespace, "db")], now=NOW, interpreters=BUILT_IN_KINDS)
     assert found.workloads[Identity("apps", "StatefulSet", namespace, "db")].unschedulable == 1
 
 
@@ -110,7 +113,7 @@ async def test_without_the_right_to_read_nodes_free_capacity_is_unknown(
     cluster.kubectl("create", "clusterrole", role, "--verb=get,list", "--resource=deployments.apps,pods")
     cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", f"--user={role}")
     async with connect(restricted, cluster.name) as it:
-        found = await observe(it, [], now=NOW)
+        found = await observe(it, [], now=NOW, interpreters=BUILT_IN_KINDS)
         assert not await it.may("patch", DEPLOYMENT)
         assert await it.may("list", DEPLOYMENT)
     assert found.nodes is None

@@ -124,7 +124,7 @@ def test_the_interpreter_that_is_shown_is_one() -> None:
     shown = [block for block in blocks("docs/how-to/add-a-kind.md") if block.language == "python"]
     names: dict[str, Any] = {}
     exec(compile(shown[0].text, "add-a-kind.md", "exec"), names)  # noqa: S102 - a page of our own
-    interpreter = registry_of([("the page", names["INTERPRETER"])]).interpreter_for("bakery.example.com", "Oven")
+    interpreter = registry_of([("the page", names["INTERPRETER"])]).of("bakery.example.com", "Oven")
     oven = {"spec": {"replicas": 3}, "status": {"ready": 2}}
     assert interpreter.demand(oven).replicas == 3
     assert interpreter.with_replicas(oven, 5) == {"spec": {"replicas": 5}, "status": {"ready": 2}}

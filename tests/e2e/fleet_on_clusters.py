@@ -12,6 +12,7 @@ import yaml
 from reconciler.adapters.store.directory import read_directory
 from reconciler.daemon.round.session import Access, Applied, apply_once, plan_once
 from reconciler.engine import Round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.plan import Action, Change, Plan
 from reconciler.stages.fleet.parse import parse
 from tests.conftest import ThreeClusters
@@ -30,7 +31,7 @@ class FleetOnClusters:
         self.clusters = {cluster.name: cluster for cluster in (clusters.m1, clusters.m2, clusters.m3)}
         self.fleet = f"f{uuid.uuid4().hex[:8]}"
         self.namespace = f"ns-{self.fleet}"
-        self.access = Access(kubeconfig=clusters.kubeconfig, journal=folder / "journal.db")
+        self.access = Access(kubeconfig=clusters.kubeconfig, journal=folder / "journal.db", interpreters=BUILT_IN_KINDS)
         self.write("fleet", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
                              "metadata": {"name": self.fleet}, "spec": settings})  # fmt: skip
         for name in self.clusters:

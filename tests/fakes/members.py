@@ -16,6 +16,7 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.look import Known, Looked, look
 from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import QuickClock
@@ -34,11 +35,13 @@ class Open(NamedTuple):
     async def plan(self, fleet: Fleet, known: Known | None = None) -> tuple[Looked, Round]:
         """A look at everything, and the round that follows from it."""
         known = known or Known(ledger=self.journal.ledger(), has_history=True)
-        looked = await look(fleet, self.members, known, QuickClock())
+        looked = await look(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
         return looked, plan_round(looked.world, looked.now, looked.decision)
 
     async def act(self, planned: Round) -> tuple[Result, ...]:
-        acting = Acting(members=self.members, journal=self.journal, fleet=FLEET, revision="r1")
+        acting = Acting(
+            members=self.members, journal=self.journal, fleet=FLEET, revision="r1", interpreters=BUILT_IN_KINDS
+        )
         return await act(planned.plan, acting)
 
     async def apply(self, fleet: Fleet) -> tuple[Result, ...]:

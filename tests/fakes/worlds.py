@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from reconciler.engine import Round, World, plan_round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject, Member, NotRead, Observations, Read
@@ -104,7 +105,7 @@ class TestBed:
         for name in self.down:
             members[name] = NotRead(name=name, why="no answer")
         return World(fleet=fleet, members=members, observations=self.observations, ledger=self.ledger,
-                     has_history=self.has_history)  # fmt: skip
+                     has_history=self.has_history, interpreters=BUILT_IN_KINDS)  # fmt: skip
 
     def plan(self, fleet: Fleet) -> Round:
         return plan_round(self.world(fleet), NOW)

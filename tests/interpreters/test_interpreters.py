@@ -19,7 +19,7 @@ from reconciler.adapters.plugins import with_plugins
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.registry import GENERIC, interpreter_for, registry_of
+from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, registry_of
 from reconciler.model.demand import PodShape
 from reconciler.model.problem import dotted
 from reconciler.model.refs import GVK
@@ -103,7 +103,7 @@ CASES = load()
 
 
 def interpreter_of(body: Mapping[str, Any]) -> Interpreter:
-    return interpreter_for(GVK.parse(body["apiVersion"], body["kind"]).group, body["kind"])
+    return BUILT_IN_KINDS.of(GVK.parse(body["apiVersion"], body["kind"]).group, body["kind"])
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['table']}: {case['case']}" for case in CASES])
@@ -156,7 +156,7 @@ def test_every_kind_of_the_product_documentation_is_known() -> None:
 
 
 def test_an_unknown_kind_has_no_replicas() -> None:
-    interpreter = interpreter_for("example.com", "Widget")
+    interpreter = BUILT_IN_KINDS.of("example.com", "Widget")
     assert interpreter is GENERIC
     assert interpreter.demand({"spec": {"replicas": 3}}).replicas is None
 
@@ -177,8 +177,8 @@ def test_two_interpreters_of_one_kind_are_refused() -> None:
 
 def test_without_plugins_the_registry_is_the_built_in_one() -> None:
     registry = with_plugins()
-    assert registry.interpreter_for("batch", "Job") is interpreter_for("batch", "Job")
-    assert registry.interpreter_for("example.com", "Widget") is GENERIC
+    assert registry.of("batch", "Job") is BUILT_IN_KINDS.of("batch", "Job")
+    assert registry.of("example.com", "Widget") is GENERIC
 
 
 def install(folder: Path, plugin: str) -> None:
@@ -199,8 +199,8 @@ def test_an_installed_plugin_describes_a_further_kind(tmp_path: Path, monkeypatc
     install(tmp_path, "fleet_widgets:WIDGET")
     monkeypatch.syspath_prepend(tmp_path)
     registry = with_plugins()
-    assert registry.interpreter_for("example.com", "Widget").kinds == (("example.com", "Widget"),)
-    assert interpreter_for("example.com", "Widget") is GENERIC, "the built-in registry stays as it is"
+    assert registry.of("example.com", "Widget").kinds == (("example.com", "Widget"),)
+    assert BUILT_IN_KINDS.of("example.com", "Widget") is GENERIC, "the built-in registry stays as it is"
 
 
 @pytest.mark.parametrize(

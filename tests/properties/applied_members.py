@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.engine import Round, World
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import (
@@ -65,7 +65,12 @@ class AppliedMembers(TestBed):
             )  # fmt: skip
         members |= {name: NotRead(name=name, why="no answer") for name in self.down}
         return World(
-            fleet=fleet, members=members, observations=self.observations, ledger=self.ledger, schemas=OPEN_KINDS
+            fleet=fleet,
+            members=members,
+            observations=self.observations,
+            ledger=self.ledger,
+            schemas=OPEN_KINDS,
+            interpreters=BUILT_IN_KINDS,
         )
 
     def run(self, fleet: Fleet) -> Round:
@@ -138,7 +143,7 @@ class AppliedMembers(TestBed):
 
 
 def _workload(live: LiveObject, row: AppliedRow | None) -> Workload:
-    interpreter = interpreter_for(*live.identity[:2])
+    interpreter = BUILT_IN_KINDS.of(*live.identity[:2])
     count = interpreter.demand(live.body).replicas or 0
     health = interpreter.health(live.body)
     return Workload(

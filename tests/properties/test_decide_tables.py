@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, PreviousPlacement
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.model.observation import ClusterObservation, Node, Observations, Quota, Workload
@@ -252,8 +253,8 @@ def test_a_memo_never_changes_a_decision(
             clusters=ALL_OBSERVED[kind].clusters, previous=previous, constraints=constraints if ticked else ()
         )
         fresh = number % 5 == 4
-        again = decide(fleet, seen, NOW, copies=copies, fresh=fresh, tables=memo)
-        anew = decide(fleet, seen, NOW, copies=copies, fresh=fresh)
+        again = decide(fleet, seen, NOW, copies=copies, fresh=fresh, tables=memo, interpreters=BUILT_IN_KINDS)
+        anew = decide(fleet, seen, NOW, copies=copies, fresh=fresh, interpreters=BUILT_IN_KINDS)
         assert again == anew
         for one, other in ((again.bindings, anew.bindings), (again.policies, anew.policies), (again.needs, anew.needs)):
             assert list(one) == list(other)

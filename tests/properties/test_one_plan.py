@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions, decide, plan_round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Cause, Change, Plan
@@ -171,8 +172,11 @@ def check(base: Fleet, head: Fleet, kind: int, ticked: int, sick: int, gone: str
     if gone:
         bed.lose(gone)
     # The members are as base leaves them. Where base itself is about to place something otherwise, they will be.
-    assume(previous_of(decide(base, bed.observations, NOW).bindings) == bed.observations.previous)
-    offline = compare_revisions(base, head, bed.observations, NOW)
+    assume(
+        previous_of(decide(base, bed.observations, NOW, interpreters=BUILT_IN_KINDS).bindings)
+        == bed.observations.previous
+    )
+    offline = compare_revisions(base, head, bed.observations, NOW, interpreters=BUILT_IN_KINDS)
     live = plan_round(bed.world(head), NOW).plan
     # What rests on room that nobody observed is named and not judged, and the plan is not complete then.
     unjudged = {found.identity for found in offline.unjudged}

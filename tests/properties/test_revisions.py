@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.engine import decide, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.stages.rendering.inputs import render_inputs
 from reconciler.stages.rendering.render import RenderCache, managed_in, problems_in
 from tests.examples import examples
@@ -101,7 +102,7 @@ def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
 @given(changes)
 def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)
-    decision = decide(fleet_of(files, {}), ALL_OBSERVED[1], NOW)
+    decision = decide(fleet_of(files, {}), ALL_OBSERVED[1], NOW, interpreters=BUILT_IN_KINDS)
     rendered, inputs = render_decision(decision), render_inputs(decision)
     found = managed_in(inputs, RenderCache())
     assert +Counter(found) == Counter(manifest.cluster for manifest in rendered.manifests)

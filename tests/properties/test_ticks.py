@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
@@ -74,10 +75,10 @@ def under(
 ) -> tuple[Decision, Observations]:
     """The decision under the constraints; `carried_out`: as it is decided again after a round under them."""
     seen = replace(seen, constraints=constraints)
-    decision = decide(before.fleet, seen, NOW)
+    decision = decide(before.fleet, seen, NOW, interpreters=BUILT_IN_KINDS)
     if carried_out:
         seen = replace(seen, previous=previous_of(decision.bindings))
-        decision = decide(before.fleet, seen, LATER)
+        decision = decide(before.fleet, seen, LATER, interpreters=BUILT_IN_KINDS)
     return decision, seen
 
 

@@ -27,6 +27,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.observing.look import remembered
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FaultKind, FleetInABox, Request
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event
@@ -343,6 +344,7 @@ class Trial:
                     agent=agent,
                     clock=clock,
                     vitals=Vitals(),
+                    interpreters=BUILT_IN_KINDS,
                 )
                 self._stopped = asyncio.create_task(ControlLoop(parts).run(stop))
                 try:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions, plan_round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.observation import Observations, Read
 from reconciler.model.plan import Action, Cause, Change
@@ -383,7 +384,7 @@ def test_offline_comparison_says_what_the_members_would_see() -> None:
     head = fleet_of(
         config_map("a", x="2"), config_map("c"), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
     )
-    plan = compare_revisions(base, head, Observations(), NOW)
+    plan = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     assert [(str(c.action), c.identity.name) for c in plan.changes] == [
         ("update", "a"),
         ("delete", "b"),

@@ -7,7 +7,7 @@ design#descheduler: pods of the newest revision that the scheduler has no room f
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -327,7 +327,3 @@ def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuc
 def _status_of(conditions: list[Condition] | None, kind: str) -> str:
     condition = condition_of(conditions, kind)
     return condition.status if condition else "Unknown"
-
-
-InterpreterLookup = Callable[[str, str], Interpreter]
-"""`interpreters.registry.interpreter_for`, or one that knows more kinds."""

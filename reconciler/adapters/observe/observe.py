@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.pods import NodeObject, Pod
 from reconciler.adapters.observe.model import (
-    InterpreterLookup,
     PodRequests,
     Unscheduled,
     held_room,
@@ -26,7 +25,7 @@ from reconciler.adapters.observe.model import (
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners, pod_signs
 from reconciler.errors import Forbidden, KindNotServed
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
@@ -37,11 +36,11 @@ RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
 async def observe(
     member: MemberCluster,
     wanted: Iterable[ResourceRef],
+    interpreters: Registry,
     *,
     now: str,
     known: Mapping[Identity, LiveObject] | None = None,
     previous: ClusterObservation | None = None,
-    lookup: InterpreterLookup = interpreter_for,
 ) -> ClusterObservation:
     """What the cluster has room for, and how the wanted workloads run there; those that are not there are left out.
 
@@ -63,7 +62,7 @@ async def observe(
     held = held_room(objects.values(), pods or (), waiting, requests)
 
     def seen(identity: Identity, live: LiveObject) -> Workload:
-        interpreter = lookup(identity.group, identity.kind)
+        interpreter = interpreters.of(*identity[:2])
         found = workload(
             live,
             interpreter,

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content
 from reconciler.model.demand import Facts
@@ -143,5 +144,5 @@ def _kept(template: Template, body: bytes) -> KeptTemplate:
 
 def _facts(template: Template) -> Facts | None:
     """What its interpreter reads out of it, where another run reads the same."""
-    facts_of(template)
+    facts_of(template, BUILT_IN_KINDS)
     return template.content.facts if template.content is not None else None

@@ -16,6 +16,7 @@ from reconciler.adapters.kube.breaker import BreakerSettings
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.transport import TransportSettings
+from reconciler.adapters.plugins import with_plugins
 from reconciler.cli.demo.repository import MAIN, DemoRepository
 from reconciler.daemon.round.session import Access
 from reconciler.daemon.service.serve import Service, serve
@@ -99,7 +100,7 @@ async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
 async def _reconcile(world: DemoWorld, vitals: Vitals, signals: Signals) -> None:
     """`reconciler run FLEET --rev main`, in this process."""
     store = str(world.repository.folder)
-    access = Access(kubeconfig=world.kubeconfig, journal=world.journal, store=store)
+    access = Access(interpreters=with_plugins(), kubeconfig=world.kubeconfig, journal=world.journal, store=store)
     await world.may_start.wait()
     await serve(Service(store=store, rev=MAIN, as_directory=False, access=access), vitals, signals)
 

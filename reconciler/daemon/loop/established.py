@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.loop.state import State
-from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Binding
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Health, LiveObject
@@ -31,12 +30,12 @@ class Established:
         identity, ledger = live.identity, state.known.ledger
         decision, row = state.decision, ledger.get(cluster, {}).get(identity)
         binding = decision.bindings.get(identity) if decision is not None else None
-        if row is None or binding is None or row.uid != live.uid or identity[:2] in _RUNS:
+        if row is None or decision is None or binding is None or row.uid != live.uid or identity[:2] in _RUNS:
             return
         wanted = binding.replicas_on(cluster) or 0
         if row.established == wanted or not _is_at_rest(binding, ledger):
             return
-        if interpreter_for(*identity[:2]).health(live.body) is Health.HEALTHY:
+        if decision.interpreters.of(*identity[:2]).health(live.body) is Health.HEALTHY:
             self._seen[cluster, identity] = (live.uid, wanted)
 
     def record(self, state: State, journal: Journal) -> State:

@@ -100,8 +100,14 @@ class EventJudge:
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
         if manifest is None or now.decision is None or self._unfinished.waits(identity):
             return False
-        world = World(fleet=now.decision.fleet, ledger=now.known.ledger, record_key=now.known.record_key)
-        if not is_in_step(world, now.decision, manifest, live):
+        decision, known = now.decision, now.known
+        world = World(
+            fleet=decision.fleet,
+            interpreters=decision.interpreters,
+            ledger=known.ledger,
+            record_key=known.record_key,
+        )
+        if not is_in_step(world, decision, manifest, live):
             return False
         self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
         self._established.look(now, cluster, live)

@@ -130,7 +130,7 @@ class Lookout:
         left = left_since(before, state.known.ledger)
         if left:
             state = replace(state, decision=None)
-        return state, {*found, *left, *scaled_by(left, before)}
+        return state, {*found, *left, *scaled_by(left, before, self._parts.interpreters)}
 
     async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide in a thread of its own, so that signs of life go on."""
@@ -180,7 +180,8 @@ class Lookout:
     async def _observe(self, state: State, fleet: Fleet, now: str) -> State:
         """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""
         self._parts.beat("observing the clusters", len(fleet.templates))
-        seen = await observe_members(fleet, state.reachable, state.known, now, decided=self._decided)
+        interpreters = self._parts.interpreters
+        seen = await observe_members(fleet, state.reachable, state.known, interpreters, now, decided=self._decided)
         decision = None if is_news(seen, state.observations) else state.decision
         state = self._ticks.with_times(replace(state, observations=seen, decision=decision))
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
@@ -193,7 +194,14 @@ class Lookout:
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
         observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
         self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
-        decision = decide(fleet, observations, now, copies=self._copies, tables=self._tables)
+        decision = decide(
+            fleet,
+            observations,
+            now,
+            interpreters=self._parts.interpreters,
+            copies=self._copies,
+            tables=self._tables,
+        )
         state = replace(state, observations=observations, decision=decision)
         self._decided, self._decided_under = decision, _constraints(state)
         return state, changed_identities(before, decision, self._tables.changed)

@@ -15,6 +15,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
+from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 
 ITEM_S = 0.003
@@ -35,6 +36,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     configs_of: ConfigsOf
     agent: UserAgent
     clock: Clock
+    interpreters: Registry
     vitals: Vitals
 
     def beat(self, phase: str, items: int = 0) -> None:

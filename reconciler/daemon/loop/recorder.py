@@ -118,7 +118,7 @@ class Recorder:
         if not left:
             return state
         # Where an autoscaler is gone, what the store says of its target is in force again.
-        agenda.mark(*left, *scaled_by(left, before))
+        agenda.mark(*left, *scaled_by(left, before, self._parts.interpreters))
         # What followed it waits until it has left.
         agenda.mark(*self._unfinished.waiting)
         # What followed an owner's old copy stays for as long as that does, which a new decision finds out.

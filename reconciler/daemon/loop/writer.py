@@ -76,6 +76,7 @@ class Writer:
             journal=parts.journal,
             fleet=name,
             revision=fleet.revision,
+            interpreters=parts.interpreters,
             tell=self._told,
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reconciler.engine import Decision
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity, ResourceRef
 from reconciler.stages.documents import BUILT_IN
@@ -31,7 +31,9 @@ def may_need_room(identity: Identity, decided: Decision) -> bool:
     return policy is None or policy_wants_capacity(policy)
 
 
-def workloads_to_observe(fleet: Fleet, decided: Decision | None = None) -> dict[Identity, ResourceRef]:
+def workloads_to_observe(
+    fleet: Fleet, interpreters: Registry, decided: Decision | None = None
+) -> dict[Identity, ResourceRef]:
     """The workloads of the store whose state in the clusters may decide anything. `decided`: the last decision."""
     if decided is not None and decided.fleet.propagation != fleet.propagation:
         decided = None
@@ -39,7 +41,7 @@ def workloads_to_observe(fleet: Fleet, decided: Decision | None = None) -> dict[
     return {
         identity: ResourceRef(template.gvk, identity.namespace, identity.name)
         for identity, template in fleet.templates.items()
-        if is_to_observe(identity, decided, fails_over=fails_over)
+        if is_to_observe(identity, interpreters, decided, fails_over=fails_over)
         # What no policy claims is placed nowhere, unless it has come since.
         and (decided is None or identity not in decided.claims.unclaimed)
     }
@@ -50,29 +52,26 @@ def can_fail_over(fleet: Fleet) -> bool:
     return any(policy.application_failover is not None for policy in fleet.propagation)
 
 
-def is_to_observe(identity: Identity, decided: Decision | None, *, fails_over: bool) -> bool:
+def is_to_observe(identity: Identity, interpreters: Registry, decided: Decision | None, *, fails_over: bool) -> bool:
     """Whether the state of something in the clusters may decide anything. `fails_over`: some policy lets it.
 
     Placement looks at what has replicas or is a set of pods, failover at whatever runs something.
     """
     if decided is not None and not may_need_room(identity, decided):
         return False
-    if is_placed_by_room(identity):
+    interpreter = interpreters.of(*identity[:2])
+    if is_placed_by_room(interpreter):
         return True
     policy = decided.policies.get(identity) if decided is not None else None
     may_fail_over = fails_over if policy is None else policy.application_failover is not None
-    return may_fail_over and may_run_something(identity)
+    return may_fail_over and may_run_something(identity, interpreter)
 
 
-def is_placed_by_room(identity: Identity) -> bool:
-    """Whether it runs a number of pods that is in its template."""
-    interpreter = interpreter_for(*identity[:2])
-    return bool(interpreter.replicas_path) or interpreter.demand is not _PLAIN.demand
+def is_placed_by_room(interpreter: Interpreter) -> bool:
+    """Whether a kind runs a number of pods that is in its template."""
+    return bool(interpreter.replicas_path) or interpreter.demand is not GENERIC.demand
 
 
-def may_run_something(identity: Identity) -> bool:
+def may_run_something(identity: Identity, interpreter: Interpreter) -> bool:
     """Whether it may run pods: what has a pod template, and every custom kind of which nobody says that it has none."""
-    return interpreter_for(*identity[:2]).pod_template is not _PLAIN.pod_template or identity[:2] not in BUILT_IN
-
-
-_PLAIN = Interpreter(kinds=())
+    return interpreter.pod_template is not GENERIC.pod_template or identity[:2] not in BUILT_IN

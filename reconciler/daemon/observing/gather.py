@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.live_autoscalers import autoscaled
 from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.ownership import FLEET_LABEL
@@ -46,6 +47,7 @@ async def gather(
     members: Mapping[str, MemberCluster | str],
     interest: Mapping[str, Interest],
     fleet_names: tuple[str, ...],
+    interpreters: Registry,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Member]:
     """Each cluster as it was read, or why it was not; one that fails never holds up the others.
@@ -61,7 +63,7 @@ async def gather(
         try:
             # Lists of a large cluster may take their time; single objects may not.
             async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
-                return await _read(member, wanted, fleet_names)
+                return await _read(member, wanted, fleet_names, interpreters)
         except MemberClusterError as error:
             return NotRead(name=name, why=error.message)
         except TimeoutError:
@@ -73,7 +75,9 @@ async def gather(
     return {member.name: member for member in found}
 
 
-async def _read(member: MemberCluster, interest: Interest, fleet_names: tuple[str, ...]) -> Read:
+async def _read(
+    member: MemberCluster, interest: Interest, fleet_names: tuple[str, ...], interpreters: Registry
+) -> Read:
     discovery = await member.discover()
     served = discovery.served()
     findings = _Findings()
@@ -99,7 +103,7 @@ async def _read(member: MemberCluster, interest: Interest, fleet_names: tuple[st
         kinds=frozenset(findings.kinds | interest.complete),
         served=served,
         unread=findings.unread,
-        autoscaled=await autoscaled(member, discovery, findings.objects),
+        autoscaled=await autoscaled(member, discovery, findings.objects, interpreters),
     )
 
 

@@ -13,7 +13,8 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
 from reconciler.errors import Forbidden, KindNotServed
-from reconciler.interpreters.registry import GENERIC, interpreter_for
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.interpreters.replicas import REPLICAS
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
@@ -27,13 +28,13 @@ _NAMESPACES_MAX: Final = 4
 
 
 async def autoscaled(
-    member: MemberCluster, discovery: Discovery, objects: Mapping[Identity, LiveObject]
+    member: MemberCluster, discovery: Discovery, objects: Mapping[Identity, LiveObject], interpreters: Registry
 ) -> frozenset[Identity]:
     """Those of the objects that an autoscaler of the cluster scales.
 
     Where autoscalers may not be listed, what one of them has scaled before counts as scaled still.
     """
-    candidates = {identity for identity, live in objects.items() if _may_be_scaled(identity, live)}
+    candidates = {identity for identity, live in objects.items() if _may_be_scaled(live, interpreters)}
     if not candidates:
         return frozenset()
     kinds = [served.gvk for group_kind in _SCALERS if (served := discovery.preferred(*group_kind)) is not None]
@@ -46,7 +47,7 @@ async def autoscaled(
             listing = await member.list_objects(gvk, namespace=namespace)
         except (Forbidden, KindNotServed):
             return False
-        targets.update(_targets(gvk, listing.objects))
+        targets.update(_targets(listing.objects, interpreters.of(*gvk.group_kind)))
         return True
 
     were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
@@ -55,11 +56,11 @@ async def autoscaled(
     return frozenset(candidates & targets)
 
 
-def scaled_by(gone: Iterable[Identity], ledger: Ledger) -> set[Identity]:
+def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) -> set[Identity]:
     """What those of the identities that are autoscalers scaled, as it was recorded before they went."""
     targets: set[Identity] = set()
     for identity in gone:
-        target_of = interpreter_for(*identity[:2]).scale_target
+        target_of = interpreters.of(*identity[:2]).scale_target
         for rows in ledger.values() if target_of is not GENERIC.scale_target else ():
             row = rows.get(identity)
             target = target_of(row.recorded) if row is not None and row.recorded is not None else None
@@ -67,17 +68,16 @@ def scaled_by(gone: Iterable[Identity], ledger: Ledger) -> set[Identity]:
     return targets
 
 
-def _may_be_scaled(identity: Identity, live: LiveObject) -> bool:
+def _may_be_scaled(live: LiveObject, interpreters: Registry) -> bool:
     """Whether the kind can have an autoscaler; one that is not described shows it once it was scaled."""
-    interpreter = interpreter_for(*identity[:2])
+    interpreter = interpreters.of(*live.identity[:2])
     if interpreter is not GENERIC:
         return interpreter.replicas_path == REPLICAS
     return any(entry.get("subresource") == "scale" for entry in entries_of(live.body))
 
 
-def _targets(gvk: GVK, scalers: Iterable[LiveObject]) -> Iterable[Identity]:
-    target_of = interpreter_for(*gvk.group_kind).scale_target
-    found = (target_of(scaler.body) for scaler in scalers)
+def _targets(scalers: Iterable[LiveObject], interpreter: Interpreter) -> Iterable[Identity]:
+    found = (interpreter.scale_target(scaler.body) for scaler in scalers)
     return (target for target in found if target is not None)
 
 

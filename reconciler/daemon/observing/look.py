@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from reconciler.daemon.observing.gather import PROMPT_S, Interest, gather
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
@@ -147,17 +149,20 @@ class Glance(Struct, frozen=True, kw_only=True):
 EVERYTHING = Glance()
 
 
-async def look(fleet: Fleet, members: Members, known: Known, clock: Clock, glance: Glance = EVERYTHING) -> Looked:
+async def look(
+    fleet: Fleet, members: Members, known: Known, clock: Clock, interpreters: Registry, glance: Glance = EVERYTHING
+) -> Looked:
     """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
     reachable, uids = await reach(fleet, members, known.cluster_uids)
     seen_at = clock.now()
-    observations = await observe_members(fleet, reachable, known, seen_at, deep=glance.deep)
+    observations = await observe_members(fleet, reachable, known, interpreters, seen_at, deep=glance.deep)
     now, copies = glance.at or seen_at, copies_in(known.ledger)
     observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
-    decision = decide(fleet, observations, now, copies=copies, fresh=glance.fresh)
+    under = partial(decide, fleet, now=now, interpreters=interpreters, copies=copies)
+    decision = under(observations, fresh=glance.fresh)
     if glance.at:
         observations, _ = remembered_times(observations, known.timers)
-        ticked = tick(decision, observations, now, lambda given: decide(fleet, given, now, copies=copies))
+        ticked = tick(decision, observations, now, under)
         decision = ticked.decision
         previous = {**observations.previous, **ticked.restored}
         observations = replace(observations, constraints=ticked.constraints, previous=previous)
@@ -176,10 +181,12 @@ async def read_world(
     """The members' objects, as far as the decision and the glance want them."""
     names = (fleet.settings.name, *fleet.settings.previous_names)
     chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
-    found = await gather(chosen, _interest(decision, known, glance.only), names, glance.progress)
+    interest = _interest(decision, known, glance.only)
+    found = await gather(chosen, interest, names, decision.interpreters, glance.progress)
     schemas = await described_kinds(decision, chosen, glance.schemas, glance.only)
     return World(
         fleet=fleet,
+        interpreters=decision.interpreters,
         members=found,
         observations=observations,
         ledger=known.ledger,
@@ -265,6 +272,7 @@ async def observe_members(
     fleet: Fleet,
     reachable: Reachable,
     known: Known,
+    interpreters: Registry,
     now: str,
     *,
     deep: bool = False,
@@ -275,16 +283,20 @@ async def observe_members(
     `decided`: the last decision, by which workloads to which capacity does not matter are left out.
     """
     deep = deep or wants_capacity(fleet)
-    written = workloads_to_observe(fleet, decided) if deep else {}
-    fails_over = can_fail_over(fleet)
+    written = workloads_to_observe(fleet, interpreters, decided) if deep else {}
+    is_wanted = partial(is_to_observe, interpreters=interpreters, decided=decided, fails_over=can_fail_over(fleet))
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
         if isinstance(member, str):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         try:
             if deep:
-                applied = _applied_workloads(known.ledger.get(name, {}), decided, fails_over=fails_over)
-                return await observe(member, {**written, **applied}.values(), now=now)
+                applied = {
+                    identity: ResourceRef(row.gvk, identity.namespace, identity.name)
+                    for identity, row in known.ledger.get(name, {}).items()
+                    if is_wanted(identity)
+                }
+                return await observe(member, {**written, **applied}.values(), interpreters, now=now)
             apis = frozenset((await member.discover()).served())
         except MemberClusterError:
             return ClusterObservation(name=name, reachable=False, observed_at=now)
@@ -292,16 +304,6 @@ async def observe_members(
 
     seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
     return replace(known.observations, clusters={observation.name: observation for observation in seen})
-
-
-def _applied_workloads(
-    rows: Mapping[Identity, AppliedRow], decided: Decision | None, *, fails_over: bool
-) -> dict[Identity, ResourceRef]:
-    return {
-        identity: ResourceRef(row.gvk, identity.namespace, identity.name)
-        for identity, row in rows.items()
-        if is_to_observe(identity, decided, fails_over=fails_over)
-    }
 
 
 def _bound(decision: Decision, only: frozenset[Identity]) -> frozenset[Identity]:

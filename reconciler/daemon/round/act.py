@@ -19,6 +19,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round.perform import Done, perform
 from reconciler.errors import MemberClusterError
+from reconciler.interpreters.registry import Registry
 from reconciler.model.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.model.plan import Action, Change, Plan
 from reconciler.model.refs import Identity
@@ -54,6 +55,7 @@ class Acting(Struct, frozen=True, kw_only=True):
     journal: Journal
     fleet: str
     revision: str
+    interpreters: Registry
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
     lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
@@ -150,7 +152,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
 
     async def one(change: Change) -> tuple[Result, Done | None]:
         try:
-            done = await perform(member, change, acting.fleet)
+            done = await perform(member, change, acting.fleet, acting.interpreters)
         except MemberClusterError as error:
             # What an API server says may quote what was sent to it.
             text = masker.text(error.message)

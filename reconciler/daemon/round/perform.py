@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.errors import AlreadyExists, InvalidObject, MemberClusterError, ObjectNotFound, WriteConflict
+from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Change
 from reconciler.model.tree import JsonObject, dig
@@ -45,10 +46,11 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 class _Attempt:
-    """One change on its way: its member, and whether a write of it may have been carried out."""
+    """One change on its way: its member, where its kind has replicas, and whether a write may have been carried out."""
 
-    def __init__(self, member: MemberCluster) -> None:
+    def __init__(self, member: MemberCluster, path: tuple[str, ...]) -> None:
         self.member = member
+        self.replicas_path = path
         self.may_have_written = False
 
     async def write(self, request: Awaitable[_T]) -> _T:
@@ -61,14 +63,14 @@ class _Attempt:
         return answer
 
 
-async def perform(member: MemberCluster, change: Change, fleet: str) -> Done:
+async def perform(member: MemberCluster, change: Change, fleet: str, interpreters: Registry) -> Done:
     """Make one change.
 
     Raises:
         MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to be
             looked at: an answer was lost, or something was written before a later step failed.
     """
-    attempt = _Attempt(member)
+    attempt = _Attempt(member, replicas_path(change.identity, interpreters))
     try:
         return await _performed(attempt, change, fleet)
     except MemberClusterError as error:
@@ -170,9 +172,9 @@ def _unscaled_version(attempt: _Attempt, change: Change, live: LiveObject) -> st
         WriteConflict: it has others, so that the next round has to find out whose choice they are.
     """
     assert change.manifest is not None, "what is applied has a manifest"
-    if dig(change.manifest, *replicas_path(change.identity)) is None:
+    if dig(change.manifest, *attempt.replicas_path) is None:
         return ""
-    if not steady_path(change.identity, change.manifest, live.body):
+    if not steady_path(change.manifest, live.body, attempt.replicas_path):
         raise WriteConflict(
             attempt.member.name, f"{change.identity} was scaled meanwhile; it is compared again", status=409
         )

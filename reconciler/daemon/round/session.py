@@ -14,7 +14,7 @@ from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.look import Glance, Known, Looked, look, reach, remembered
+from reconciler.daemon.observing.look import EVERYTHING, Glance, Known, Looked, look, reach, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
@@ -25,6 +25,7 @@ from reconciler.daemon.round.recover import answered, recover
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError, JournalError
+from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.report.status.state_document import Picture
@@ -33,8 +34,12 @@ from reconciler.stages.plan import kept_waves
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """How the members and the journal are reached. `clusters`: only these; empty: all of the store."""
+    """How the members and the journal are reached, and what is known of kinds.
 
+    `clusters`: only these; empty: all of the store.
+    """
+
+    interpreters: Registry
     kubeconfig: Path | None = None
     journal: Path | None = None
     clusters: tuple[str, ...] = ()
@@ -60,7 +65,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     """
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters, at=at or ""))
+        looked = await _look(fleet, members, known, access, Glance(clusters=access.clusters, at=at or ""))
         planned = plan_round(looked.world, looked.now, looked.decision)
         planned = await dry_run(planned, members, looked.world, every=server_side)
     return restrained(planned, in_force(known.suspensions, looked.now))
@@ -70,15 +75,19 @@ async def decide_once(fleet: Fleet, access: Access) -> Looked:
     """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        return await look(fleet, members, known, access.clock)
+        return await _look(fleet, members, known, access)
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """What is known of every member now: capacity, workloads, and what the journal remembers."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        world = (await look(fleet, members, known, access.clock, Glance(deep=True))).world
+        world = (await _look(fleet, members, known, access, Glance(deep=True))).world
     return replace(world.observations, clusters=dict(_with_what_served(world)))
+
+
+async def _look(fleet: Fleet, members: Members, known: Known, access: Access, glance: Glance = EVERYTHING) -> Looked:
+    return await look(fleet, members, known, access.clock, access.interpreters, glance)
 
 
 def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
@@ -142,7 +151,7 @@ async def apply_once(
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
-            looked = await look(fleet, members, known, access.clock, Glance(clusters=access.clusters))
+            looked = await _look(fleet, members, known, access, Glance(clusters=access.clusters))
             planned = plan_round(looked.world, looked.now, looked.decision)
             planned = await dry_run(planned, members, looked.world)
             planned = restrained(planned, in_force(known.suspensions, looked.now))
@@ -154,6 +163,7 @@ async def apply_once(
                 journal=journal,
                 fleet=fleet.settings.name,
                 revision=fleet.revision,
+                interpreters=access.interpreters,
                 tell=tell,
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),

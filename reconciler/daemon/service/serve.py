@@ -102,6 +102,7 @@ def _parts(
         configs_of=configs_of,
         agent=agent,
         clock=access.clock,
+        interpreters=access.interpreters,
         vitals=vitals,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Reason
 from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
@@ -30,6 +31,7 @@ from reconciler.stages.ownership import (
     managers_of_fleet,
     missing_marks,
     ownership_of,
+    replicas_path,
     shared_list,
     steady_path,
     with_entries_of_others,
@@ -51,6 +53,7 @@ class Stance(Struct, frozen=True, kw_only=True):
     """
 
     fleet: str
+    interpreters: Registry
     previous_names: tuple[str, ...] = ()
     record_key: bytes = b""
     self_heal: bool = True
@@ -96,17 +99,17 @@ def compare(  # noqa: PLR0913 - what is known of one object
                 return _finished(manifest, found, row, bodies, stance)
             return _ours(manifest, found, row, bodies, stance)
         case Absent():
-            return _absent(manifest, row, bodies)
+            return _absent(manifest, row, bodies, stance)
         case Unknown(why=why):
             return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
 
 
-def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
+def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
     if row is not None and row.finished and row.manifest_digest == manifest.digest:
         return Comparison(in_sync=True)
     # What was applied and is gone was deleted by somebody else.
     cause = Cause.DECLARED if row is None else Cause.DRIFT
-    return Comparison(change=_change(manifest, Action.CREATE, cause, body=bodies.wanted(manifest.body).body))
+    return Comparison(change=_change(manifest, Action.CREATE, cause, stance, body=bodies.wanted(manifest.body).body))
 
 
 def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
@@ -121,15 +124,15 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
         # What stands for a real object holds nothing that nobody wrote, so that there is nothing to be unsure of.
         if difference.unsure is None or bodies.are_shared:
             return Comparison(in_sync=True, live=live)
-        doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
+        doubtful = _change(manifest, Action.UPDATE, Cause.DECLARED, stance, body=wanted.body, live=live)
         return Comparison(change=replace(doubtful, predecessors=predecessors, engine=Engine.SERVER_SIDE), live=live)
     if difference.replace:
-        return Comparison(change=_replacement(manifest, live, difference), live=live)
+        return Comparison(change=_replacement(manifest, live, difference, stance), live=live)
     cause = overall_cause(difference.fields)
     held = None
     if cause is Cause.DRIFT and not stance.self_heal:
         held = "drift is left as it is (spec.drift.selfHeal: false)"
-    change = _change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, held=held)
+    change = _change(manifest, Action.UPDATE, cause, stance, body=wanted.body, live=live, held=held)
     return Comparison(
         change=replace(
             change,
@@ -150,7 +153,7 @@ def _sent(manifest: Manifest, live: LiveObject, row: AppliedRow | None, stance: 
         body = with_entries_of_others(manifest.identity, body, live.body, declared, manager)
     if not manifest.replicas_yielded:
         return Yielded(body, ())
-    return yielded(manifest, body, live.body, manager)
+    return yielded(body, live.body, replicas_path(manifest.identity, stance.interpreters), manager)
 
 
 def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
@@ -216,7 +219,7 @@ def _adoption(
     sent = _sent(manifest, taken, None, stance)
     wanted = bodies.wanted(sent.body)
     difference = _difference(manifest, wanted, taken, None, bodies, stance, sent.paths)
-    change = _change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
+    change = _change(manifest, Action.ADOPT, Cause.ADOPTION, stance, body=wanted.body, live=live)
     return Comparison(
         change=replace(
             change,
@@ -244,7 +247,7 @@ def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:
     return bool(dig(manifest.body, "metadata", "annotations", TAKE_OVER) == ownership.holder)
 
 
-def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
+def _replacement(manifest: Manifest, live: LiveObject, difference: Difference, stance: Stance) -> Change:
     held = None
     allowed = dig(manifest.body, "metadata", "annotations", ALLOW_REPLACE) == "allowed"
     if manifest.identity.kind in _NEVER_REPLACED:
@@ -254,9 +257,8 @@ def _replacement(manifest: Manifest, live: LiveObject, difference: Difference) -
             f"{difference.replace} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
             "on the template to delete and create it"
         )
-    change = _change(
-        manifest, Action.REPLACE, Cause.DECLARED, body=with_live_replicas(manifest, live.body), live=live, held=held
-    )
+    body = with_live_replicas(manifest, live.body, replicas_path(manifest.identity, stance.interpreters))
+    change = _change(manifest, Action.REPLACE, Cause.DECLARED, stance, body=body, live=live, held=held)
     return replace(change, fields=difference.fields, steady_path=())
 
 
@@ -319,11 +321,13 @@ def _change(
     manifest: Manifest,
     action: Action,
     cause: Cause,
+    stance: Stance,
     *,
     body: JsonObject,
     live: LiveObject | None = None,
     held: str | None = None,
 ) -> Change:
+    path = replicas_path(manifest.identity, stance.interpreters)
     return Change(
         action=action,
         cluster=manifest.cluster,
@@ -338,7 +342,7 @@ def _change(
         manifest_digest=manifest.digest,
         uid=live.uid if live else "",
         resource_version=live.resource_version if live else "",
-        steady_path=steady_path(manifest.identity, body, live.body) if live else (),
+        steady_path=steady_path(body, live.body, path) if live else (),
     )
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import count as count_of
 from reconciler.interpreters.reading import is_observed, mapping
-from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Health, LiveObject, Member, Read, Told
 from reconciler.model.plan import Manifest
@@ -32,6 +32,7 @@ class Copies(Struct, frozen=True, kw_only=True):
     """
 
     identity: Identity
+    interpreter: Interpreter
     members: Mapping[str, Member]
     ledger: Mapping[str, Mapping[Identity, AppliedRow]]
     target: Mapping[str, Replicas]
@@ -97,7 +98,7 @@ class Copies(Struct, frozen=True, kw_only=True):
             return False
         # An override may make another number of the assigned one.
         count = self._available(cluster, live)
-        wanted = interpreter_for(*self.identity[:2]).demand(self.manifests[cluster].body).replicas
+        wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
         if self._is_healthy(cluster, live):
             return True
         if count is None or wanted is None:
@@ -110,16 +111,16 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     def _is_healthy(self, cluster: str, live: LiveObject) -> bool:
         told = self._told(cluster)
-        health = interpreter_for(*self.identity[:2]).health(live.body) if told is None else told.health
+        health = self.interpreter.health(live.body) if told is None else told.health
         return health is Health.HEALTHY
 
     def _available(self, cluster: str, live: LiveObject) -> int | None:
         told = self._told(cluster)
-        return interpreter_for(*self.identity[:2]).available(live.body) if told is None else told.available
+        return self.interpreter.available(live.body) if told is None else told.available
 
     def _is_mute(self, live: LiveObject) -> bool:
         """Whether a kind that nobody described has no status yet, while a copy that is to go reports one."""
-        if interpreter_for(*self.identity[:2]).kinds or live.body.get("status"):
+        if self.interpreter.kinds or live.body.get("status"):
             return False
         left = (self._live(cluster) for cluster in self.old if cluster not in self.target)
         return any(found is not None and found.body.get("status") for found in left)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Template
 from reconciler.model.observation import ClusterObservation, Observations
@@ -23,7 +23,7 @@ from reconciler.model.tree import digest_of
 _BETWEEN = ":"
 
 
-def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, lookup: Lookup) -> str:
+def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, interpreters: Registry) -> str:
     """Digests of what is wanted, and of whom the nodes admit and how large they are."""
     nodes = [
         {
@@ -34,20 +34,21 @@ def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObserva
         }
         for node in sorted(seen.nodes or (), key=lambda node: node.name)
     ]
-    return f"{_wish(template, policy, lookup)}{_BETWEEN}{digest_of(nodes)}"
+    return f"{_wish(template, policy, interpreters)}{_BETWEEN}{digest_of(nodes)}"
 
 
-def is_wished_as_then(
-    cap: Constraint, template: Template, policy: PropagationPolicy, lookup: Lookup = interpreter_for
-) -> bool:
+def is_wished_as_then(cap: Constraint, template: Template, policy: PropagationPolicy, interpreters: Registry) -> bool:
     """Whether pod template and placement are what they were when the cap was put there."""
     wish, between, _ = cap.basis.partition(_BETWEEN)
     # Caps of earlier versions do not tell.
-    return not between or wish == _wish(template, policy, lookup)
+    return not between or wish == _wish(template, policy, interpreters)
 
 
 def without_outdated_caps(
-    observations: Observations, templates: Mapping[Identity, Template], policies: Mapping[Identity, PropagationPolicy]
+    observations: Observations,
+    templates: Mapping[Identity, Template],
+    policies: Mapping[Identity, PropagationPolicy],
+    interpreters: Registry,
 ) -> Observations:
     """The observations without caps that an edit has ended; themselves when there are none."""
     outdated = {
@@ -56,16 +57,17 @@ def without_outdated_caps(
         if cap.tick is Tick.DESCHEDULING
         and cap.identity in templates
         and cap.identity in policies
-        and not is_wished_as_then(cap, templates[cap.identity], policies[cap.identity])
+        and not is_wished_as_then(cap, templates[cap.identity], policies[cap.identity], interpreters)
     }
     if not outdated:
         return observations
     return replace(observations, constraints=tuple(c for c in observations.constraints if c not in outdated))
 
 
-def _wish(template: Template, policy: PropagationPolicy, lookup: Lookup) -> str:
+def _wish(template: Template, policy: PropagationPolicy, interpreters: Registry) -> str:
     placement = _without_places(msgspec.to_builtins(policy.placement, order="deterministic", str_keys=True))
-    return digest_of({"placement": placement, "template": lookup(*template.identity[:2]).pod_template(template.body)})
+    pods = interpreters.of(*template.identity[:2]).pod_template(template.body)
+    return digest_of({"placement": placement, "template": pods})
 
 
 def _without_places(tree: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
@@ -43,15 +44,16 @@ from reconciler.stages.templates import demand_of
 class Decision(Struct, frozen=True, kw_only=True):
     """Where everything goes, and why.
 
-    `policies`: the policy that governs each bound template, its own or its owner's. `frozen`: templates that a broken
-    file might concern; nothing is written for them. `holds`: why nothing is written for a template though it is placed
-    (it waits for an override policy), `suspended`: the same per cluster. `ticked`: (identity, cluster) that a
-    constraint took from the placement, with that constraint. `needs`: what a template refers to. `definitions`: the
-    CustomResourceDefinition of each custom kind of the store. `yielded`: targets of autoscalers, with the clusters to
-    which these go.
+    `interpreters`: with which it was made. `policies`: the policy that governs each bound template, its own or its
+    owner's. `frozen`: templates that a broken file might concern; nothing is written for them. `holds`: why nothing is
+    written for a template though it is placed (it waits for an override policy), `suspended`: the same per cluster.
+    `ticked`: (identity, cluster) that a constraint took from the placement, with that constraint. `needs`: what a
+    template refers to. `definitions`: the CustomResourceDefinition of each custom kind of the store. `yielded`: targets
+    of autoscalers, with the clusters to which these go.
     """
 
     fleet: Fleet
+    interpreters: Registry
     claims: Claims
     bindings: Mapping[Identity, Binding]
     policies: Mapping[Identity, PropagationPolicy]
@@ -79,20 +81,22 @@ def decide(
     observations: Observations,
     now: str,
     *,
+    interpreters: Registry,
     copies: Mapping[Identity, Collection[str]] | None = None,
     fresh: bool = False,
     tables: DecisionTables | None = None,
 ) -> Decision:
     """Claims, placements and what follows from them.
 
-    `now`: RFC 3339 UTC. `copies`: where copies of ours are known to live; what an owner left behind keeps its
-    dependencies there. `fresh`: previous placements are not considered. `tables`: with those of an earlier call only
-    what depends on a difference is decided again; the decision is the same as without them.
+    `now`: RFC 3339 UTC. `interpreters`: what is known of kinds. `copies`: where copies of ours are known to live; what
+    an owner left behind keeps its dependencies there. `fresh`: previous placements are not considered. `tables`: with
+    those of an earlier call only what depends on a difference is decided again; the decision is the same as without
+    them.
 
     Each step updates its tables for what the changes of the tables before it make dirty.
     """
     tables = tables or DecisionTables()
-    inputs = Inputs(fleet, observations, now, copies or {}, fresh)
+    inputs = Inputs(fleet, observations, now, interpreters, copies or {}, fresh)
     dirty, edited = tables.begin(inputs), tables.templates.changed
 
     claims = claim(fleet, tables.claims, dirty)
@@ -103,8 +107,8 @@ def decide(
         tables.definitions = _definitions(fleet)
 
     # What others scale is placed anew when these others come, go or change.
-    scaled = [identity for identity in tables.autoscaling.follow(fleet, dirty) if identity in policies]
-    observations = without_outdated_caps(observations, fleet.templates, policies)
+    scaled = [identity for identity in tables.autoscaling.follow(fleet, dirty, interpreters) if identity in policies]
+    observations = without_outdated_caps(observations, fleet.templates, policies, interpreters)
     placed, unknown_classes = _place(tables, inputs._replace(observations=observations), union(ours, scaled))
 
     _follow(tables, inputs, placed.bindings)
@@ -117,6 +121,7 @@ def decide(
     problems = (*fleet.problems, *claims.problems, *placed.problems, *tables.links.all_problems, *unknown_classes)
     decision = Decision(
         fleet=fleet,
+        interpreters=interpreters,
         claims=claims,
         bindings=tables.bindings.rows,
         policies=tables.governing.rows,
@@ -155,14 +160,14 @@ def _place(
     bound_definitions = [identity for identity in tables.definitions.values() if identity in policies]
     if bound_definitions:
         # Definitions go first: what they define may then go where they go.
-        first = place(replace(request, items=tuple(_items(tables, fleet, bound_definitions))))
+        first = place(replace(request, items=tuple(_items(tables, inputs, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
     tables.essentials.replace(essentials(request.observations.clusters))
     clusters = [cluster for name, cluster in fleet.clusters.items() if name in tables.essentials.changed]
     known = (tables.previous, tables.in_force, tables.obstacles, tables.copies)
     again = union(*(table.changed for table in known), concerned_by(clusters, policies) if clusters else ())
     as_before = [identity for identity in again if identity in policies and identity not in dirty]
-    items = (*_items(tables, fleet, dirty), *tables.places.items(as_before))
+    items = (*_items(tables, inputs, dirty), *tables.places.items(as_before))
     gone = [identity for identity in tables.policies.changed if identity not in policies]
     return place(replace(request, items=items), tables.places, gone), unknown_classes
 
@@ -178,13 +183,21 @@ def _follow(tables: DecisionTables, inputs: Inputs, bindings: Mapping[Identity, 
 
     tables.held.update(union(tables.copies.changed, tables.places.bindings.changed), held)
     moved = union(edited, policies.changed, tables.places.bindings.changed, tables.held.changed)
-    followed = dependencies(fleet, policies.rows, bindings, tables.held.rows, tables=tables.links, dirty=moved).bindings
+    followed = dependencies(
+        fleet,
+        policies.rows,
+        bindings,
+        tables.held.rows,
+        interpreters=inputs.interpreters,
+        tables=tables.links,
+        dirty=moved,
+    ).bindings
     # What a Namespace says counts for what is in it.
     spaces = [identity for identity in edited if identity.kind == "Namespace"]
     namespaces(fleet, followed.rows, tables.spaces, union(followed.changed, spaces))
     # They live in the namespaces of their workloads, so Namespaces need not follow them.
     tables.company.want(fleet, policies.rows, union(edited, policies.changed))
-    companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company)
+    companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company, inputs.interpreters)
 
 
 def _join(tables: DecisionTables) -> None:
@@ -203,15 +216,15 @@ def _join(tables: DecisionTables) -> None:
     )
 
 
-def _items(tables: DecisionTables, fleet: Fleet, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
-    overrides, policies = tables.replica_overrides(fleet), tables.policies.rows
+def _items(tables: DecisionTables, inputs: Inputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+    overrides, policies = tables.replica_overrides(inputs), tables.policies.rows
     for identity in identities:
-        template = fleet.templates[identity]
+        template = inputs.fleet.templates[identity]
         yield PlacementItem(
             identity=identity,
             gvk=template.gvk,
             policy=policies[identity],
-            demand=demand_of(template),
+            demand=demand_of(template, inputs.interpreters),
             is_autoscaled=tables.autoscaling.has(policies, identity),
             has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
             rendered=overrides.of(identity),

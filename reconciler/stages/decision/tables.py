@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Constraint, PreviousPlacement
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.observation import Observations
@@ -29,6 +30,7 @@ class Inputs(NamedTuple):
     fleet: Fleet
     observations: Observations
     now: str
+    interpreters: Registry
     copies: Mapping[Identity, Collection[str]]
     fresh: bool
 
@@ -118,11 +120,11 @@ class DecisionTables:
         ]
         return union(edited, *(index.selected_by(policy) for policy in versions)) if index is not None else edited
 
-    def replica_overrides(self, fleet: Fleet) -> ReplicaOverrides:
+    def replica_overrides(self, inputs: Inputs) -> ReplicaOverrides:
         """The override policies of the fleet that may set replicas."""
-        known = self._replica_overrides
+        known, fleet = self._replica_overrides, inputs.fleet
         if known is None or known[0] is not fleet:
-            known = self._replica_overrides = (fleet, ReplicaOverrides(fleet))
+            known = self._replica_overrides = (fleet, ReplicaOverrides(fleet, inputs.interpreters))
         return known[1]
 
     def policy_of(self, identity: Identity) -> PropagationPolicy | None:
@@ -153,6 +155,7 @@ def _alike(before: Inputs, after: Inputs) -> bool:
     old, new = before.fleet, after.fleet
     return (
         before.fresh == after.fresh
+        and before.interpreters == after.interpreters
         and old.is_complete == new.is_complete
         and old.frozen == new.frozen
         and old.settings == new.settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
+from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import Companion, PropagationPolicy
@@ -34,12 +34,12 @@ class Autoscaling:
         self._dirty: set[Identity] = set()
         self.yielded = Table[Identity, frozenset[str]]()
 
-    def follow(self, fleet: Fleet, dirty: Iterable[Identity], lookup: Lookup = interpreter_for) -> set[Identity]:
+    def follow(self, fleet: Fleet, dirty: Iterable[Identity], interpreters: Registry) -> set[Identity]:
         """Look again at templates that came, went or changed, or whose policy did; what they scale or scaled."""
         dirty = tuple(dirty)
         before = self._scalers.on(dirty)
         templates = fleet.templates
-        self._scalers.update(dirty, lambda identity: _targets(templates.get(identity), lookup))
+        self._scalers.update(dirty, lambda identity: _targets(templates.get(identity), interpreters))
         self._dirty = before | self._scalers.on(dirty)
         return self._dirty
 
@@ -60,11 +60,11 @@ class Autoscaling:
         self.yielded.update(self._dirty | self._scalers.on(dirty), clusters_of)
 
 
-def _targets(template: Template | None, lookup: Lookup) -> tuple[Identity, ...]:
+def _targets(template: Template | None, interpreters: Registry) -> tuple[Identity, ...]:
     """The object that it scales, and itself when members decide about its replicas."""
     if template is None:
         return ()
-    target_of = lookup(*template.identity[:2]).scale_target
+    target_of = interpreters.of(*template.identity[:2]).scale_target
     # Few kinds scale others, and only their bodies need be looked at.
     target = None if target_of is GENERIC.scale_target else target_of(template.body)
     found = () if target is None else (target,)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
+from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import Companion, PropagationPolicy
@@ -63,7 +63,7 @@ def companions(
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]],
     tables: CompanionTables,
-    lookup: Lookup = interpreter_for,
+    interpreters: Registry,
 ) -> None:
     """Where companions go: where their workloads go, besides where their own policy sends them.
 
@@ -71,7 +71,7 @@ def companions(
     the clusters where a workload's old copy still is. `tables`: say what is wanted, and take what is found. Where
     anything is wanted, all of it is looked at again.
     """
-    brought = _brought(fleet, policies, tables.wanted.rows, lookup) if tables.wanted.rows else {}
+    brought = _brought(fleet, policies, tables.wanted.rows, interpreters) if tables.wanted.rows else {}
     dirty = sorted(brought.keys() | tables.bindings.rows.keys())
 
     def policy_of(identity: Identity) -> PropagationPolicy | None:
@@ -95,9 +95,9 @@ def _brought(
     fleet: Fleet,
     policies: Mapping[Identity, PropagationPolicy],
     wanted: Mapping[Identity, Collection[Companion]],
-    lookup: Lookup,
+    interpreters: Registry,
 ) -> dict[Identity, list[_Mention]]:
-    index, brought = CompanionIndex(fleet, lookup), defaultdict(list)
+    index, brought = CompanionIndex(fleet, interpreters), defaultdict(list)
     for owner, brings in wanted.items():
         for identity, why in index.of(fleet.templates[owner], brings, policies[owner].propagate_deps):
             brought[identity].append(_Mention(owner, why))
@@ -131,15 +131,15 @@ def _accompany(
 class CompanionIndex:
     """Services, Ingresses and budgets by namespace, autoscalers by what they scale."""
 
-    def __init__(self, fleet: Fleet, lookup: Lookup = interpreter_for) -> None:
+    def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
         """Look at every template of the fleet once."""
-        self._fleet, self._lookup = fleet, lookup
+        self._fleet, self._interpreters = fleet, interpreters
         self._by_kind: dict[tuple[str, str, str], list[Template]] = defaultdict(list)
         self._scalers: dict[Identity, list[Identity]] = defaultdict(list)
         for identity, template in sorted(fleet.templates.items()):
             if identity.kind in ("Service", "Ingress", "PodDisruptionBudget"):
                 self._by_kind[identity[:3]].append(template)
-            interpreter = lookup(*identity[:2])
+            interpreter = interpreters.of(*identity[:2])
             target = (
                 None if interpreter.scale_target is GENERIC.scale_target else interpreter.scale_target(template.body)
             )
@@ -183,10 +183,11 @@ class CompanionIndex:
             if not behind:
                 continue
             yield ingress.identity, f"it leads to Service {behind[0]}"
-            for ref in references_of(ingress, self._lookup) if with_dependencies else ():
+            for ref in references_of(ingress, self._interpreters) if with_dependencies else ():
                 if ref.identity in self._fleet.templates:
                     yield ref.identity, f"{ingress.identity} refers to it in {ref.path}"
 
     def _pod_labels(self, workload: Template) -> Mapping[str, str]:
-        labels = dig(self._lookup(*workload.identity[:2]).pod_template(workload.body), "metadata", "labels")
+        interpreter = self._interpreters.of(*workload.identity[:2])
+        labels = dig(interpreter.pod_template(workload.body), "metadata", "labels")
         return labels if isinstance(labels, Mapping) else {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Fleet, Template
@@ -35,7 +35,8 @@ def dependencies(
     policies: Mapping[Identity, PropagationPolicy],
     bindings: Mapping[Identity, Binding],
     held: Mapping[Identity, Collection[str]] | None = None,
-    lookup: Lookup = interpreter_for,
+    *,
+    interpreters: Registry,
     tables: LinkTables | None = None,
     dirty: Collection[Identity] | None = None,
 ) -> LinkTables:
@@ -50,7 +51,7 @@ def dependencies(
 
     def links_of(owner: Identity) -> Links | None:
         template = fleet.templates.get(owner) if owner in bindings else None
-        refs = references_of(template, lookup) if template is not None else ()
+        refs = references_of(template, interpreters) if template is not None else ()
         if template is None or not refs:
             return None
         brings = owner in policies and policies[owner].propagate_deps

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
@@ -73,10 +73,10 @@ def _is_made_by_the_cluster(live: LiveObject) -> bool:
     return any(dig(live.body, "metadata", field, mark) is not None for field, mark in _KEPT_UP_BY_THE_CLUSTER)
 
 
-def template_of(live: LiveObject) -> JsonObject:
+def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:
     """The object as a person would have written it: without what servers, controllers and we put there."""
     body = {"apiVersion": live.gvk.api_version, "kind": live.gvk.kind, **live.body}
-    pruned = prune_server_fields(interpreter_for(*live.identity[:2]).sanitize(body))
+    pruned = prune_server_fields(interpreters.of(*live.identity[:2]).sanitize(body))
     return strip_marks(pruned)
 
 

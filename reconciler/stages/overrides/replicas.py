@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from reconciler.interpreters.jobs.job import PARALLELISM
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.interpreters.replicas import REPLICAS
 from reconciler.model.fleet import Fleet
 from reconciler.model.override import OverridePolicy
@@ -29,9 +29,9 @@ def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ..
 class ReplicaOverrides:
     """The override policies of a fleet that may set replicas, ready to be applied."""
 
-    def __init__(self, fleet: Fleet, lookup: Lookup = interpreter_for) -> None:
+    def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
         """Choose them; most fleets have none."""
-        self._fleet, self._lookup = fleet, lookup
+        self._fleet, self._interpreters = fleet, interpreters
         policies = of_replicas(fleet.overrides)
         self._index = OverrideIndex(policies, fleet.clusters) if policies else None
 
@@ -43,7 +43,7 @@ class ReplicaOverrides:
         rules = index.rules_of(template)
         if not rules:
             return None
-        interpreter = self._lookup(*identity[:2])
+        interpreter = self._interpreters.of(*identity[:2])
 
         def rendered(cluster: str, assigned: int) -> int:
             chosen = index.rules_on(rules, cluster)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.interpreters.replicas import REPLICAS
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
@@ -27,36 +27,37 @@ class Yielded(NamedTuple):
     paths: tuple[str, ...]
 
 
-def replicas_path(identity: Identity) -> Path:
+def replicas_path(identity: Identity, interpreters: Registry) -> Path:
     """Where the kind has its replicas; `spec.replicas` for a kind that is not described."""
-    return interpreter_for(*identity[:2]).replicas_path or REPLICAS
+    return interpreters.of(*identity[:2]).replicas_path or REPLICAS
 
 
-def yielded(manifest: Manifest, body: JsonObject, live: JsonObject, manager: str) -> Yielded:
-    """What is sent of `body` where others decide about the replicas of `live`.
+def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> Yielded:
+    """What is sent of `body` where others decide about the replicas of `live`. `path`: where the kind has them.
 
     A field that another manager owns is left out, and stays. While we are its only owner it is sent as it is live,
     since leaving it out would reset it to 1.
     """
-    paths = tuple(dict.fromkeys((replicas_path(manifest.identity), *_scaled_paths(live))))
-    for path in paths:
-        if managers_of(live, path) - {manager}:
-            body = without(body, path)
-        elif (current := dig(live, *path)) is not None:
-            body = with_value(body, path, current)
+    paths = tuple(dict.fromkeys((path, *_scaled_paths(live))))
+    for found in paths:
+        if managers_of(live, found) - {manager}:
+            body = without(body, found)
+        elif (current := dig(live, *found)) is not None:
+            body = with_value(body, found, current)
     return Yielded(body, tuple(map(path_text, paths)))
 
 
-def with_live_replicas(manifest: Manifest, live: JsonObject) -> JsonObject:
-    """The body of an object that is created anew in the place of `live`, with the replicas that were chosen there."""
-    path = replicas_path(manifest.identity)
+def with_live_replicas(manifest: Manifest, live: JsonObject, path: Path) -> JsonObject:
+    """The body of an object that is created anew in the place of `live`, with the replicas that were chosen there.
+
+    `path`: where the kind has them.
+    """
     current = dig(live, *path) if manifest.replicas_yielded else None
     return manifest.body if current is None else with_value(manifest.body, path, current)
 
 
-def steady_path(identity: Identity, body: JsonObject, live: JsonObject) -> Path:
+def steady_path(body: JsonObject, live: JsonObject, path: Path) -> Path:
     """The path of replicas that are sent only so that they stay as they were seen; empty: none are, or they change."""
-    path = replicas_path(identity)
     sent = dig(body, *path)
     return path if sent is not None and sent == dig(live, *path) else ()
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, FleetSettings, Template
 from reconciler.model.ledger import AppliedRow
@@ -37,6 +38,7 @@ class Surroundings(NamedTuple):
     closed: Mapping[str, str]
     """Why nothing may be written, by the scope of a person's order."""
     settings: FleetSettings
+    interpreters: Registry
 
     def is_let_go(self, cluster: str, identity: Identity) -> bool:
         """Whether an object is there that has no marks of ours any more."""
@@ -69,10 +71,10 @@ def _owners(cluster: str, followers: Sequence[Change], there: Surroundings) -> M
     """By follower what needs it and is no longer wanted in the cluster either."""
     templates = {found.identity: _template(found.gvk, found.identity, found.before or {}) for found in followers}
     fleet = Fleet(revision="", templates=templates)
-    by_labels, companions = LabelledTemplates(fleet), CompanionIndex(fleet)
+    by_labels, companions = LabelledTemplates(fleet), CompanionIndex(fleet, there.interpreters)
     found: dict[Identity, list[Identity]] = {}
     for owner in _leaving(cluster, there):
-        needed = {target for ref in references_of(owner) for target in by_labels.find(ref)}
+        needed = {target for ref in references_of(owner, there.interpreters) for target in by_labels.find(ref)}
         needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
         for identity in needed - {owner.identity}:
             found.setdefault(identity, []).append(owner.identity)

@@ -13,7 +13,6 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import interpreter_for
 from reconciler.model.binding import Reason, Tick
 from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
@@ -181,6 +180,7 @@ def _state(
         return kept or pinned(target, old, runs, ticked, lambda name: _why_closed(scene, identity, name, compared)), {}
     copies = Copies(
         identity=identity,
+        interpreter=scene.decision.interpreters.of(*identity[:2]),
         members=scene.members,
         ledger=scene.ledger,
         target=target,
@@ -229,7 +229,8 @@ def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
     run, ticked = run_of(found.body), scene.decision.ticked.get((identity, cluster))
     if run is Run.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
         # Its cluster interrupted it (or failover would have left it alone): it is to run to its end elsewhere.
-        return Run.FINISHED if interpreter_for(*identity[:2]).outcome(found.body) is Outcome.SUCCEEDED else Run.STARTED
+        outcome = scene.decision.interpreters.of(*identity[:2]).outcome(found.body)
+        return Run.FINISHED if outcome is Outcome.SUCCEEDED else Run.STARTED
     return run
 
 

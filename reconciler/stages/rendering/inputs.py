@@ -22,6 +22,7 @@ def render_inputs(
         bindings=decision.bindings,
         policies=decision.policies,
         overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
+        interpreters=decision.interpreters,
         yielded=decision.yielded,
         fixed_completions=fixed_completions or {},
         definitions=decision.definitions,

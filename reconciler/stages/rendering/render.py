@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.jobs.job import is_single_run
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.content import Content, Unmade
 from reconciler.model.fleet import Fleet, Template
@@ -58,10 +58,10 @@ class RenderInputs(Struct, frozen=True, kw_only=True):
     bindings: Mapping[Identity, Binding]
     policies: Mapping[Identity, PropagationPolicy]
     overrides: OverrideIndex
+    interpreters: Registry
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     fixed_completions: Mapping[Identity, Mapping[str, int]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
-    lookup: Lookup = interpreter_for
 
 
 class Rendered(NamedTuple):
@@ -208,7 +208,7 @@ def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, 
         assert template is not None, f"{identity} is bound and has no template"
         of_template = inputs.overrides.rules_of(template)
         is_defined = bool(inputs.definitions) and identity[:2] in inputs.definitions
-        interpreter, quiet = inputs.lookup(*identity[:2]), {id(()): not is_defined}
+        interpreter, quiet = inputs.interpreters.of(*identity[:2]), {id(()): not is_defined}
         for cluster, replicas in binding.targets if of_template or is_defined else ():
             rules = inputs.overrides.rules_on(of_template, cluster)
             is_quiet = quiet.get(id(rules))
@@ -253,7 +253,7 @@ def _known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache)
 def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> _Subject:
     template = template_of(inputs.fleet, identity)
     assert template is not None, f"{identity} is bound and has no template"
-    interpreter = inputs.lookup(*identity[:2])
+    interpreter = inputs.interpreters.of(*identity[:2])
     return _Subject(
         template=template,
         interpreter=interpreter,

@@ -31,6 +31,9 @@ def changed_identities(
     `changed`: of a decision that was made from `before`, what `DecisionTables.changed` says; without it, both are
     searched, which is quick where most of them is the same objects.
     """
+    if before is not None and before.interpreters != after.interpreters:
+        # Signatures do not tell what a kind is known to be.
+        return {*before.bindings, *before.frozen, *after.bindings, *after.frozen}
     if before is None or before.fleet.clusters != after.fleet.clusters:
         old = signatures(before) if before is not None else {}
         return _differing(old, signatures(after))

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
@@ -73,18 +74,18 @@ def _named(fleet: Fleet, other: str) -> Fleet:
     return replace(fleet, settings=replace(fleet.settings, name=other or _NAMELESS))
 
 
-def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str) -> Passage:
+def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> Passage:
     """Decide both revisions, the second from what the first leaves behind."""
     tables = DecisionTables()
-    before = decide(base, observations, now, tables=tables)
+    before = decide(base, observations, now, interpreters=interpreters, tables=tables)
     placed = previous_of(before.bindings)
     seen = replace(observations, previous={**observations.previous, **placed})
-    after = decide(head, seen, now, tables=tables)
+    after = decide(head, seen, now, interpreters=interpreters, tables=tables)
     changed = tables.changed
     # What an owner leaves behind keeps its dependencies; where nothing is left behind, copies say nothing.
     copies = _left_behind(before, after, changed)
     if copies:
-        after = decide(head, seen, now, copies=copies, tables=tables)
+        after = decide(head, seen, now, interpreters=interpreters, copies=copies, tables=tables)
         changed = {*changed, *tables.changed} if changed is not None and tables.changed is not None else None
     only: frozenset[Identity] | None = None
     if _speak_alike(base, head):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import ClusterObservation, Health, LiveObject, Member, NotRead, Read, Told
 from reconciler.model.plan import Manifest
@@ -198,7 +198,7 @@ class _Looks:
             absent=self._wanted - objects.keys(),
             kinds=self._kinds,
             served={gvk: True for gvk in self._gvks if self._is_served(gvk, name)},
-            told={identity: _told(seen, live) for identity, live in objects.items()},
+            told={identity: _told(seen, live, self._before.interpreters) for identity, live in objects.items()},
         )
 
     def _is_served(self, gvk: GVK, cluster: str) -> bool:
@@ -217,9 +217,9 @@ def _served(decision: Decision, gvk: GVK, cluster: str, observed: Mapping[str, C
     return None if seen is None or seen.apis is None else gvk in seen.apis
 
 
-def _told(seen: ClusterObservation | None, live: LiveObject) -> Told:
+def _told(seen: ClusterObservation | None, live: LiveObject, interpreters: Registry) -> Told:
     """As observed; what was not looked at is as a revision that came to rest leaves it."""
-    interpreter = interpreter_for(*live.identity[:2])
+    interpreter = interpreters.of(*live.identity[:2])
     workload = seen.workloads.get(live.identity) if seen is not None else None
     is_counted = interpreter.available(_ANY_STATUS) is not None
     if workload is None:

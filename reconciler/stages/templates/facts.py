@@ -8,23 +8,21 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.registry import GENERIC, Lookup, interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, Registry
 from reconciler.model.demand import Demand, DependencyRef, Facts
 from reconciler.model.fleet import Template
 
 _NOTHING: Final = Facts(demand=GENERIC.demand({}))
 """Of what has neither replicas nor references, and of kinds that nobody described."""
-_OF_THIS_PACKAGE: Final = {kind: interpreter for _, interpreter in BUILT_IN for kind in interpreter.kinds}
 
 
-def facts_of(template: Template, lookup: Lookup = interpreter_for) -> Facts:
+def facts_of(template: Template, interpreters: Registry) -> Facts:
     """What the interpreter of its kind reads out of a template."""
     kind = template.identity[:2]
-    interpreter = lookup(*kind)
+    interpreter = interpreters.of(*kind)
     if interpreter.demand is GENERIC.demand and interpreter.dependencies is GENERIC.dependencies:
         return _NOTHING
-    content = template.content if _OF_THIS_PACKAGE.get(kind) is interpreter else None
+    content = template.content if BUILT_IN_KINDS.by_kind.get(kind) is interpreter else None
     if content is None:
         return _read(template, interpreter)
     if content.facts is None:
@@ -32,14 +30,14 @@ def facts_of(template: Template, lookup: Lookup = interpreter_for) -> Facts:
     return content.facts
 
 
-def demand_of(template: Template, lookup: Lookup = interpreter_for) -> Demand:
+def demand_of(template: Template, interpreters: Registry) -> Demand:
     """How many replicas of which shape it asks for."""
-    return facts_of(template, lookup).demand
+    return facts_of(template, interpreters).demand
 
 
-def references_of(template: Template, lookup: Lookup = interpreter_for) -> tuple[DependencyRef, ...]:
+def references_of(template: Template, interpreters: Registry) -> tuple[DependencyRef, ...]:
     """What it refers to, and needs to run."""
-    return facts_of(template, lookup).references
+    return facts_of(template, interpreters).references
 
 
 def _read(template: Template, interpreter: Interpreter) -> Facts:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.interpreters.registry import Lookup, interpreter_for
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.cluster import Cluster
 from reconciler.model.observation import ClusterObservation, Observations, Workload
@@ -31,9 +30,7 @@ _KINDS: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("ba
 Caps = dict[tuple[Identity, str], Constraint]
 
 
-def deschedule(
-    decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for
-) -> tuple[Constraint, ...]:
+def deschedule(decision: Decision, observations: Observations, now: str) -> tuple[Constraint, ...]:
     """The caps in force from now on, in the order of identity and cluster: those that still hold, and new ones.
 
     `observations`: of the clusters, with the constraints in force until now. A cluster that does not answer, or whose
@@ -42,13 +39,13 @@ def deschedule(
     caps: Caps = {
         (known.identity, known.cluster): known
         for known in observations.constraints
-        if known.tick is Tick.DESCHEDULING and _still_holds(known, decision, observations, now, lookup)
+        if known.tick is Tick.DESCHEDULING and _still_holds(known, decision, observations, now)
     }
     for name, seen in sorted(observations.clusters.items()):
         if not seen.reachable or seen.nodes is None:
             continue
         for identity, workload in sorted(seen.workloads.items()):
-            cap = _cap(decision, seen, workload, now, lookup) if workload.unschedulable else None
+            cap = _cap(decision, seen, workload, now) if workload.unschedulable else None
             known = caps.get((identity, name))
             if cap is not None and (known is None or cap < known.replicas_max):
                 template, policy = decision.fleet.templates[identity], decision.policies[identity]
@@ -59,12 +56,12 @@ def deschedule(
                     reason=f"{_pods(workload.unschedulable)} found no node there since {workload.unschedulable_since}",
                     tick=Tick.DESCHEDULING,
                     since=now,
-                    basis=basis_of(template, policy, seen, lookup),
+                    basis=basis_of(template, policy, seen, decision.interpreters),
                 )
     return tuple(caps[key] for key in sorted(caps))
 
 
-def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: str, lookup: Lookup) -> int | None:
+def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: str) -> int | None:
     """The most replicas that should be there; None: no fewer than now."""
     identity = workload.identity
     policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
@@ -78,7 +75,7 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
         return None
     if claims_of(identity, decision.fleet.templates[identity].body):
         return None  # Their volumes would stay where they are: a person decides about that.
-    cap = max(0, min(assigned - _lacking(workload, assigned), _fit(decision, seen, workload, lookup)))
+    cap = max(0, min(assigned - _lacking(workload, assigned), _fit(decision, seen, workload)))
     return cap if cap < assigned else None
 
 
@@ -114,13 +111,13 @@ def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
     return False
 
 
-def _fit(decision: Decision, seen: ClusterObservation, workload: Workload, lookup: Lookup) -> int:
+def _fit(decision: Decision, seen: ClusterObservation, workload: Workload) -> int:
     """Replicas of the newest template that the nodes could hold if this workload had no pods there.
 
     Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
     Source: design#fit.
     """
-    shape = demand_of(decision.fleet.templates[workload.identity], lookup).shape
+    shape = demand_of(decision.fleet.templates[workload.identity], decision.interpreters).shape
     nodes = [node for node in seen.nodes or () if not admits(node, shape)]
     pods = 0
     for node in nodes:
@@ -131,17 +128,18 @@ def _fit(decision: Decision, seen: ClusterObservation, workload: Workload, looku
     return pods + workload.ready if nodes and workload.held is None else pods
 
 
-def _still_holds(cap: Constraint, decision: Decision, observations: Observations, now: str, lookup: Lookup) -> bool:
+def _still_holds(cap: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
     """Whether nothing has changed that could let more replicas in, or the cap is too young to tell."""
     policy, template = decision.policies.get(cap.identity), decision.fleet.templates.get(cap.identity)
     if policy is None or template is None or not is_descheduled(cap.identity, policy):
         return False
-    if cap.cluster not in decision.fleet.clusters or not is_wished_as_then(cap, template, policy, lookup):
+    interpreters = decision.interpreters
+    if cap.cluster not in decision.fleet.clusters or not is_wished_as_then(cap, template, policy, interpreters):
         return False
     seen = observations.clusters.get(cap.cluster)
     if seen is None or not seen.reachable or seen.nodes is None or age_s(cap.since, now) < CAP_S_MIN:
         return True
-    return cap.basis == basis_of(template, policy, seen, lookup)
+    return cap.basis == basis_of(template, policy, seen, interpreters)
 
 
 def _pods(number: int) -> str:

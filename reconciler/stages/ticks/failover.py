@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
 from reconciler.model.fleet import Template
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload, workload_in
@@ -48,7 +48,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
 
 
-def kept_exclusions(decision: Decision, observations: Observations, now: str, lookup: Lookup = interpreter_for) -> Kept:
+def kept_exclusions(decision: Decision, observations: Observations, now: str) -> Kept:
     """The exclusions among the constraints of the observations that still mean something.
 
     One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
@@ -59,7 +59,7 @@ def kept_exclusions(decision: Decision, observations: Observations, now: str, lo
     restored: dict[Identity, PreviousPlacement] = {}
     begun: dict[Identity, str] = {}
     for known in observations.constraints:
-        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, observations, now, lookup):
+        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, observations, now):
             continue
         if not _has_recovered(known, decision, observations, now):
             constraints.append(_outlasting(known, decision, observations, now))
@@ -74,7 +74,6 @@ def due_exclusions(
     observations: Observations,
     now: str,
     tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
-    lookup: Lookup = interpreter_for,
 ) -> tuple[Constraint, ...]:
     """Exclusions for applications that have been broken for longer than their policy tolerates, the longest first.
 
@@ -92,7 +91,7 @@ def due_exclusions(
     for _, since, identity, name in sorted(found):
         last = known.get((identity, name))
         if last is None or not is_in_force(last, now):
-            due.append(_exclusion(decision, identity, name, since, now, last, lookup))
+            due.append(_exclusion(decision, identity, name, since, now, last))
     return tuple(due[:PER_TICK])
 
 
@@ -192,7 +191,6 @@ def _exclusion(
     since: str,
     now: str,
     last: Constraint | None,
-    lookup: Lookup,
 ) -> Constraint:
     terms = _terms(decision, identity)
     assert terms is not None, "what fails over has a policy that says so"
@@ -206,7 +204,7 @@ def _exclusion(
         until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
         tick=Tick.FAILOVER,
         since=now,
-        basis=_basis(decision.fleet.templates[identity], lookup),
+        basis=_basis(decision.fleet.templates[identity], decision.interpreters),
         before=decision.bindings[identity].targets,
     )
 
@@ -240,7 +238,7 @@ def _later(now: str, seconds: int) -> str:
     return (moment + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _is_of_now(known: Constraint, decision: Decision, observations: Observations, now: str, lookup: Lookup) -> bool:
+def _is_of_now(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
     """Whether it is about what is in the store now, and not so old that the next one need not know of it."""
     policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
     if policy is None or policy.application_failover is None or template is None:
@@ -249,7 +247,9 @@ def _is_of_now(known: Constraint, decision: Decision, observations: Observations
         return False
     # What Never keeps is a person's to take away, whatever the template says by now.
     is_kept = policy.application_failover.purge_mode is PurgeMode.NEVER
-    return known.basis == _basis(template, lookup) or (is_kept and _leaves_a_copy(known, decision, observations))
+    return known.basis == _basis(template, decision.interpreters) or (
+        is_kept and _leaves_a_copy(known, decision, observations)
+    )
 
 
 def _has_recovered(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
@@ -265,5 +265,5 @@ def _terms(decision: Decision, identity: Identity) -> ApplicationFailover | None
     return policy.application_failover if policy is not None else None
 
 
-def _basis(template: Template, lookup: Lookup) -> str:
-    return digest_of(lookup(*template.identity[:2]).pod_template(template.body) or template.body.get("spec"))
+def _basis(template: Template, interpreters: Registry) -> str:
+    return digest_of(interpreters.of(*template.identity[:2]).pod_template(template.body) or template.body.get("spec"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench import corpus
 from reconciler.engine import decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Snapshot
 from reconciler.stages.fleet.parse import parse
 
@@ -18,7 +19,7 @@ def test_has_no_problem_and_every_document() -> None:
 
 
 def test_binds_half_of_the_workloads_with_their_config_maps() -> None:
-    decision = decide(FLEET, corpus.observations(), "2026-11-21T10:00:00Z")
+    decision = decide(FLEET, corpus.observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
     kinds = [identity.kind for identity in decision.bindings]
     assert (kinds.count("Deployment"), kinds.count("Service"), kinds.count("ConfigMap")) == (150, 150, 150)
     assert decision.problems == ()

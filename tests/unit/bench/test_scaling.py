@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from bench import corpus, scaling
 from bench.report import document, scaling_rows
 from reconciler.engine import decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.stages.fleet.parse import parse
 
 FLEET = parse(corpus.snapshot(50))
@@ -17,7 +18,12 @@ def test_every_workload_has_every_cluster_as_a_candidate() -> None:
         found = parse(scaling.policies(50, division))
         assert found.problems == ()
         assert len(found.propagation) == 3
-        decision = decide(replace(FLEET, propagation=found.propagation), corpus.observations(), scaling.NOW)
+        decision = decide(
+            replace(FLEET, propagation=found.propagation),
+            corpus.observations(),
+            scaling.NOW,
+            interpreters=BUILT_IN_KINDS,
+        )
         bindings = [binding for binding in decision.bindings.values() if binding.identity.kind == "Deployment"]
         assert len(bindings) == 50
         outside = {"affinity", "taint", "not-ready"}

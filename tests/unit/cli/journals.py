@@ -11,6 +11,7 @@ from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.picture import merged
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import World, decide, plan_round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Member, NotRead, Observations, Read
 from reconciler.model.refs import GVK
@@ -31,7 +32,7 @@ def shop(**files: str) -> Fleet:
 
 def empty(name: str) -> Read:
     """A cluster that answers and holds nothing of what is wanted."""
-    wanted = plan_round(World(fleet=shop(), members={}), NOW).decision.bindings
+    wanted = plan_round(World(fleet=shop(), members={}, interpreters=BUILT_IN_KINDS), NOW).decision.bindings
     return Read(name=name, served=SERVED, kinds=frozenset(gvk.group_kind for gvk in SERVED), absent=frozenset(wanted))
 
 
@@ -48,7 +49,7 @@ def record_round(
     fleet = fleet or shop()
     journal.record_fleet(fleet.settings.name)
     members = members if members is not None else {name: empty(name) for name in fleet.clusters}
-    world = World(fleet=fleet, members=members, has_history=journal.complete_rounds() > 0)
+    world = World(fleet=fleet, members=members, has_history=journal.complete_rounds() > 0, interpreters=BUILT_IN_KINDS)
     planned = plan_round(world, now)
     failures = errors or {}
     results = [
@@ -56,7 +57,9 @@ def record_round(
         for wave in planned.plan.waves
         for change in (planned.plan.changes[index] for index in wave)
     ]
-    looked = Looked(world=world, decision=decide(fleet, Observations(), now), now=now, uids={})
+    looked = Looked(
+        world=world, decision=decide(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), now=now, uids={}
+    )
     number = remember(journal, planned, looked, results)
     picture = merged(None, planned, results, None)
     failed = failures_after({}, picture, results)

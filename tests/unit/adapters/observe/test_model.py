@@ -19,7 +19,7 @@ from reconciler.adapters.observe.model import (
     workload,
 )
 from reconciler.interpreters.pods.shape import pod_requests
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Taint
 from reconciler.model.observation import Health, LiveObject, Workload
 from reconciler.model.refs import GVK, Identity
@@ -79,7 +79,7 @@ def replica_set(name: str, owner: str, revision: str) -> LiveObject:
 
 
 def workload_of(found: LiveObject, pods: Unscheduled | None = None, previous: Workload | None = None) -> Workload:
-    interpreter = interpreter_for(found.identity.group, found.identity.kind)
+    interpreter = BUILT_IN_KINDS.of(found.identity.group, found.identity.kind)
     return workload(found, interpreter, pods or Unscheduled(), previous=previous, now=NOW)
 
 

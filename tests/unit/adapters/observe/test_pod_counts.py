@@ -9,7 +9,7 @@ import pytest
 from reconciler.adapters.kube.pods import Pod
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity
 from tests.unit.adapters.observe.test_model import live, pod
@@ -77,4 +77,4 @@ def test_what_a_workload_with_one_pod_is_still_to_get(found: LiveObject, missing
         else owned("a", "apps/v1", "ReplicaSet", "sum-1", **{"pod-template-hash": "1"}),
         owned("b", f"{group}/v1", kind, name, "Failed"),
     ]
-    assert pod_counts(pods, owners(pods)).missing(found, interpreter_for(group, kind)) == missing
+    assert pod_counts(pods, owners(pods)).missing(found, BUILT_IN_KINDS.of(group, kind)) == missing

@@ -9,7 +9,7 @@ import pytest
 from reconciler.adapters.kube.pods import NodeObject, Pod
 from reconciler.adapters.observe.model import Unscheduled, unscheduled, workload
 from reconciler.adapters.observe.pod_signs import PodSigns, pod_signs
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Health, LiveObject, Workload
 from tests.unit.adapters.observe.test_model import EARLIER, NOW, live, node, pod, waiting_pod
 
@@ -43,7 +43,7 @@ def training(**body: Any) -> LiveObject:
 
 def judged(found: LiveObject, *pods: Pod, nodes: list[NodeObject] | None = None) -> Workload:
     signs = pod_signs([found], pods, NODES if nodes is None else nodes, NOW)
-    interpreter = interpreter_for(*found.identity[:2])
+    interpreter = BUILT_IN_KINDS.of(*found.identity[:2])
     waiting = Unscheduled(by_owner=unscheduled(pods))
     return workload(found, interpreter, waiting, previous=None, now=NOW, signs=signs.get(found.identity))
 
@@ -137,5 +137,5 @@ class TestEnd:
 
     def test_without_its_pods_nothing_says_that_it_was_interrupted(self) -> None:
         found = job(status=BACK_OFF)
-        interpreter = interpreter_for("batch", "Job")
+        interpreter = BUILT_IN_KINDS.of("batch", "Job")
         assert workload(found, interpreter, Unscheduled(), previous=None, now=NOW).ended_by_itself

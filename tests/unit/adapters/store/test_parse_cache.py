@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.adapters.store.parse_cache import _VERSION, ParseCache, is_cacheable
 from reconciler.adapters.store.parse_cache_rows import KeptFile
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
 from reconciler.stages.templates.facts import facts_of, references_of
@@ -104,7 +105,7 @@ def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
 def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:
     """Another answer needs another `_FORMAT` (unless it comes with a release), and then this digest."""
     parsed = [parse_file(_file(f"{kind}.yaml", WORKLOAD.format(kind=kind))) for kind in ("Deployment", "StatefulSet")]
-    facts = msgspec.msgpack.encode([facts_of(file.templates[0]) for file in parsed])
+    facts = msgspec.msgpack.encode([facts_of(file.templates[0], BUILT_IN_KINDS) for file in parsed])
     assert (_VERSION, hashlib.sha256(facts).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 8, "f2a18c99284c41d7")
 
 
@@ -114,9 +115,12 @@ def test_keeps_what_a_workload_asks_for_and_refers_to(tmp_path: Path) -> None:
     (kept,) = ParseCache(tmp_path / "c.db").load([file]).values()
     content = kept.templates[0].content
     assert content is not None
-    assert content.facts == facts_of(parsed.templates[0])
+    assert content.facts == facts_of(parsed.templates[0], BUILT_IN_KINDS)
     assert content.tree is None, "nobody had to read the body for it"
-    assert [str(ref.identity) for ref in references_of(kept.templates[0])] == ["ConfigMap ns/c", "Secret ns/s"]
+    assert [str(ref.identity) for ref in references_of(kept.templates[0], BUILT_IN_KINDS)] == [
+        "ConfigMap ns/c",
+        "Secret ns/s",
+    ]
 
 
 def test_knows_a_file_only_with_its_content_and_path(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from reconciler.daemon.round import hold
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import FleetHeld
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.ledger import Losses, SuspensionRecord
 from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from tests.fakes.clocks import QuickClock
@@ -62,6 +63,7 @@ class Running:
             agent=agent,
             clock=clock,
             vitals=self.vitals,
+            interpreters=BUILT_IN_KINDS,
         )
 
     def start(self, parts: Parts) -> None:

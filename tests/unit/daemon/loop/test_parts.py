@@ -4,6 +4,7 @@ from typing import Any
 
 from reconciler.daemon.loop.parts import ITEM_S, Parts
 from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
 
 
@@ -11,7 +12,8 @@ def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() 
     nothing: Any = None
     vitals = Vitals()
     parts = Parts(source=nothing, store=nothing, journal=nothing, holder=nothing, members=nothing,
-                  configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals)  # fmt: skip
+                  configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals,
+                  interpreters=BUILT_IN_KINDS)  # fmt: skip
     parts.beat("parsing", 10_000)
     assert (vitals.phase, vitals.allowance_s) == ("parsing", 10_000 * ITEM_S)
     first_s = vitals.heartbeat_s

@@ -24,6 +24,7 @@ from reconciler.daemon.loop.store_follower import StoreFollower
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from tests.fakes.store_trees import commit_all, write_files
@@ -92,6 +93,7 @@ class Followed:
                 agent=UserAgent("test"),
                 clock=SystemClock(),
                 vitals=self.vitals,
+                interpreters=BUILT_IN_KINDS,
             )
             self.source = source
             try:

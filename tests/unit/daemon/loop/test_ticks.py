@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.session import Access, plan_once
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, TargetCluster, Tick
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Action
@@ -89,7 +90,9 @@ async def test_what_a_tick_would_do_later_is_shown_beforehand(tmp_path: Path) ->
         scene.source.forget()
         snapshot = await scene.source.read()
         assert snapshot is not None
-        access = Access(kubeconfig=scene.box.kubeconfig, journal=scene.path, clock=scene.clock)
+        access = Access(
+            kubeconfig=scene.box.kubeconfig, journal=scene.path, clock=scene.clock, interpreters=BUILT_IN_KINDS
+        )
         now = await plan_once(parse(snapshot), access)
         later = await plan_once(parse(snapshot), access, at=scene.clock.later(3600))
         changes = [(change.action, change.cluster) for change in later.plan.changes if change.identity == WEB]

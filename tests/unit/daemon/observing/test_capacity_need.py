@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.daemon.observing.capacity_need import is_room_needed, workloads_to_observe
 from reconciler.engine import Decision, decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
@@ -34,11 +35,11 @@ def store(*more: dict[str, Any], image: str = "nginx:1", moving: str = "nginx:1"
 
 
 def decided(fleet: Fleet) -> Decision:
-    return decide(fleet, Observations(), NOW)
+    return decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
 
 
 def observed(fleet: Fleet, before: Fleet | None = None) -> set[str]:
-    return {found.name for found in workloads_to_observe(fleet, decided(before) if before else None)}
+    return {found.name for found in workloads_to_observe(fleet, BUILT_IN_KINDS, decided(before) if before else None)}
 
 
 def test_before_the_first_decision_every_workload_is_observed() -> None:
@@ -86,7 +87,7 @@ def kinds_observed(policy_spec: dict[str, Any], *, is_decided: bool) -> set[str]
     rule = policy("Deployment", "m1", "m2", name="all", **policy_spec)
     rule["spec"]["resourceSelectors"] = [{"apiVersion": t["apiVersion"], "kind": t["kind"]} for t in templates]
     fleet = fleet_of(*templates, rule)
-    found = workloads_to_observe(fleet, decided(fleet) if is_decided else None)
+    found = workloads_to_observe(fleet, BUILT_IN_KINDS, decided(fleet) if is_decided else None)
     return {identity.kind for identity in found if identity.name == "app"}
 
 

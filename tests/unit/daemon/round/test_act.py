@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round.act import Acting, act
 from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
@@ -69,7 +70,9 @@ async def test_nothing_is_sent_that_could_not_be_journaled(tmp_path: Path) -> No
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1"))
         scene.journal.close()
-        acting = Acting(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1")
+        acting = Acting(
+            members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1", interpreters=BUILT_IN_KINDS
+        )
         with pytest.raises(JournalError):
             await act(planned.plan, acting)
         assert scene.verbs("m1") == []
@@ -80,6 +83,7 @@ async def test_each_result_is_told_as_it_comes(tmp_path: Path) -> None:
         _, planned = await scene.plan(store("m1"))
         told: list[str] = []
         acting = Acting(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1",
+                        interpreters=BUILT_IN_KINDS,
                         tell=lambda result: told.append(result.change.identity.kind))  # fmt: skip
         await act(planned.plan, acting)
         assert told == ["Namespace", "ConfigMap"]
@@ -99,7 +103,14 @@ async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tm
         _, planned = await scene.plan(fleet_of(*own, clusters=("m1", "m2")))
         deletes = [number for number, change in enumerate(planned.plan.changes) if change.identity.kind == "ConfigMap"]
         plan = replace(planned.plan, waves=tuple((number,) for number in deletes))
-        acting = Acting(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1", lost=lost)
+        acting = Acting(
+            members=scene.members,
+            journal=scene.journal,
+            fleet=FLEET,
+            revision="r1",
+            lost=lost,
+            interpreters=BUILT_IN_KINDS,
+        )
         results = await act(plan, acting)
         assert [bool(result.error) for result in results] == [False, True, True]
         assert "somebody else holds the fleet" in results[-1].error

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.round.session import Access, apply_once, plan_once
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent
 from reconciler.model.plan import Action
@@ -178,7 +179,12 @@ async def test_the_service_looks_again_until_it_has_seen(tmp_path: Path) -> None
 @pytest.mark.parametrize("fault", LOST)
 async def test_apply_and_diff_look_at_what_an_earlier_apply_left_open(tmp_path: Path, fault: FaultKind) -> None:
     async with opened(tmp_path / "scene") as scene:
-        access = Access(kubeconfig=scene.box.kubeconfig, journal=tmp_path / "journal.db", clock=QuickClock())
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+        )
         await apply_once(fleet_of(clusters=("m1", "m2")), access, lambda planned: True)
         scene.box.servers["m1"].faults.order(Fault(kind=fault), when=of_app, times=9)
         await apply_once(store(), access, lambda planned: True)

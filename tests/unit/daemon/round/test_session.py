@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.session import Access, apply_once, plan_once
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.clocks import QuickClock
@@ -18,7 +19,12 @@ async def test_changes_of_a_cluster_that_cannot_be_held_have_failed(tmp_path: Pa
     async with opened(tmp_path / "scene") as scene:
         faults = scene.box.servers["m2"].faults
         faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=100)
-        access = Access(kubeconfig=scene.box.kubeconfig, journal=tmp_path / "journal.db", clock=QuickClock())
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+        )
         told: list[Result] = []
         applied = await apply_once(fleet, access, lambda planned: True, told.append)
         assert scene.live("m1", "app") is not None
@@ -39,7 +45,12 @@ async def test_applying_again_and_again_gets_no_further_than_one_plan(tmp_path: 
         return fleet_of(*(config_map(name) for name in kept), *own, clusters=("m1", "m2"))
 
     async with opened(tmp_path / "scene") as scene:
-        access = Access(kubeconfig=scene.box.kubeconfig, journal=tmp_path / "journal.db", clock=QuickClock())
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+        )
         applied = await apply_once(store(names), access, lambda planned: True)
         for number in range(1, 9):
             applied = await apply_once(store(names[number:]), access, lambda planned: True)

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.plan import MISSING, Action, Change, FieldChange, Plan
@@ -86,7 +87,7 @@ def test_patches_of_what_comes_goes_and_is_let_go() -> None:
 def test_comparison_of_revisions_has_patches_too() -> None:
     base = fleet_of(config_map(a="1", b="2"), policy("ConfigMap", "m1"))
     head = fleet_of(config_map(a="2", c="3"), policy("ConfigMap", "m1"))
-    plan = compare_revisions(base, head, Observations(), NOW)
+    plan = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     [part] = of_kind(plan_patches(plan), "ConfigMap")
     after = jsonpatch.JsonPatch(part["patch"]).apply({"data": {"a": "1", "b": "2"}})
     assert after == {"data": {"a": "2", "c": "3"}}

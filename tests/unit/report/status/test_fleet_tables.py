@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.engine import Decision, decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Observations
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.stages.decision.tables import DecisionTables
@@ -33,7 +34,7 @@ def stores(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def decided(documents: list[dict[str, Any]], memo: DecisionTables | None = None) -> Decision:
-    return decide(fleet_of(*documents), Observations(), NOW, tables=memo)
+    return decide(fleet_of(*documents), Observations(), NOW, tables=memo, interpreters=BUILT_IN_KINDS)
 
 
 @given(st.lists(stores(), min_size=2, max_size=4))

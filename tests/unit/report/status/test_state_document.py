@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconciler.engine import Round, World, plan_round
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Member
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
@@ -17,7 +18,9 @@ MEMBERS: dict[str, Member] = {"m1": empty("m1"), "m2": empty("m2")}
 
 
 def planned(members: dict[str, Member] | None = None) -> Round:
-    return plan_round(World(fleet=shop(), members=MEMBERS if members is None else members), NOW)
+    return plan_round(
+        World(fleet=shop(), members=MEMBERS if members is None else members, interpreters=BUILT_IN_KINDS), NOW
+    )
 
 
 def held(found: Round, why: str) -> Round:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.policy import Flavor
@@ -34,20 +35,20 @@ MEMBERS: dict[str, Member] = {"m1": READ, "m2": NotRead(name="m2", why="gone"), 
 
 
 def test_copies_are_what_is_ours_where_it_was_read_and_what_was_applied_where_it_was_not() -> None:
-    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS))
     assert standings.of(OURS).copies == {"m1": 3, "m2": 2}
     assert standings.of(THEIRS).copies == {}
 
 
 def test_tells_whose_each_object_that_was_seen_is() -> None:
-    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"))
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS))
     found = [standings.of(identity).owners["m1"].standing for identity in (OURS, THEIRS)]
     assert found == [Standing.OURS, Standing.OTHER_FLEET]
     assert standings.of(OURS).owners.keys() == {"m1"}
 
 
 def test_looks_at_nothing_but_what_is_asked_for() -> None:
-    standings = Standings(MEMBERS, ROWS, Stance(fleet="f"), only={THEIRS})
+    standings = Standings(MEMBERS, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS), only={THEIRS})
     assert list(standings.identities) == [THEIRS]
     assert standings.of(OURS).copies == {}
     assert standings.of(OURS).owners == {}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from reconciler.engine import decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
@@ -30,8 +31,11 @@ def again(*rounds: tuple[Fleet, Copies]) -> tuple[Decision, set[Identity]]:
     """The last decision, with what it says otherwise than the one before it."""
     tables, decision, changed = DecisionTables(), None, set[Identity]()
     for fleet, copies in rounds:
-        before, decision = decision, decide(fleet, Observations(), NOW, copies=copies, tables=tables)
-        assert decision == decide(fleet, Observations(), NOW, copies=copies)
+        before, decision = (
+            decision,
+            decide(fleet, Observations(), NOW, copies=copies, tables=tables, interpreters=BUILT_IN_KINDS),
+        )
+        assert decision == decide(fleet, Observations(), NOW, copies=copies, interpreters=BUILT_IN_KINDS)
         changed = changed_identities(before, decision, tables.changed)
         assert changed == changed_identities(before, decision)
         new = signatures(decision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.engine import compare_revisions, decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Plan
@@ -49,7 +50,7 @@ def told(plan: Plan) -> list[tuple[str, str, str, str | None]]:
 
 
 def offline(base: Fleet, head: Fleet) -> list[tuple[str, str, str, str | None]]:
-    return told(compare_revisions(base, head, Observations(), NOW))
+    return told(compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS))
 
 
 def test_what_lives_in_a_namespace_that_is_held_back_waits_with_it() -> None:
@@ -87,7 +88,7 @@ def test_lifting_a_hold_of_a_namespace_lets_go_what_lives_in_it() -> None:
     assert told(live) == [("ConfigMap", "m1", "create", None), ("Namespace", "m1", "create", None)]
     assert offline(base, head) == told(live)
     # A round that settles only what a commit changes settles these, too.
-    before, after = (decide(fleet, Observations(), NOW) for fleet in (base, head))
+    before, after = (decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS) for fleet in (base, head))
     assert {identity.kind for identity in changed_identities(before, after)} == {"ConfigMap", "Namespace"}
 
 

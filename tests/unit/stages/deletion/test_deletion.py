@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from reconciler.engine import compare_revisions
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Observations
 from reconciler.model.plan import Action
 from reconciler.stages.deletion.deletion import Fate, Loss, fate_of, keep_in_force
@@ -99,7 +100,7 @@ def test_keep_that_comes_with_the_commit_that_removes_counts(case: str) -> None:
     base, head = fleet_of(*before), fleet_of(*after)
     bed.run(base)
     live = bed.plan(head).plan.changes
-    offline = compare_revisions(base, head, Observations(), NOW).changes
+    offline = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS).changes
     expected = [(Action.RELEASE, "app")]
     assert [(c.action, c.identity.name) for c in live if c.identity.kind == "ConfigMap"] == expected
     assert [(c.action, c.identity.name) for c in offline if c.identity.kind == "ConfigMap"] == expected

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.fleet import Fleet
 from reconciler.model.policy import ApplicationFailover, ConflictResolution, Flavor, PropagationPolicy, Suspension
@@ -51,7 +52,7 @@ def decide(case: Case) -> tuple[Fleet, LinkTables, dict[Identity, Binding]]:
         for name, given in case["claimed"].items()
     }
     held = {named[name]: clusters for name, clusters in case.get("held", {}).items()}
-    return fleet, dependencies(fleet, policies, bindings, held), bindings
+    return fleet, dependencies(fleet, policies, bindings, held, interpreters=BUILT_IN_KINDS), bindings
 
 
 def test_every_case_has_a_source_and_only_known_keys() -> None:
@@ -115,7 +116,7 @@ def test_a_claimed_dependency_whose_placement_is_unknown_keeps_its_own_policy() 
     fleet, _, own = decide(TWO_OWNERS)
     identity = next(identity for identity in fleet.templates if identity.kind == "ConfigMap")
     policies = {owner: policy({}) for owner in own} | {identity: policy({"policy": "own"})}
-    binding = dependencies(fleet, policies, own).bindings.rows[identity]
+    binding = dependencies(fleet, policies, own, interpreters=BUILT_IN_KINDS).bindings.rows[identity]
     assert binding.policy == PolicyRef("PropagationPolicy", "demo", "own")
     assert not binding.is_dependency
 
@@ -124,5 +125,5 @@ def test_the_result_does_not_depend_on_the_order_of_its_input() -> None:
     fleet, result, own = decide(TWO_OWNERS)
     policies = {identity: policy({}) for identity in reversed(list(own))}
     turned = replace(fleet, templates=dict(reversed(list(fleet.templates.items()))))
-    again = dependencies(turned, policies, dict(reversed(list(own.items()))))
+    again = dependencies(turned, policies, dict(reversed(list(own.items()))), interpreters=BUILT_IN_KINDS)
     assert again.bindings.rows == result.bindings.rows

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from reconciler.engine import compare_revisions
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Observations
 from reconciler.stages.documents.known_types import stable_versions, type_fault
 from reconciler.stages.documents.scopes import BUILT_IN
@@ -66,7 +67,7 @@ def test_what_a_misspelt_type_might_mean_is_left_as_it_is(case: str) -> None:
     assert not head.is_complete
     of_workload = [c for c in bed.plan(head).plan.changes if c.identity.kind.startswith("Depl")]
     assert of_workload == []
-    offline = compare_revisions(base, head, Observations(), NOW)
+    offline = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     assert [c for c in offline.changes if c.identity.kind.startswith("Depl")] == []
     assert not offline.is_complete
 

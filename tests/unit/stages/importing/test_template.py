@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import LiveObject
 from reconciler.model.policy import ConflictResolution, Flavor
 from reconciler.model.problem import Severity
@@ -51,7 +52,7 @@ def test_what_servers_and_controllers_wrote_is_gone() -> None:
         "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ports": [{"port": 80}]},
         "status": {"loadBalancer": {}},
     }  # fmt: skip
-    assert template_of(live(body)) == {
+    assert template_of(live(body), BUILT_IN_KINDS) == {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": "web", "namespace": "demo", "labels": {"app": "web"}},
@@ -61,12 +62,12 @@ def test_what_servers_and_controllers_wrote_is_gone() -> None:
 
 def test_marks_of_a_fleet_are_gone() -> None:
     body = mark(config_map(), "shop", written_terms(Owner(policy=None, flavor=Flavor.ACK)))
-    assert template_of(live(body)) == config_map()
+    assert template_of(live(body), BUILT_IN_KINDS) == config_map()
 
 
 def test_items_of_a_list_get_their_kind_back() -> None:
     body = {"metadata": {"name": "c", "namespace": "demo"}, "data": {"a": "b"}}
-    assert template_of(live(body)) == {**config_map(), "data": {"a": "b"}}
+    assert template_of(live(body), BUILT_IN_KINDS) == {**config_map(), "data": {"a": "b"}}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.interpreters.registry import interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.problem import Severity
 from reconciler.stages.overrides.quiet import are_quiet
 from reconciler.stages.rendering.render import RenderCache, problems_in, render, render_all
@@ -74,7 +74,7 @@ def test_rules_are_quiet_where_nothing_can_be_said_of_them() -> None:
         fleet = fleet_of_case(case)
         template = fleet.templates[subject(fleet.templates, case)]
         rules = inputs_of(fleet).overrides.rules_of(template)
-        if are_quiet(rules, template.body, interpreter_for(*template.identity[:2])):
+        if are_quiet(rules, template.body, BUILT_IN_KINDS.of(*template.identity[:2])):
             assert "error" not in case
             assert not case.get("warnings")
             quiet.update(step.field for rule in rules for step in rule.steps)

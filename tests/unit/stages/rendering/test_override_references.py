@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.engine import compare_revisions, decide, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
@@ -27,7 +28,7 @@ def overriding(path: str, value: Any, *clusters: str) -> dict[str, Any]:
 
 
 def told(fleet: Fleet) -> list[tuple[str, str]]:
-    found = render_decision(decide(fleet, Observations(), NOW)).problems
+    found = render_decision(decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
     assert {problem.code for problem in found} <= {"reference-does-not-travel"}
     assert {str(problem.severity) for problem in found} <= {"warning"}
     return [(problem.cluster, problem.message) for problem in found]
@@ -56,7 +57,7 @@ def test_reference_that_an_override_adds_is_told_where_it_leads_nowhere(path: st
     assert cluster == "m2"
     assert message.startswith(f"OverridePolicy demo/o rule 0 plaintext[0] makes Deployment demo/app refer to {ref}, ")
     assert "reference-does-not-travel" in {problem.code for problem in TestBed().plan(fleet).plan.problems}
-    offline = compare_revisions(fleet, fleet, Observations(), NOW)
+    offline = compare_revisions(fleet, fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     assert "reference-does-not-travel" in {problem.code for problem in offline.problems}
     creates = [c for c in TestBed().plan(fleet).plan.changes if c.identity.kind == "Deployment"]
     assert {c.cluster for c in creates} == {"m1", "m2"}, "a warning holds nothing back"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import Lookup, interpreter_for
+from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.fleet import Fleet, FleetSettings
 from reconciler.model.policy import Division, Flavor, Placement, PropagationPolicy, ReplicaScheduling
@@ -66,6 +66,7 @@ def inputs(
     targets: Mapping[str, int | None] | None = None,
     overrides: list[Mapping[str, Any]] | None = None,
     governing: PropagationPolicy | None = None,
+    interpreters: Registry = BUILT_IN_KINDS,
     **fields: Any,
 ) -> RenderInputs:
     fleet = with_templates(fleet_of({"clusters.yaml": MEMBERS, "policies.yaml": overrides or []}), bodies)
@@ -84,6 +85,7 @@ def inputs(
         bindings=bindings,
         policies=dict.fromkeys(fleet.templates, governing or policy()),
         overrides=OverrideIndex(fleet.overrides, fleet.clusters),
+        interpreters=interpreters,
         **fields,
     )
 
@@ -174,20 +176,20 @@ def test_an_outcome_is_made_once_and_shared() -> None:
     assert bodies[0] is bodies[1] is bodies[2]
 
 
-def pruned_in(asked: list[str]) -> Lookup:
+def pruned_in(asked: list[str]) -> Registry:
     """Interpreters that note the name of each body that they prune."""
-    interpreter = interpreter_for("apps", "Deployment")
+    interpreter = BUILT_IN_KINDS.of("apps", "Deployment")
 
     def sanitize(body: Any) -> Any:
         asked.append(body["metadata"]["name"])
         return interpreter.sanitize(body)
 
-    return lambda group, kind: replace(interpreter, sanitize=sanitize)
+    return registry_of([("test", replace(interpreter, sanitize=sanitize))])
 
 
 def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:
     asked: list[str] = []
-    (manifest,) = render_all(inputs(WEB, targets={"m1": 2}, lookup=pruned_in(asked))).manifests
+    (manifest,) = render_all(inputs(WEB, targets={"m1": 2}, interpreters=pruned_in(asked))).manifests
     assert asked == []
     assert manifest.body["spec"]["replicas"] == 2
     assert asked == ["web"]
@@ -195,7 +197,7 @@ def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:
 
 def test_a_pruned_body_is_shared_with_what_rules_change() -> None:
     asked: list[str] = []
-    given = inputs(WEB, overrides=[OVERRIDE], targets={"m1": 1, "m2": 1}, lookup=pruned_in(asked))
+    given = inputs(WEB, overrides=[OVERRIDE], targets={"m1": 1, "m2": 1}, interpreters=pruned_in(asked))
     untouched, changed = render_all(given).manifests
     assert asked == ["web", "web"], "before and after the rule for m2, which might have failed"
     assert changed.body["metadata"]["labels"]["where"]
@@ -333,7 +335,7 @@ HPA: Mapping[str, Any] = {
 
 def yielded_in(fleet: Fleet, bindings: Mapping[Identity, Binding]) -> Mapping[Identity, frozenset[str]]:
     autoscaling = Autoscaling()
-    autoscaling.follow(fleet, fleet.templates)
+    autoscaling.follow(fleet, fleet.templates, BUILT_IN_KINDS)
     autoscaling.yield_to(bindings, bindings)
     return autoscaling.yielded.rows
 
@@ -378,5 +380,11 @@ def test_applicable_rules_are_those_of_the_cluster() -> None:
 
 
 def test_an_empty_fleet_renders_to_nothing() -> None:
-    empty = RenderInputs(fleet=Fleet(revision="x"), bindings={}, policies={}, overrides=OverrideIndex((), {}))
+    empty = RenderInputs(
+        fleet=Fleet(revision="x"),
+        bindings={},
+        policies={},
+        overrides=OverrideIndex((), {}),
+        interpreters=BUILT_IN_KINDS,
+    )
     assert render_all(empty).manifests == ()

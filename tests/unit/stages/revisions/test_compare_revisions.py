@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
@@ -20,7 +21,7 @@ KARMADA = "policy.karmada.io"
 
 
 def compared(base: Fleet, head: Fleet, seen: Observations | None = None) -> Plan:
-    return compare_revisions(base, head, seen or Observations(), NOW)
+    return compare_revisions(base, head, seen or Observations(), NOW, interpreters=BUILT_IN_KINDS)
 
 
 def told(plan: Plan) -> list[tuple[str, str, str, str | None]]:

@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.cli.diff import exit_code
 from reconciler.engine import compare_revisions
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.observation import ClusterObservation, Node, Observations
 from reconciler.model.plan import Plan, Unjudged
@@ -40,7 +41,7 @@ def by_room(way: str = "dynamic weights", **spec: Any) -> dict[str, Any]:
 
 
 def compared(base: list[dict[str, Any]], head: list[dict[str, Any]], seen: Observations | None = None) -> Plan:
-    plan = compare_revisions(fleet_of(*base), fleet_of(*head), seen or Observations(), NOW)
+    plan = compare_revisions(fleet_of(*base), fleet_of(*head), seen or Observations(), NOW, interpreters=BUILT_IN_KINDS)
     assert plan.is_complete == (not plan.unjudged)
     return plan
 
@@ -111,7 +112,9 @@ def test_what_is_deleted_says_what_becomes_of_it_wherever_it_runs(keep: bool, fa
 def test_overrides_clusters_and_what_it_waits_for_are_named() -> None:
     base = [deployment(), by_room()]
     assert only_one(compared(base, [*base, OVERRIDE])).notes == ("OverridePolicy demo/o changes what it overrides",)
-    fewer = compare_revisions(fleet_of(*base), fleet_of(*base, clusters=("m1", "m2")), Observations(), NOW)
+    fewer = compare_revisions(
+        fleet_of(*base), fleet_of(*base, clusters=("m1", "m2")), Observations(), NOW, interpreters=BUILT_IN_KINDS
+    )
     assert only_one(fewer).notes == ("the document of cluster m3 left the store",)
     waits = [deployment(), by_room(dependentOverrides=["o"])]
     assert "it waits for OverridePolicy demo/o" in only_one(compared(base, waits)).notes

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.engine import compare_revisions, decide, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.override import OverrideOperator, PatchOperation
@@ -36,7 +37,7 @@ def set_to(path: str, value: Any, operator: str = "add") -> dict[str, Any]:
 
 
 def problems_of(fleet: Fleet) -> list[tuple[str, str, str, str]]:
-    found = render_decision(decide(fleet, Observations(), NOW)).problems
+    found = render_decision(decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
     return [(problem.cluster, problem.code, problem.path, problem.message) for problem in found]
 
 
@@ -69,7 +70,10 @@ def test_override_that_makes_an_object_unfit_is_an_error_where_it_applies(
     assert ("m1", "Deployment") in created
     assert ("m2", "Deployment") not in created
     assert code in {problem.code for problem in bed.plan(fleet).plan.problems}
-    assert code in {problem.code for problem in compare_revisions(fleet, fleet, Observations(), NOW).problems}
+    assert code in {
+        problem.code
+        for problem in compare_revisions(fleet, fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS).problems
+    }
 
 
 def test_what_was_applied_last_stays_where_an_override_makes_it_unfit() -> None:
@@ -157,7 +161,11 @@ def test_object_of_a_kind_that_the_store_defines_is_judged_by_its_definition(
     found = problems_of(fleet_of(crd(), thing(**spec), for_things()))
     assert [(cluster, code) for cluster, code, _, _ in found] == [(c, code) for c in ("m1", "m2") for code in codes]
     head = fleet_of(crd(), thing(**spec), for_things())
-    told = [p.code for p in compare_revisions(head, head, Observations(), NOW).problems if p.code in codes]
+    told = [
+        p.code
+        for p in compare_revisions(head, head, Observations(), NOW, interpreters=BUILT_IN_KINDS).problems
+        if p.code in codes
+    ]
     assert told == codes * 2
 
 

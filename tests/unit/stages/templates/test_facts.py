@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.registry import interpreter_for, registry_of
+from reconciler.interpreters.registry import BUILT_IN_KINDS, registry_of
 from reconciler.model.content import Content
 from reconciler.model.demand import Demand
 from reconciler.model.fleet import Template
@@ -26,18 +26,18 @@ def template(group: str, kind: str, body: JsonObject | Content) -> Template:
 
 def test_is_read_once_and_kept_with_the_body() -> None:
     found = template("apps", "Deployment", Content(tree=BODY))
-    assert demand_of(found).replicas == 3
-    assert [ref.identity.kind for ref in references_of(found)] == ["ServiceAccount"]
-    assert facts_of(found) is facts_of(found)
+    assert demand_of(found, BUILT_IN_KINDS).replicas == 3
+    assert [ref.identity.kind for ref in references_of(found, BUILT_IN_KINDS)] == ["ServiceAccount"]
+    assert facts_of(found, BUILT_IN_KINDS) is facts_of(found, BUILT_IN_KINDS)
 
 
 def test_a_template_that_was_made_with_its_body_is_read_each_time() -> None:
-    assert demand_of(template("apps", "Deployment", BODY)).replicas == 3
+    assert demand_of(template("apps", "Deployment", BODY), BUILT_IN_KINDS).replicas == 3
 
 
 def test_the_body_of_a_kind_without_either_is_not_looked_at() -> None:
     packed = Content()  # there is nothing that could be unpacked
-    found = facts_of(template("", "ConfigMap", packed))
+    found = facts_of(template("", "ConfigMap", packed), BUILT_IN_KINDS)
     assert (found.demand.replicas, found.references) == (None, ())
 
 
@@ -45,7 +45,7 @@ def test_what_a_plugin_says_is_not_kept() -> None:
     body = Content(tree={"spec": {"members": 5}})
     found = template("example.com", "Ring", body)
     plugin = Interpreter(kinds=(("example.com", "Ring"),), demand=lambda body: Demand(replicas=body["spec"]["members"]))
-    lookup = registry_of([*BUILT_IN, ("plugin ring", plugin)]).interpreter_for
-    assert demand_of(found, lookup).replicas == 5
+    with_plugin = registry_of([*BUILT_IN, ("plugin ring", plugin)])
+    assert demand_of(found, with_plugin).replicas == 5
     assert body.facts is None
-    assert demand_of(found, interpreter_for).replicas is None
+    assert demand_of(found, BUILT_IN_KINDS).replicas is None

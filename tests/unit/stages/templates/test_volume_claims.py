@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.engine import compare_revisions
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
@@ -70,7 +71,7 @@ def test_move_is_held_on_both_sides_until_its_digest_is_confirmed() -> None:
     bed = placed(base)
     held = bed.plan(head).plan
     assert of_set(held) == [("delete", "m1", STAY), ("create", "m2", STAY)]
-    offline = compare_revisions(base, head, Observations(), NOW)
+    offline = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     assert of_set(offline) == of_set(held)
     assert offline.held_digest == held.held_digest
     confirmed = fleet_of(stateful(), for_sets("m2"), confirming(held.held_digest))
@@ -148,7 +149,7 @@ def test_share_that_shrinks_for_another_is_held_on_both_sides_until_its_digest_i
     bed = placed(base)
     held = bed.plan(head).plan
     assert of_set(held) == [("update", "m1", SHARE_STAYS), ("update", "m2", SHARE_STAYS)]
-    offline = compare_revisions(base, head, bed.observations, NOW)
+    offline = compare_revisions(base, head, bed.observations, NOW, interpreters=BUILT_IN_KINDS)
     assert of_set(offline) == of_set(held)
     assert offline.held_digest == held.held_digest
     confirmed = fleet_of(stateful(replicas=6), weighted(m1=1, m2=2), confirming(held.held_digest))

@@ -10,6 +10,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, PreviousPlacement, Tick
 from reconciler.model.observation import Observations
 from reconciler.stages.decision.decide import Decision, decide
@@ -65,7 +66,9 @@ def lengths(found: tuple[Constraint, ...]) -> dict[str, Any]:
 
 
 def taken_over(found: Ticked) -> dict[str, bool]:
-    after = decide(found.decision.fleet, replace(found.seen, constraints=found.after()), NOW)
+    after = decide(
+        found.decision.fleet, replace(found.seen, constraints=found.after()), NOW, interpreters=BUILT_IN_KINDS
+    )
     return {place(exclusion): is_taken_over(found.decision, after, exclusion) for exclusion in found.due}
 
 
