@@ -28,6 +28,7 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.engine import decide, render_decision
 from reconciler.errors import ObjectNotFound
@@ -128,7 +129,7 @@ class MemoryMembers(Mapping[str, MemoryMember]):
 class CommitSource:
     """A store in memory of which a commit changes some files."""
 
-    description = "memory"
+    name = description = "memory"
     note = ""
 
     def __init__(self, files: Iterable[StoreFile]) -> None:
@@ -158,6 +159,13 @@ class CommitSource:
             return None
         self._read = self.number
         return self.snapshot()
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Nothing is kept for a restart."""
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """Earlier revisions are gone."""
+        return None
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """Earlier contents are gone."""
@@ -210,6 +218,7 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
             source=source,
             store=StoreInForce({}, source.read_blob),
             journal=journal,
+            holder=Holder(journal, clock),
             members=cast("Members", members),
             configs_of=lambda fleet: {},
             agent=UserAgent(FLEET),
