@@ -6,7 +6,9 @@ import pytest
 
 from reconciler.daemon.observing.capacity_need import is_room_needed, workloads_to_observe
 from reconciler.engine import Decision, decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
@@ -71,7 +73,9 @@ def test_no_room_is_needed_where_nothing_is_divided_by_it() -> None:
     assert not is_room_needed(store(is_dynamic=False), None)
 
 
-def kinds_observed(policy_spec: dict[str, Any], *, is_decided: bool) -> set[str]:
+def kinds_observed(
+    policy_spec: dict[str, Any], *, is_decided: bool, interpreters: Registry = BUILT_IN_KINDS
+) -> set[str]:
     """Which of a Deployment, a training job, a custom resource and what runs nothing are observed under a policy."""
     daemon = deployment()
     daemon["kind"] = "DaemonSet"
@@ -87,7 +91,7 @@ def kinds_observed(policy_spec: dict[str, Any], *, is_decided: bool) -> set[str]
     rule = policy("Deployment", "m1", "m2", name="all", **policy_spec)
     rule["spec"]["resourceSelectors"] = [{"apiVersion": t["apiVersion"], "kind": t["kind"]} for t in templates]
     fleet = fleet_of(*templates, rule)
-    found = workloads_to_observe(fleet, BUILT_IN_KINDS, decided(fleet) if is_decided else None)
+    found = workloads_to_observe(fleet, interpreters, decided(fleet) if is_decided else None)
     return {identity.kind for identity in found if identity.name == "app"}
 
 
@@ -100,3 +104,10 @@ def test_whatever_may_run_something_is_observed_where_it_may_fail_over(is_decide
 def test_what_has_no_replicas_is_not_observed_where_nothing_may_fail_over() -> None:
     assert kinds_observed({}, is_decided=False) == {"Deployment", "PyTorchJob"}
     assert kinds_observed({}, is_decided=True) == set()
+
+
+def test_what_a_plugin_says_has_replicas_is_observed() -> None:
+    widget = Interpreter(kinds=(("example.com", "Widget"),), replicas_path=("spec", "size"))
+    interpreters = registry_of([*BUILT_IN, ("plugin widget", widget)])
+    found = kinds_observed({}, is_decided=False, interpreters=interpreters)
+    assert found == {"Deployment", "PyTorchJob", "Widget"}
