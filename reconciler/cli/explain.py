@@ -58,8 +58,8 @@ def command(
         sys.exit(1)
     access = access_to(kubeconfig, journal)
     if live:
-        looked = run(decide_once(fleet, access))
-        decision, now, known = looked.decision, looked.now, looked.world.observations
+        reading = run(decide_once(fleet, access))
+        decision, now, known = reading.decision, reading.now, reading.world.observations
     else:
         now, known = SystemClock().now(), read_observations(observations)
         decision = decide(fleet, known, now, interpreters=access.interpreters)

@@ -33,7 +33,7 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
     from reconciler.adapters.journal.journal import Journal
     from reconciler.adapters.journal.lock import holder
     from reconciler.cli.commits import Commits
-    from reconciler.daemon.observing.look import constraints_in
+    from reconciler.daemon.observing.reading import constraints_in
     from reconciler.report.status.document import Status, status_document
     from reconciler.report.status.text import released_text, status_text
     from reconciler.stages.observations import in_force

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.look import Known, Looked, look
+from reconciler.daemon.observing.reading import Known, Reading, read
 from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
@@ -32,11 +32,11 @@ class Open(NamedTuple):
     members: Members
     journal: Journal
 
-    async def plan(self, fleet: Fleet, known: Known | None = None) -> tuple[Looked, Round]:
+    async def plan(self, fleet: Fleet, known: Known | None = None) -> tuple[Reading, Round]:
         """A look at everything, and the round that follows from it."""
         known = known or Known(ledger=self.journal.ledger(), has_history=True)
-        looked = await look(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
-        return looked, plan_round(looked.world, looked.now, looked.decision)
+        reading = await read(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
+        return reading, plan_round(reading.world, reading.now, reading.decision)
 
     async def act(self, planned: Round) -> tuple[Result, ...]:
         acting = Acting(

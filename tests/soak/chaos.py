@@ -24,7 +24,7 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.observing.look import remembered
+from reconciler.daemon.observing.reading import remembered
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS

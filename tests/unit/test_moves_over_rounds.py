@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconciler.daemon.observing.look import with_unanswered
+from reconciler.daemon.observing.reading import with_unanswered
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent

@@ -25,7 +25,7 @@ class Established:
         """Nothing was seen."""
         self._seen: dict[tuple[str, Identity], tuple[str, int]] = {}
 
-    def look(self, state: State, cluster: str, live: LiveObject) -> None:
+    def note(self, state: State, cluster: str, live: LiveObject) -> None:
         """Take note of a copy that is as wanted, if it serves and that is news."""
         identity, ledger = live.identity, state.known.ledger
         decision, row = state.decision, ledger.get(cluster, {}).get(identity)

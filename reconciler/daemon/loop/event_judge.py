@@ -110,7 +110,7 @@ class EventJudge:
         if not is_in_step(world, decision, manifest, live):
             return False
         self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
-        self._established.look(now, cluster, live)
+        self._established.note(now, cluster, live)
         return True
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:

@@ -16,14 +16,14 @@ from reconciler.adapters.sources.watch import wait_for
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
-from reconciler.daemon.loop.lookout import Lookout
 from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.reader import Reader
 from reconciler.daemon.loop.recorder import Recorder
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.daemon.loop.writer import Writer
-from reconciler.daemon.observing.gather import PROMPT_S
-from reconciler.daemon.observing.look import Glance, Looked, read_world, remembered
+from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
@@ -64,7 +64,7 @@ class ControlLoop:
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
-        self._lookout = Lookout(parts, memory.lanes)
+        self._reader = Reader(parts, memory.lanes)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
@@ -153,7 +153,7 @@ class ControlLoop:
         while self._agenda.is_empty and not self._lanes.has_ended:
             pause_s = min(self._due_s() - clock.monotonic_s(), _BEAT_S)
             if pause_s <= 0:
-                self._lookout.mark(self._state, self._agenda, clock.monotonic_s())
+                self._reader.mark(self._state, self._agenda, clock.monotonic_s())
                 self._agenda.mark(*self._unfinished.due(clock.monotonic_s()))
                 continue
             self._agenda.wake.clear()
@@ -165,7 +165,7 @@ class ControlLoop:
 
     def _due_s(self) -> float:
         """When a timer is due next."""
-        return min(self._lookout.next_s(self._state), self._unfinished.next_retry_s())
+        return min(self._reader.next_s(self._state), self._unfinished.next_retry_s())
 
     def _beat_idle(self) -> None:
         busy = ", ".join(sorted(self._lanes.busy))
@@ -198,7 +198,7 @@ class ControlLoop:
             return
         started_s = self._parts.clock.monotonic_s()
         now = self._parts.clock.now()
-        self._state, changed = await self._lookout.look(self._state, fleet, agenda, now)
+        self._state, changed = await self._reader.read(self._state, fleet, agenda, now)
         only = None if changed is None else changed | agenda.identities | self._unfinished.confirming
         if only is not None and not only:
             return
@@ -220,13 +220,13 @@ class ControlLoop:
     async def _pass(self, state: State, fleet: Fleet, only: frozenset[Identity] | None, now: str) -> None:
         """Read, plan, write and record; `only` these, None: everything."""
         parts, decision = self._parts, state.decision
-        assert decision is not None, "looking around decides"
+        assert decision is not None, "a reading decides"
         copies = _copies(state) if only is None else len(only) * len(fleet.clusters)
-        reading = partial(parts.beat, "reading the clusters", copies)
-        reading()
-        glance = Glance(only=only, schemas=state.schemas, progress=reading)
+        progress = partial(parts.beat, "reading the clusters", copies)
+        progress()
+        extent = Extent(only=only, schemas=state.schemas, progress=progress)
         self._judge.round_begins()
-        world = await read_world(fleet, state.reachable, state.known, decision, state.observations, glance)
+        world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
         world = replace(world, members=self._lanes.without(world.members, only))
         state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
@@ -241,8 +241,8 @@ class ControlLoop:
         await self._written()
         ended = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in ended))
-        looked = Looked(world=world, decision=decision, now=now, uids={})
-        self._state = state = self._recorder.record(state, planned, looked, results, self._agenda)
+        reading = Reading(world=world, decision=decision, now=now, uids={})
+        self._state = state = self._recorder.record(state, planned, reading, results, self._agenda)
         for each in ended:
             self._judge.caught_up(each)
         self._judge.round_ends()

@@ -14,7 +14,7 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.writer import unmade
 from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
-from reconciler.daemon.observing.look import Looked, remembered
+from reconciler.daemon.observing.reading import Reading, remembered
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
@@ -53,15 +53,15 @@ class Recorder:
         self._stalled: frozenset[Problem] = frozenset()
 
     def record(
-        self, state: State, planned: Round, looked: Looked, results: tuple[Result, ...], agenda: Agenda
+        self, state: State, planned: Round, reading: Reading, results: tuple[Result, ...], agenda: Agenda
     ) -> State:
         """The state after a round. `agenda`: of the next one."""
-        parts, world, before = self._parts, looked.world, state.known
+        parts, world, before = self._parts, reading.world, state.known
         parts.beat("recording")
-        remember(parts.journal, planned, looked, results, placed=self._placed(planned.decision, world.only))
+        remember(parts.journal, planned, reading, results, placed=self._placed(planned.decision, world.only))
         self._recorded = planned.decision
         known_timers = parts.journal.timers()
-        timers = waiting_times(planned.plan.changes, known_timers, looked.now, world.only)
+        timers = waiting_times(planned.plan.changes, known_timers, reading.now, world.only)
         if timers != known_timers:
             parts.journal.record_timers(timers)
         known = remembered(parts.journal)
@@ -85,19 +85,19 @@ class Recorder:
         for identity in tried:
             self._unfinished.is_tried(identity)
         for change in filter(is_waiting, planned.plan.changes):
-            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], looked.now)
+            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.now)
             if left_s > 0:
-                self._unfinished.look_at(change.identity, now_s + left_s + 1)
+                self._unfinished.read_at(change.identity, now_s + left_s + 1)
         for result in every:
             self._after(result, now_s)
         parts.vitals.rounds += 1
-        parts.vitals.last_round_at = looked.now
+        parts.vitals.last_round_at = reading.now
         # Of the members only whether they answered is kept: what they hold is large.
         self._members = {
             name: Read(name=name) if isinstance(member, Read) else member for name, member in world.members.items()
         }
         picture = merged(state.picture, planned, results, world.only, world.members)
-        return self._shown(state, self._with_stalled(picture, timers, looked.now), results, looked.now)
+        return self._shown(state, self._with_stalled(picture, timers, reading.now), results, reading.now)
 
     def record_ended(self, state: State, ended: Ended, now: str, agenda: Agenda) -> State:
         """The state after writes that took longer than their round. `agenda`: of the next one."""

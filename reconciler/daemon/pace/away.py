@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.gather import PROMPT_S
+from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.errors import MemberClusterError
 
 _PAUSE_MIN_S = 1.0

@@ -82,7 +82,7 @@ class Unfinished:
         """It was written."""
         self._retries.pop(identity, None)
 
-    def look_at(self, identity: Identity, due_s: float) -> None:
+    def read_at(self, identity: Identity, due_s: float) -> None:
         """Look again at that time, though nothing tells of it: a move may have waited for too long then."""
         self._looks[identity] = min(due_s, self._looks.get(identity, due_s))
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.gather import PROMPT_S
+from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.errors import (
     AlreadyExists,
     FleetHeld,

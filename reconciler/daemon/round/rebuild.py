@@ -16,7 +16,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.rebuild import rebuild
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
-from reconciler.daemon.observing.look import Reachable, reach
+from reconciler.daemon.observing.reading import Reachable, answering
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access, check_fleet, open_members
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
@@ -64,7 +64,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         check_fleet(journal, fleet)
         holder = Holder(journal, access.clock)
         async with open_members(fleet, access) as members:
-            reachable, uids = await reach(fleet, members, journal.cluster_uids())
+            reachable, uids = await answering(fleet, members, journal.cluster_uids())
             failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
             if take_over:
                 refused = await holder.hold(_answering(reachable), fleet.settings.name, take_over=True)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.gather import PROMPT_S
-from reconciler.daemon.observing.look import Known, Reachable, is_assumed
+from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon.observing.reading import Known, Reachable, is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome
@@ -54,36 +54,36 @@ async def recover(
         for intent_id, intent in journal.open_intents().items()
         if is_lost(intent) and isinstance(member := reachable.get(intent.cluster), MemberCluster)
     }
-    looks = await asyncio.gather(*(_look(intent_id, *pair) for intent_id, pair in due.items()))
-    found = [look for look in looks if look is not None]
+    seen_now = await asyncio.gather(*(_seen(intent_id, *pair) for intent_id, pair in due.items()))
+    found = [each for each in seen_now if each is not None]
     if not found:
         return frozenset()
     journal.finish(
-        [_outcome(look, fleet) for look in found],
+        [_outcome(each, fleet) for each in found],
         applied=list(_rows(found, journal.ledger(), fleet)),
         removed=_removed(found, fleet),
     )
-    return frozenset(look.intent.identity for look in found)
+    return frozenset(each.intent.identity for each in found)
 
 
 async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
     """What is known, with what became of unanswered requests as far as it can be seen; nothing is recorded."""
     due = [
-        _look(number, member, intent)
+        _seen(number, member, intent)
         for number, intent in enumerate(known.unanswered)
         if isinstance(member := reachable.get(intent.cluster), MemberCluster)
     ]
-    found = [look for look in await asyncio.gather(*due) if look is not None]
+    found = [each for each in await asyncio.gather(*due) if each is not None]
     ledger = {name: dict(rows) for name, rows in known.ledger.items()}
-    for look in found:
-        rows = ledger.get(look.intent.cluster, {})
-        if look.intent.identity in rows and is_assumed(rows[look.intent.identity]):
-            del rows[look.intent.identity]
+    for each in found:
+        rows = ledger.get(each.intent.cluster, {})
+        if each.intent.identity in rows and is_assumed(rows[each.intent.identity]):
+            del rows[each.intent.identity]
     for cluster, identity in _removed(found, fleet):
         ledger.get(cluster, {}).pop(identity, None)
     for row in list(_rows(found, ledger, fleet)):
         ledger.setdefault(row.cluster, {})[row.identity] = row
-    seen = {look.intent_id for look in found}
+    seen = {each.intent_id for each in found}
     unanswered = (intent for number, intent in enumerate(known.unanswered) if number not in seen)
     return replace(
         known,
@@ -92,7 +92,7 @@ async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
     )
 
 
-async def _look(intent_id: int, member: MemberCluster, intent: Intent) -> _Found | None:
+async def _seen(intent_id: int, member: MemberCluster, intent: Intent) -> _Found | None:
     try:
         async with asyncio.timeout(PROMPT_S):
             live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
@@ -118,19 +118,19 @@ async def _is_served(member: MemberCluster, intent: Intent) -> bool:
         return True
 
 
-def _owner(look: _Found, fleet: Fleet) -> Owner | None:
+def _owner(each: _Found, fleet: Fleet) -> Owner | None:
     """Our mark on the object, if it is ours by more than a label that anybody could have copied."""
-    if look.live is None or not holds_field(look.live, (field_manager(fleet.settings.name),)):
+    if each.live is None or not holds_field(each.live, (field_manager(fleet.settings.name),)):
         return None
-    return ownership_of(look.live, fleet.settings.name, fleet.settings.previous_names).owner
+    return ownership_of(each.live, fleet.settings.name, fleet.settings.previous_names).owner
 
 
-def _outcome(look: _Found, fleet: Fleet) -> IntentOutcome:
-    is_ours = _owner(look, fleet) is not None
-    if look.is_seen and look.intent.action in (ARRIVES if is_ours else _LEAVES):
-        return IntentOutcome(look.intent_id, IntentEnd.DONE, "its answer was lost; seen to be done")
+def _outcome(each: _Found, fleet: Fleet) -> IntentOutcome:
+    is_ours = _owner(each, fleet) is not None
+    if each.is_seen and each.intent.action in (ARRIVES if is_ours else _LEAVES):
+        return IntentOutcome(each.intent_id, IntentEnd.DONE, "its answer was lost; seen to be done")
     return IntentOutcome(
-        look.intent_id, IntentEnd.SUPERSEDED, "its answer was lost; seen not to be done, and decided anew"
+        each.intent_id, IntentEnd.SUPERSEDED, "its answer was lost; seen not to be done, and decided anew"
     )
 
 
@@ -141,19 +141,19 @@ def _rows(
 
     Of one that was updated it is no longer known how much of it served.
     """
-    for look in found:
-        owner, intent = _owner(look, fleet), look.intent
+    for each in found:
+        owner, intent = _owner(each, fleet), each.intent
         row = ledger.get(intent.cluster, {}).get(intent.identity)
         if row is not None and row.established is not None and intent.action not in _LEAVES:
             row = replace(row, established=None)
             yield row
-        if owner is None or look.live is None or intent.action not in ARRIVES or (row and row.uid == look.live.uid):
+        if owner is None or each.live is None or intent.action not in ARRIVES or (row and row.uid == each.live.uid):
             continue
         yield AppliedRow(
             cluster=intent.cluster,
             gvk=intent.gvk,
             identity=intent.identity,
-            uid=look.live.uid,
+            uid=each.live.uid,
             policy=str(owner.policy) if owner.policy else "",
             keep=owner.keep,
             flavor=owner.flavor,
@@ -164,6 +164,6 @@ def _rows(
 
 
 def _removed(found: Iterable[_Found], fleet: Fleet) -> Iterable[tuple[str, Identity]]:
-    for look in found:
-        if look.is_seen and look.intent.action in _LEAVES and _owner(look, fleet) is None:
-            yield look.intent.cluster, look.intent.identity
+    for each in found:
+        if each.is_seen and each.intent.action in _LEAVES and _owner(each, fleet) is None:
+            yield each.intent.cluster, each.intent.identity

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.observing.look import Looked
+from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
 from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
@@ -31,7 +31,7 @@ _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 def remember(
     journal: Journal,
     planned: Round,
-    looked: Looked,
+    reading: Reading,
     results: Sequence[Result],
     *,
     placed: Collection[Identity] | None = None,
@@ -40,18 +40,18 @@ def remember(
 
     `placed`: what may be placed otherwise than the journal says; None: anything.
     """
-    plan, fleet = planned.plan, looked.world.fleet
+    plan, fleet = planned.plan, reading.world.fleet
     with journal.transaction():
-        journal.record_applied(_confirmed(planned, looked, {(r.change.cluster, r.change.identity) for r in results}))
-        for cluster, gone in _gone(planned, looked):
+        journal.record_applied(_confirmed(planned, reading, {(r.change.cluster, r.change.identity) for r in results}))
+        for cluster, gone in _gone(planned, reading):
             journal.remove_applied(cluster, gone)
-        journal.patch_bindings(fleet.revision, _placements(planned, looked, placed))
+        journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
         number = 0
-        if _is_complete(planned, looked) or journal.complete_rounds():
-            number = journal.record_round(fleet.revision, looked.now, summary(plan.changes))
-        journal.keep_losses(_losses(journal, planned, looked))
-        journal.record_events(_decisions(number, looked.now, plan))
-        remember_results(journal, fleet.revision, looked.now, results)
+        if _is_complete(planned, reading) or journal.complete_rounds():
+            number = journal.record_round(fleet.revision, reading.now, summary(plan.changes))
+        journal.keep_losses(_losses(journal, planned, reading))
+        journal.record_events(_decisions(number, reading.now, plan))
+        remember_results(journal, fleet.revision, reading.now, results)
     return number
 
 
@@ -60,15 +60,15 @@ def remember_results(journal: Journal, revision: str, time: str, results: Sequen
     journal.record_events(_events(journal.complete_rounds(), revision, time, results))
 
 
-def _losses(journal: Journal, planned: Round, looked: Looked) -> Losses:
+def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
     """What the guards are to know in the next round. Each round looks at all that they hold."""
-    read = (name for name, member in looked.world.members.items() if isinstance(member, Read))
-    return losses_after(journal.losses(), planned.plan.changes, looked.world.fleet.settings.guards, looked.now, read)
+    read = (name for name, member in reading.world.members.items() if isinstance(member, Read))
+    return losses_after(journal.losses(), planned.plan.changes, reading.world.fleet.settings.guards, reading.now, read)
 
 
-def _is_complete(planned: Round, looked: Looked) -> bool:
+def _is_complete(planned: Round, reading: Reading) -> bool:
     """Whether everything was read: the first such round is what deletions wait for."""
-    world = looked.world
+    world = reading.world
     return world.only is None and planned.plan.is_complete and world.members.keys() >= world.fleet.clusters.keys()
 
 
@@ -86,13 +86,13 @@ def record_source_error(journal: Journal, error: str) -> None:
 
 
 def _placements(
-    planned: Round, looked: Looked, placed: Collection[Identity] | None
+    planned: Round, reading: Reading, placed: Collection[Identity] | None
 ) -> dict[Identity, PreviousPlacement | None]:
     """The decided placements, None: there is none any more; what a broken file may speak of stays as it was.
 
     A fleet that only observes decides nothing that happens: its placements stay as they were, too.
     """
-    before, decision = looked.world.observations.previous, planned.decision
+    before, decision = reading.world.observations.previous, planned.decision
     if decision.fleet.settings.observe_only:
         return {}
     found: dict[Identity, PreviousPlacement | None] = {}
@@ -107,24 +107,24 @@ def _placements(
     return found
 
 
-def _confirmed(planned: Round, looked: Looked, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
+def _confirmed(planned: Round, reading: Reading, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
     """Rows of objects that were found to be ours and as wanted, where the journal does not say so yet."""
     due = {(change.cluster, change.identity) for change in planned.plan.changes}
     for cluster, manifests in planned.manifests.items():
-        member = looked.world.members[cluster]
+        member = reading.world.members[cluster]
         if not isinstance(member, Read):
             continue
-        rows = looked.world.ledger.get(cluster, {})
+        rows = reading.world.ledger.get(cluster, {})
         for identity, manifest in manifests.items():
             live = member.objects.get(identity)
             if live is None or (cluster, identity) in due or (cluster, identity) in written:
                 continue
             known = rows.get(identity)
-            row = _row(cluster, manifest, live, looked.world, known)
+            row = _row(cluster, manifest, live, reading.world, known)
             seen = planned.established.get(cluster, {}).get(identity)
             if row is not None and seen is not None:
                 yield replace(row, established=seen)
-            elif row is not None and _is_news(row, known) and _is_ours(live, looked.world.fleet):
+            elif row is not None and _is_news(row, known) and _is_ours(live, reading.world.fleet):
                 yield row
 
 
@@ -132,9 +132,9 @@ def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
     return is_marked(live, fleet.settings.name, fleet.settings.previous_names)
 
 
-def _gone(planned: Round, looked: Looked) -> Iterable[tuple[str, list[Identity]]]:
+def _gone(planned: Round, reading: Reading) -> Iterable[tuple[str, list[Identity]]]:
     """Per cluster what was applied once, is wanted there no longer, and is proven to be no longer ours."""
-    world, decision = looked.world, planned.decision
+    world, decision = reading.world, planned.decision
     names = (world.fleet.settings.name, *world.fleet.settings.previous_names)
     for cluster, rows in sorted(world.ledger.items()):
         member = world.members.get(cluster)

@@ -14,7 +14,7 @@ from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.look import EVERYTHING, Glance, Known, Looked, look, reach, remembered
+from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
@@ -65,29 +65,29 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     """
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        looked = await _look(fleet, members, known, access, Glance(clusters=access.clusters, at=at or ""))
-        planned = plan_round(looked.world, looked.now, looked.decision)
-        planned = await dry_run(planned, members, looked.world, every=server_side)
-    return restrained(planned, in_force(known.suspensions, looked.now))
+        reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, at=at or ""))
+        planned = plan_round(reading.world, reading.now, reading.decision)
+        planned = await dry_run(planned, members, reading.world, every=server_side)
+    return restrained(planned, in_force(known.suspensions, reading.now))
 
 
-async def decide_once(fleet: Fleet, access: Access) -> Looked:
+async def decide_once(fleet: Fleet, access: Access) -> Reading:
     """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        return await _look(fleet, members, known, access)
+        return await _read(fleet, members, known, access)
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """What is known of every member now: capacity, workloads, and what the journal remembers."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        world = (await _look(fleet, members, known, access, Glance(deep=True))).world
+        world = (await _read(fleet, members, known, access, Extent(deep=True))).world
     return replace(world.observations, clusters=dict(_with_what_served(world)))
 
 
-async def _look(fleet: Fleet, members: Members, known: Known, access: Access, glance: Glance = EVERYTHING) -> Looked:
-    return await look(fleet, members, known, access.clock, access.interpreters, glance)
+async def _read(fleet: Fleet, members: Members, known: Known, access: Access, extent: Extent = EVERYTHING) -> Reading:
+    return await read(fleet, members, known, access.clock, access.interpreters, extent)
 
 
 def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
@@ -107,7 +107,7 @@ async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:
         known = remembered(journal)
     if not known.unanswered:
         return known
-    reachable, _ = await reach(fleet, members, known.cluster_uids)
+    reachable, _ = await answering(fleet, members, known.cluster_uids)
     return await answered(known, reachable, fleet)
 
 
@@ -116,7 +116,7 @@ async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Known:
     known = remembered(journal)
     if not known.unanswered:
         return known
-    reachable, _ = await reach(fleet, members, known.cluster_uids)
+    reachable, _ = await answering(fleet, members, known.cluster_uids)
     return remembered(journal) if await recover(journal, reachable, fleet) else known
 
 
@@ -151,13 +151,13 @@ async def apply_once(
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
-            looked = await _look(fleet, members, known, access, Glance(clusters=access.clusters))
-            planned = plan_round(looked.world, looked.now, looked.decision)
-            planned = await dry_run(planned, members, looked.world)
-            planned = restrained(planned, in_force(known.suspensions, looked.now))
+            reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters))
+            planned = plan_round(reading.world, reading.now, reading.decision)
+            planned = await dry_run(planned, members, reading.world)
+            planned = restrained(planned, in_force(known.suspensions, reading.now))
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
-            _record_clusters(journal, looked)
+            _record_clusters(journal, reading)
             acting = Acting(
                 members=members,
                 journal=journal,
@@ -169,11 +169,11 @@ async def apply_once(
                 lost=lambda member: holder.lost(member, fleet.settings.name),
             )
             results = await _act(planned, acting, holder)
-            remember(journal, planned, looked, results)
+            remember(journal, planned, reading, results)
             picture = merged(None, planned, results, None)
             failures = failures_after({}, picture, results)
             shown = Picture(
-                round=picture, members=looked.world.members, time=looked.now, failed=failures, source=access.store
+                round=picture, members=reading.world.members, time=reading.now, failed=failures, source=access.store
             )
             record_picture(journal, shown)
     return Applied(round=planned, results=results)
@@ -205,9 +205,9 @@ def check_fleet(journal: Journal, fleet: Fleet) -> None:
         journal.record_fleet(name)
 
 
-def _record_clusters(journal: Journal, looked: Looked) -> None:
+def _record_clusters(journal: Journal, reading: Reading) -> None:
     known = journal.cluster_uids()
-    for name, uid in sorted(looked.uids.items()):
+    for name, uid in sorted(reading.uids.items()):
         if name not in known:
             journal.record_cluster(name, uid)
 

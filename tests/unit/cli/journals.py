@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.observing.look import Looked
+from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.picture import merged
@@ -57,13 +57,13 @@ def record_round(
         for wave in planned.plan.waves
         for change in (planned.plan.changes[index] for index in wave)
     ]
-    looked = Looked(
+    reading = Reading(
         world=world, decision=decide(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), now=now, uids={}
     )
-    number = remember(journal, planned, looked, results)
+    number = remember(journal, planned, reading, results)
     picture = merged(None, planned, results, None)
     failed = failures_after({}, picture, results)
-    shown = Picture(round=picture, members=looked.world.members, time=looked.now, failed=failed, source=source)
+    shown = Picture(round=picture, members=reading.world.members, time=reading.now, failed=failed, source=source)
     record_picture(journal, shown)
     return number
 

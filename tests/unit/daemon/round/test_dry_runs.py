@@ -22,10 +22,10 @@ async def judged(scene: Open, engine: str) -> tuple[Round, Round]:
     """The round for an edit of the store, compared by `engine`, before and after the dry runs."""
     rule = policy("ConfigMap", "m1")
     await scene.apply(fleet_of(config_map(a="1"), rule, clusters=("m1", "m2")))
-    looked, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
+    reading, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
     (change,) = planned.plan.changes
     planned = replace(planned, plan=replace(planned.plan, changes=(replace(change, engine=Engine(engine)),)))
-    return planned, await dry_run(planned, scene.members, looked.world)
+    return planned, await dry_run(planned, scene.members, reading.world)
 
 
 def asked(scene: Open) -> int:
@@ -68,8 +68,8 @@ async def test_a_comparison_needs_the_right_to_read_alone(tmp_path: Path) -> Non
         await scene.apply(fleet_of(config_map(a="1"), rule, clusters=("m1", "m2")))
         for name in scene.box.names:
             scene.box.servers[name].faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=1000)
-        looked, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
-        planned = await dry_run(planned, scene.members, looked.world)
+        reading, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
+        planned = await dry_run(planned, scene.members, reading.world)
         assert (the_change(planned).engine, planned.plan.is_complete) == ("T", True)
         assert [scene.box.servers[name].faults.struck for name in scene.box.names] == [[], []]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.observing.look import remembered
+from reconciler.daemon.observing.reading import remembered
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent, IntentEnd, IntentOutcome
 from reconciler.model.plan import Action, Change

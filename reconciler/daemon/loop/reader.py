@@ -18,7 +18,7 @@ from reconciler.daemon.loop.ticks import Ticks
 from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
-from reconciler.daemon.observing.look import Known, observe_members, reach, remembered
+from reconciler.daemon.observing.reading import Known, answering, observe_members, remembered
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.round.recover import recover
@@ -42,7 +42,7 @@ _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything."""
 
 
-class Lookout:
+class Reader:
     """The first half of a round, and the times at which it is due by itself."""
 
     def __init__(self, parts: Parts, lanes: Lanes) -> None:
@@ -73,13 +73,13 @@ class Lookout:
         if now_s >= self._next_recovery_s(state):
             agenda.mark(*(intent.identity for intent in self._lost(state)))
 
-    async def look(
+    async def read(
         self, state: State, fleet: Fleet, agenda: Agenda, now: str
     ) -> tuple[State, frozenset[Identity] | None]:
         """The state with a decision, and what is decided otherwise than before; None: everything has to be settled."""
         changed = set[Identity]()
         if agenda.everything:
-            state = await self._reach_all(state, fleet, now)
+            state = await self._meet_all(state, fleet, now)
         else:
             state, found = await self._recover(state, fleet)
             changed |= found
@@ -142,15 +142,15 @@ class Lookout:
         known = replace(state.known.observations, constraints=given.constraints, previous=given.previous)
         return self._decide(replace(state, known=replace(state.known, observations=known)), fleet, now)
 
-    async def _reach_all(self, state: State, fleet: Fleet, now: str) -> State:
+    async def _meet_all(self, state: State, fleet: Fleet, now: str) -> State:
         parts = self._parts
-        parts.beat("reaching the clusters")
+        parts.beat("meeting the clusters")
         known = remembered(parts.journal)
-        reachable, uids = await reach(fleet, parts.members, known.cluster_uids)
+        reachable, uids = await answering(fleet, parts.members, known.cluster_uids)
         held = state.held_elsewhere
         if not fleet.settings.observe_only:
-            answering = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
-            held = await self._hold(answering, fleet, known, now)
+            met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
+            held = await self._hold(met, fleet, known, now)
         for name, uid in sorted(uids.items()):
             if name not in known.cluster_uids:
                 parts.journal.record_cluster(name, uid)

@@ -43,7 +43,7 @@ class _Findings(Struct):
     unread: dict[Identity, str] = field(default_factory=dict)
 
 
-async def gather(
+async def read_members(
     members: Mapping[str, MemberCluster | str],
     interest: Mapping[str, Interest],
     fleet_names: tuple[str, ...],

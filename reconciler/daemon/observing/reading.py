@@ -1,4 +1,4 @@
-"""One look at the world: who the members are, what they offer, what of ours they hold. The result is a `World`.
+"""One reading of the world: who the members are, what they offer, what of ours they hold. The result is a `World`.
 
 Source: design#pure-rounds; design#cluster-identity: a name that answers with another kube-system uid is Unknown.
 """
@@ -19,7 +19,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
 from reconciler.daemon.observing.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
-from reconciler.daemon.observing.gather import PROMPT_S, Interest, gather
+from reconciler.daemon.observing.members import PROMPT_S, Interest, read_members
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
@@ -58,8 +58,8 @@ class Known(Struct, frozen=True, kw_only=True):
     """Requests whose answers never came: their objects have to be looked at."""
 
 
-class Looked(Struct, frozen=True, kw_only=True):
-    """A look: the world, the decision that it rests on, and the kube-system uids that were seen."""
+class Reading(Struct, frozen=True, kw_only=True):
+    """A reading: the world, the decision that it rests on, and the kube-system uids that were seen."""
 
     world: World
     decision: Decision
@@ -127,8 +127,8 @@ def _eviction(order: EvictionRecord) -> Constraint:
     )
 
 
-class Glance(Struct, frozen=True, kw_only=True):
-    """How much of the world a look takes in.
+class Extent(Struct, frozen=True, kw_only=True):
+    """How much of the world a reading takes in.
 
     `clusters`: read only these (empty: all); placement still rests on all of them. `only`: read these identities alone,
     by name. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place anew.
@@ -146,28 +146,28 @@ class Glance(Struct, frozen=True, kw_only=True):
     """Told after each cluster that was read."""
 
 
-EVERYTHING = Glance()
+EVERYTHING = Extent()
 
 
-async def look(
-    fleet: Fleet, members: Members, known: Known, clock: Clock, interpreters: Registry, glance: Glance = EVERYTHING
-) -> Looked:
+async def read(
+    fleet: Fleet, members: Members, known: Known, clock: Clock, interpreters: Registry, extent: Extent = EVERYTHING
+) -> Reading:
     """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
-    reachable, uids = await reach(fleet, members, known.cluster_uids)
+    reachable, uids = await answering(fleet, members, known.cluster_uids)
     seen_at = clock.now()
-    observations = await observe_members(fleet, reachable, known, interpreters, seen_at, deep=glance.deep)
-    now, copies = glance.at or seen_at, copies_in(known.ledger)
+    observations = await observe_members(fleet, reachable, known, interpreters, seen_at, deep=extent.deep)
+    now, copies = extent.at or seen_at, copies_in(known.ledger)
     observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
     under = partial(decide, fleet, now=now, interpreters=interpreters, copies=copies)
-    decision = under(observations, fresh=glance.fresh)
-    if glance.at:
+    decision = under(observations, fresh=extent.fresh)
+    if extent.at:
         observations, _ = remembered_times(observations, known.timers)
         ticked = tick(decision, observations, now, under)
         decision = ticked.decision
         previous = {**observations.previous, **ticked.restored}
         observations = replace(observations, constraints=ticked.constraints, previous=previous)
-    world = await read_world(fleet, reachable, known, decision, observations, glance)
-    return Looked(world=world, decision=decision, now=now, uids=uids)
+    world = await read_world(fleet, reachable, known, decision, observations, extent)
+    return Reading(world=world, decision=decision, now=now, uids=uids)
 
 
 async def read_world(
@@ -176,14 +176,14 @@ async def read_world(
     known: Known,
     decision: Decision,
     observations: Observations,
-    glance: Glance = EVERYTHING,
+    extent: Extent = EVERYTHING,
 ) -> World:
-    """The members' objects, as far as the decision and the glance want them."""
+    """The members' objects, as far as the decision and the extent want them."""
     names = (fleet.settings.name, *fleet.settings.previous_names)
-    chosen = {name: member for name, member in reachable.items() if not glance.clusters or name in glance.clusters}
-    interest = _interest(decision, known, glance.only)
-    found = await gather(chosen, interest, names, decision.interpreters, glance.progress)
-    schemas = await described_kinds(decision, chosen, glance.schemas, glance.only)
+    chosen = {name: member for name, member in reachable.items() if not extent.clusters or name in extent.clusters}
+    interest = _interest(decision, known, extent.only)
+    found = await read_members(chosen, interest, names, decision.interpreters, extent.progress)
+    schemas = await described_kinds(decision, chosen, extent.schemas, extent.only)
     return World(
         fleet=fleet,
         interpreters=decision.interpreters,
@@ -193,8 +193,8 @@ async def read_world(
         released=known.released,
         record_key=known.record_key,
         has_history=known.has_history,
-        fresh=glance.fresh,
-        only=glance.only,
+        fresh=extent.fresh,
+        only=extent.only,
         losses=known.losses,
         schemas=schemas,
     )
@@ -229,7 +229,7 @@ async def described_kinds(
     return schemas
 
 
-async def reach(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:
+async def answering(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:
     """The clients that answer as who they were before, why the others do not, and the kube-system uids seen."""
     reachable: dict[str, MemberCluster | str] = {
         name: str(members.failed[name]) if name in members.failed else "no access is configured"

@@ -1,4 +1,4 @@
-"""Which clusters a look takes for which, by the uid of their kube-system namespace.
+"""Which clusters a reading takes for which, by the uid of their kube-system namespace.
 
 Source: design#cluster-identity: a name that later answers with another uid is Unknown, not a fresh cluster.
 """
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.look import Known, reach, second_names
+from reconciler.daemon.observing.reading import Known, answering, second_names
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened
 from tests.fakes.worlds import config_map, fleet_of, policy
@@ -38,7 +38,7 @@ async def test_nothing_is_written_or_deleted_under_a_second_name(tmp_path: Path)
         clusters = [replace(cluster, context="m1") for _, cluster in sorted(fleet.clusters.items())]
         configs = load_members(scene.box.kubeconfig, clusters)
         async with Members.open(configs, agent=UserAgent(FLEET), clock=QuickClock()) as members:
-            reachable, uids = await reach(fleet, members, {})
+            reachable, uids = await answering(fleet, members, {})
             assert reachable["m2"] == (
                 "it is the same cluster as m1 (one kube-system uid); take one of the two out of the store"
             )
