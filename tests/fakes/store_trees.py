@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,3 +35,19 @@ def commit_all(root: Path, message: str = "change", *, new: bool = False) -> str
     tree = repository.index.write_tree()
     parents = [] if repository.head_is_unborn else [repository.head.target]
     return str(repository.create_commit("HEAD", AUTHOR, AUTHOR, message, tree, parents))
+
+
+def forged_repository(folder: Path, of: Path, commit: str, *, own_objects: bool = False) -> None:
+    """Ordinary files that make a folder look like a bare repository at a commit, as a pull request can add them.
+
+    `of`: the work tree whose objects it borrows, or copies (`own_objects`).
+    """
+    objects = os.path.relpath(of / ".git/objects", folder / "objects")
+    write_files(
+        folder,
+        {"HEAD": "ref: refs/heads/main\n", "refs/heads/main": f"{commit}\n", "config": "[core]\n\tbare = true\n"},
+    )
+    if own_objects:
+        shutil.copytree(of / ".git/objects", folder / "objects", dirs_exist_ok=True)
+    else:
+        write_files(folder, {"objects/info/alternates": f"{objects}\n"})

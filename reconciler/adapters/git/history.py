@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pygit2
 
+from reconciler.adapters.git.repository import open_repository
 from reconciler.errors import StoreError
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
@@ -27,7 +28,7 @@ class Relation(StrEnum):
 def in_force(folder: Path, name: str) -> str | None:
     """The commit that a reference of the clone pins; None when there is none, or it cannot be read."""
     try:
-        found: Any = pygit2.Repository(str(folder)).references.get(name)
+        found: Any = open_repository(folder).references.get(name)
         return str(found.peel(pygit2.Commit).id) if found is not None else None
     except _FAULTS:
         return None
@@ -39,7 +40,7 @@ def pin(folder: Path, name: str, commit: str) -> None:
     What was in force before stays reachable too: the last good content of a broken file may only be there.
     """
     try:
-        repository = pygit2.Repository(str(folder))
+        repository = open_repository(folder)
         before = in_force(folder, name)
         oid = pygit2.Oid(hex=commit)
         if before is not None and before != commit and not repository.descendant_of(oid, pygit2.Oid(hex=before)):
@@ -53,7 +54,7 @@ def relation(folder: Path, old: str, new: str) -> Relation:
     """How the commit `new` stands to `old`; both are in the clone, or `old` is lost (then they are unrelated)."""
     before, after = pygit2.Oid(hex=old), pygit2.Oid(hex=new)
     try:
-        repository = pygit2.Repository(str(folder))
+        repository = open_repository(folder)
         if before == after or repository.descendant_of(after, before):
             return Relation.FORWARD
         base: Any = repository.merge_base(before, after)

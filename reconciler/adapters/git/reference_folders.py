@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pygit2
 
+from reconciler.adapters.git.repository import open_repository
+
 
 def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
     """Folders in which a change of HEAD, packed-refs or a branch shows, and whether what is below counts too.
@@ -13,7 +15,7 @@ def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
     A linked work tree has a HEAD of its own, and the rest with its main repository.
     """
     try:
-        own = Path(pygit2.Repository(str(repository)).path)
+        own = Path(open_repository(repository).path)
         pointer = own / "commondir"
         common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
     except (pygit2.GitError, OSError):  # reading says what is wrong

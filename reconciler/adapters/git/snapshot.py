@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import pygit2
 from pygit2.enums import FileMode
 
+from reconciler.adapters.git.repository import open_repository
 from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import Snapshot
@@ -48,7 +49,7 @@ class GitStore:
             StoreError: it is no repository, or not one that libgit2 opens.
         """
         try:
-            self._repository = pygit2.Repository(str(path))
+            self._repository = open_repository(path)
         except _FAULTS as error:
             raise StoreError(f"{path}: not a Git repository that can be opened: {error}") from error
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from reconciler.adapters.store.directory import read_directory
 from reconciler.errors import ConfigurationError, StoreError
 from reconciler.model.fleet import Snapshot
+from reconciler.stages.fleet import is_store_file
+
+_WITH_NAMES_OF_BRANCHES: Final = frozenset({"objects", "refs", "logs", "modules", "worktrees"})
+"""Folders of a bare repository that hold no file of a person, or files that are named as people name branches."""
 
 
 class StoreKind(StrEnum):
@@ -37,10 +43,11 @@ class StoreLocation(Struct, frozen=True, kw_only=True):
 def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
     """What a store argument names: a bare repository, a folder of a Git work tree, or a plain directory.
 
-    `as_directory` (`--dir`) leaves Git out of it.
+    `as_directory` (`--dir`) leaves Git out of it. A work tree around the folder comes before a bare repository that the
+    folder itself looks like: whoever may add files to a store could make it look like one (Git, `safe.bareRepository`).
 
     Raises:
-        StoreError: there is no such directory.
+        StoreError: there is no such directory, or it is not clear what it is.
     """
     path = Path(text)
     if not path.is_dir():
@@ -50,19 +57,48 @@ def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
         raise StoreError(f"{text}: {reason}; name the folder of the store or a bare repository")
     if as_directory:
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
-    if _is_bare_repository(path):
-        return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path)
     real = path.resolve()
-    for folder in (real, *real.parents):
-        if (folder / ".git").exists():
-            subdir = real.relative_to(folder).as_posix()
-            subdir = "" if subdir == "." else subdir
-            return StoreLocation(kind=StoreKind.WORK_TREE, path=path, repository=folder, subdir=subdir)
-    return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
+    folder = _work_tree(real)
+    _refuse_way_out(path, real, folder)
+    if folder is not None:
+        subdir = real.relative_to(folder).as_posix()
+        subdir = "" if subdir == "." else subdir
+        return StoreLocation(kind=StoreKind.WORK_TREE, path=path, repository=folder, subdir=subdir)
+    if not _is_bare_repository(path):
+        return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
+    _refuse_documents(path)
+    return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path)
+
+
+def _work_tree(path: Path) -> Path | None:
+    """The work tree that a path is in; None for what is in Git's own folder, which no commit can hold."""
+    if ".git" in path.parts:
+        return None
+    return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
+
+
+def _refuse_way_out(path: Path, real: Path, folder: Path | None) -> None:
+    """Nothing, unless a link of a work tree, which a commit can make, leads out of it or into Git's own folder."""
+    around = _work_tree(Path(os.path.abspath(path)))  # noqa: PTH100 - links as they are
+    if around is not None and (folder is None or not real.is_relative_to(around.resolve())):
+        raise StoreError(f"{path}: a link leads out of the work tree {around}; name the folder {real} itself")
 
 
 def _is_bare_repository(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
+
+
+def _refuse_documents(path: Path) -> None:
+    """Nothing, unless a bare repository has documents beside what is Git's: then one of both was forged."""
+    for folder, below, names in os.walk(path):
+        if Path(folder) == path:
+            below[:] = sorted(set(below) - _WITH_NAMES_OF_BRANCHES)
+        found = next(filter(is_store_file, names), None)
+        if found is not None:
+            raise StoreError(
+                f"{path}: it looks like a bare repository and holds documents ({Path(folder, found)}); "
+                "--dir reads the documents; without them the repository is read"
+            )
 
 
 def open_store(
