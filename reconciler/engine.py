@@ -140,7 +140,7 @@ def _round(
         waves=waves(changes, decision.needs),
         placements=placements,
         problems=tuple(sorted({*decision.problems, *settled.cluster_problems, *chain(*settled.problems.values())})),
-        is_complete=settled.is_complete and world.fleet.is_complete,
+        is_complete=settled.is_complete and decision.fleet.is_complete,
         held_digest=guarded.digest,
         confirmed=guarded.confirmed,
     )
@@ -190,7 +190,7 @@ def compare_revisions(
     )
     placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
     plan = _round(world, after, settled, placements, now).plan
-    is_complete = plan.is_complete and base.is_complete and not open_questions
+    is_complete = plan.is_complete and before.fleet.is_complete and not open_questions
     return replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
 
 

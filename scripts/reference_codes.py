@@ -45,6 +45,13 @@ FILES: Mapping[str, Code] = {
         "A file of a directory had documents and has none now, as one that is being written.",
         "Write it again, or remove it if its documents are to go.",
     ),
+    "internal-error": Code(
+        "Fault of the program",
+        "The program, or an interpreter that is installed with it, failed on this file, document, object or copy. It "
+        "stays as it is in the clusters, as if its file were broken; everything else goes on. The message names the "
+        "place in the code and no value; the service logs the way there.",
+        "Report it with the message. A change of the named document may lead around it.",
+    ),
     "last-good-in-force": Code(
         "Last good content in force", "The file is broken, so what it said before still holds.", "Mend the file."
     ),

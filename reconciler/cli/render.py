@@ -48,7 +48,7 @@ def command(
         check_clusters(clusters, fleet)
         seen = read_observations(observations)
         decision = decide(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
-        result = rendering(decision, frozenset(clusters))
+        result = rendering(decision, frozenset(clusters), with_bodies=True)
     if output == "json":
         answer(render_json(result, show_secrets=show_secrets))
     elif output == "yaml":

@@ -48,6 +48,8 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
     message: str
     severity: Severity = Severity.ERROR
     cluster: str = ""
+    trace: str = ""
+    """Where in the code a fault of the program happened, for the log."""
 
     def __str__(self) -> str:
         """One line: `error policies/web.yaml:14 spec.placement: message [code]`."""

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from reconciler import __version__
 from reconciler.adapters.clock import epoch_s
+from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.vitals.vitals import Vitals
 
 PREFIX: Final = "fleet_reconciler_"
@@ -90,6 +91,9 @@ METRICS: Final[tuple[MetricRow, ...]] = (
               read=lambda vitals, now_s: _one(_moment(vitals.source_read_at))),
     MetricRow(name="store_problems", kind="gauge", labels=("severity",),
               text="Problems of the store that is in force.", read=_problems),
+    MetricRow(name="internal_errors", kind="gauge",
+              text="Files, objects and copies that are left as they are for a fault of the program.",
+              read=lambda vitals, now_s: _one(sum(found.code == INTERNAL_ERROR for found in vitals.problems))),
     MetricRow(name="rounds_total", kind="counter", text="Rounds of the control loop.",
               read=lambda vitals, now_s: _one(vitals.rounds)),
     MetricRow(name="last_round_timestamp_seconds", kind="gauge", text="When the last round ended, as Unix time.",

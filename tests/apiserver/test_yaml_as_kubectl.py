@@ -82,7 +82,7 @@ _SEEDS = [
 
 def _scalars(count: int, seed: int) -> list[str]:
     """Scalars that look like numbers, words and dates, by mutation of those with a history."""
-    source = random.Random(seed)  # noqa: S311 - test data, the same each time
+    source = random.Random(seed)
     alphabet = "00112345678901.eE+-_xobXBaFyYnN~:TZ"
     found = set(_SEEDS)
     while len(found) < count:
@@ -131,7 +131,7 @@ def _tree(source: random.Random, depth: int) -> str:
 
 def _structures(count: int, seed: int) -> list[str]:
     """Nested flow collections with anchors, aliases, merges and tags."""
-    source = random.Random(seed)  # noqa: S311 - test data, the same each time
+    source = random.Random(seed)
     return [f"[&m {{a: 1, b: [on]}}, &l [0644, x], {_tree(source, 0)}]" for _ in range(count)]
 
 

@@ -53,7 +53,7 @@ def schema_for(subject: Subject, body: Body) -> Schema:
 
 def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) -> Outcome:
     """Apply a desired state, let others edit, and compare T's word on the next desired state with the apply."""
-    rng = Random(f"{subject.name}-{seed}")  # noqa: S311 - reproducible, not secret
+    rng = Random(f"{subject.name}-{seed}")
     outcome = Outcome(seed, subject.name)
     name = f"{subject.name}-{seed}"
     path = subject.path.format(namespace, name)

@@ -146,7 +146,7 @@ def test_many_random_edits_end_alike(sim_side: Side, real_side: Side, kind: str)
 
 def check(sim_side: Side, real_side: Side, kind: str, seed: int) -> None:
     """Make the same edits on both and compare every answer."""
-    rng = random.Random(f"{kind} {seed}")  # noqa: S311  the edits must repeat with the seed
+    rng = random.Random(f"{kind} {seed}")
     kind_path, make = KINDS[kind]
     paths = {side.name: path_of(kind_path, new_space(side), "x") for side in (sim_side, real_side)}
     log: list[Any] = []

@@ -25,5 +25,5 @@ def test_a_crash_loses_and_repeats_nothing(tmp_path: Path, expected: Record, ind
     passed = list(enumerate(expected.points, 1))[: len(expected.points) * 3 // 4]
     writes = [number for number, name in passed if "write to a member" in name]
     commits = [number for number, name in passed if "journal" in name]
-    point = random.Random(SEED + index).choice((writes, commits)[index % 2])  # noqa: S311 - a sample
+    point = random.Random(SEED + index).choice((writes, commits)[index % 2])
     assert trial(tmp_path, expected, point, commit_while_down=index >= SAMPLE // 2) == 1

@@ -93,6 +93,7 @@ class TestBed:
         self.ledger: dict[str, dict[Identity, AppliedRow]] = {name: {} for name in self.objects}
         self.observations = Observations()
         self.has_history = True
+        self.interpreters = BUILT_IN_KINDS
         self._version = 0
 
     def world(self, fleet: Fleet) -> World:
@@ -105,7 +106,7 @@ class TestBed:
         for name in self.down:
             members[name] = NotRead(name=name, why="no answer")
         return World(fleet=fleet, members=members, observations=self.observations, ledger=self.ledger,
-                     has_history=self.has_history, interpreters=BUILT_IN_KINDS)  # fmt: skip
+                     has_history=self.has_history, interpreters=self.interpreters)  # fmt: skip
 
     def plan(self, fleet: Fleet) -> Round:
         return plan_round(self.world(fleet), NOW)

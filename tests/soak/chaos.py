@@ -105,7 +105,7 @@ class Trial:
     """One seed."""
 
     def __init__(self, seed: int, folder: Path, *, faults: tuple[FaultKind, ...] = FAULTS) -> None:
-        self.rng = random.Random(seed)  # noqa: S311 - a trial repeats with its seed
+        self.rng = random.Random(seed)
         specs = [ClusterSpec(name=name, settings=Settings(start_s=START_S)) for name in CLUSTERS]
         self.box = FleetInABox(specs, folder, seed=seed, speed=SPEED)
         self.folder = folder

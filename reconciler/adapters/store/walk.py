@@ -22,6 +22,7 @@ from reconciler.adapters.store.ignore import (
     is_leftover,
     with_rules,
 )
+from reconciler.containment import contained, internal_error
 from reconciler.errors import StoreError
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Problem, Severity, Source
@@ -112,7 +113,7 @@ def read_tree(
         _follow(walk, *walk.links.popleft())
     read, total = [], 0
     for path, (real, entry) in sorted(walk.files.items()):
-        file = _read(walk, path, real, entry)
+        file = _contained_read(walk, path, real, entry)
         if file is not None:
             read.append(file)
             total += len(file.data)
@@ -238,6 +239,16 @@ def _parts(target: str) -> list[str]:
     if target.startswith("/"):
         raise Unreadable("the link is absolute and may lead out of the store; make it relative")
     return target.split("/")
+
+
+def _contained_read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
+    """The file; None when it cannot be read, for whatever reason. What concerns the whole store is raised."""
+    file, fault = contained(_read, walk, path, real, entry)
+    if isinstance(fault, StoreError):
+        raise fault
+    if fault is not None:
+        walk.problems.append(internal_error(fault, Source(path), path, "it is not read, and nothing is changed"))
+    return file
 
 
 def _read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
 from reconciler.model.observation import Member, NotRead
 from reconciler.model.plan import Change, Manifest
+from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
 
@@ -20,6 +22,7 @@ log = logging.getLogger("reconciler")
 def show(vitals: Vitals, picture: Round, members: Mapping[str, Member], now: str, failures: Failures) -> None:
     """Bring the vital signs up to date; a cluster that came back is logged once."""
     plan = picture.plan
+    _log_faults(vitals.problems, plan.problems)
     vitals.problems = plan.problems
     held = [change for change in plan.changes if change.held is not None]
     by_guard = sum(is_held_by_guard(change) for change in held)
@@ -31,6 +34,16 @@ def show(vitals: Vitals, picture: Round, members: Mapping[str, Member], now: str
         vital = vitals.clusters.setdefault(name, ClusterVitals(name=name))
         _show_answer(vital, members.get(name), now)
         vital.objects = _objects(manifests, by_cluster[name], failures)
+
+
+def _log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
+    """Each fault of the program once, with the place in the code: what a report of it needs."""
+    known = set(before)
+    for problem in after:
+        if problem.code == INTERNAL_ERROR and problem not in known:
+            extra = {"event": "InternalError", "cluster": problem.cluster or None, "obj": str(problem.source),
+                     "err_code": problem.code, "error": f"{problem.message}\n{problem.trace}"}  # fmt: skip
+            log.error("a fault of the program; what it concerns stays as it is", extra=extra)
 
 
 def _show_answer(vital: ClusterVitals, member: Member | None, now: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import is_not
+from typing import Final
 
 from msgspec import Struct, field
 
+from reconciler.containment import Contained, contained
 from reconciler.model.binding import Claim, Reason
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.policy import PropagationPolicy
@@ -23,7 +25,8 @@ PropagationMatch = Match[PropagationPolicy]
 class Claims(Struct, frozen=True, kw_only=True):
     """Every template of the store is in exactly one of `claims`, `unclaimed` and `frozen`.
 
-    `selecting` holds, by policy, the indexes of its selectors that select at least one template.
+    `selecting` holds, by policy, the indexes of its selectors that select at least one template. `faults`: templates
+    that could not be worked on, with what was raised; they are to be frozen, and claimed anew without them.
     """
 
     claims: Mapping[Identity, Claim] = field(default_factory=dict)
@@ -31,6 +34,7 @@ class Claims(Struct, frozen=True, kw_only=True):
     frozen: Mapping[Identity, Reach] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     selecting: Mapping[PolicyRef, frozenset[int]] = field(default_factory=dict)
+    faults: Mapping[Identity, Exception] = field(default_factory=dict)
 
 
 class ClaimTables:
@@ -71,13 +75,18 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     frozen: dict[Identity, Reach | None] = {}
     unclaimed: dict[Identity, bool | None] = {}
     problems: dict[Identity, Problem | None] = {}
+    faults: dict[Identity, Exception] = {}
     # One walk for all tables, without a step for what has nothing to say, as is most of a large store.
     for identity in fleet.templates if dirty is None else dirty:
         template = fleet.templates.get(identity)
-        matches = tables.index.matches(template) if template is not None else ()
+        looked, fault = contained(_look, fleet, template, tables.index) if template is not None else _NOTHING
+        if looked is None:
+            assert fault is not None, "without a fault there is a value"
+            faults[identity] = fault
+            continue
+        matches, reach = looked
         if matches or tables.selected.looked_at:
             tables.selected.put(identity, [(m.policy.ref, m.selector) for m in matches if m.selector is not None])
-        reach = frozen_by(fleet, template) if fleet.frozen and template is not None else None
         is_unclaimed = template is not None and reach is None and not matches
         if reach is not None or tables.frozen.rows:
             frozen[identity] = reach
@@ -98,7 +107,22 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
         frozen=tables.frozen.rows,
         problems=tuple(sorted(tables.problems.rows.values())),
         selecting=_selecting(tables.selected.looked_at),
+        faults=faults,
     )
+
+
+_Looked = tuple[Sequence[PropagationMatch], Reach | None]
+_NOTHING: Final = Contained[_Looked](((), None))
+"""Of a template that is gone."""
+
+
+def _look(fleet: Fleet, template: Template, index: PolicyIndex[PropagationPolicy]) -> _Looked:
+    """What selects a template, and what freezes it."""
+    reach = frozen_by(fleet, template) if fleet.frozen else None
+    matches, fault = contained(index.matches, template)
+    if fault is not None and reach is None:
+        raise fault
+    return matches or (), reach
 
 
 def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, frozenset[int]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.containment import SubjectFailed
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet
@@ -39,6 +41,9 @@ from reconciler.stages.placement import (
     suspended_by,
 )
 from reconciler.stages.templates import demand_of
+
+_MAX_FAULTS: Final = 20
+"""How often a decision is begun anew without a template that could not be worked on. Most are found at once."""
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -93,13 +98,27 @@ def decide(
     those of an earlier call only what depends on a difference is decided again; the decision is the same as without
     them.
 
-    Each step updates its tables for what the changes of the tables before it make dirty.
+    A template that cannot be worked on is frozen, as if its file were broken, and the others are decided without it.
     """
     tables = tables or DecisionTables()
-    inputs = Inputs(fleet, observations, now, interpreters, copies or {}, fresh)
+    for _ in range(_MAX_FAULTS):
+        known = tables.faults.among(fleet)
+        try:
+            return _decide(known, Inputs(known, observations, now, interpreters, copies or {}, fresh), tables)
+        except SubjectFailed as failed:
+            if not tables.faults.add(known, failed):
+                raise
+    return _decide(fleet, Inputs(fleet, observations, now, interpreters, copies or {}, fresh), tables)
+
+
+def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
+    """Each step updates its tables for what the changes of the tables before it make dirty."""
+    observations, now, interpreters = inputs.observations, inputs.now, inputs.interpreters
     dirty, edited = tables.begin(inputs), tables.templates.changed
 
+    tables.faults.refuse(fleet, dirty, interpreters)
     claims = claim(fleet, tables.claims, dirty)
+    tables.faults.refuse_all(claims.faults)
     tables.policies.update(dirty, tables.policy_of)
     policies = tables.policies.rows
     ours = [identity for identity in union(edited, tables.policies.changed) if identity in policies]

@@ -18,6 +18,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.claims import ClaimTables, TemplateIndex
+from reconciler.stages.decision.template_faults import TemplateFaults
 from reconciler.stages.dependencies import Autoscaling, CompanionTables, LinkTables, NamespaceTables
 from reconciler.stages.incremental import Table, union
 from reconciler.stages.overrides import ReplicaOverrides, of_replicas
@@ -44,6 +45,7 @@ class DecisionTables:
     def __init__(self) -> None:
         """Start with nothing decided."""
         self.changed: AbstractSet[Identity] | None = None
+        self.faults = TemplateFaults()
         self._is_anew = True
         self._forget()
 

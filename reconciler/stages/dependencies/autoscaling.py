@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.interpreters.registry import GENERIC, Registry
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import Companion, PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.stages.incremental import Dependents, Table
+from reconciler.stages.templates import scale_target_of
 
 _RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 """Template label: the members decide about its replicas, whatever does it there."""
@@ -64,8 +65,6 @@ def _targets(template: Template | None, interpreters: Registry) -> tuple[Identit
     """The object that it scales, and itself when members decide about its replicas."""
     if template is None:
         return ()
-    target_of = interpreters.of(*template.identity[:2]).scale_target
-    # Few kinds scale others, and only their bodies need be looked at.
-    target = None if target_of is GENERIC.scale_target else target_of(template.body)
+    target = scale_target_of(template, interpreters)
     found = () if target is None else (target,)
     return (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found

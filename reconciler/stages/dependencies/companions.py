@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.interpreters.registry import GENERIC, Registry
+from reconciler.containment import contained
+from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import Companion, PropagationPolicy
@@ -22,7 +23,7 @@ from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.pod_selection import backends_of, selected_by_labels, selected_by_selector
 from reconciler.stages.documents import BRING, parse_brings
 from reconciler.stages.incremental import Table
-from reconciler.stages.templates import references_of
+from reconciler.stages.templates import references_of, scale_target_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
@@ -139,10 +140,7 @@ class CompanionIndex:
         for identity, template in sorted(fleet.templates.items()):
             if identity.kind in ("Service", "Ingress", "PodDisruptionBudget"):
                 self._by_kind[identity[:3]].append(template)
-            interpreter = interpreters.of(*identity[:2])
-            target = (
-                None if interpreter.scale_target is GENERIC.scale_target else interpreter.scale_target(template.body)
-            )
+            target = scale_target_of(template, interpreters)
             if target is not None:
                 self._scalers[target].append(identity)
 
@@ -183,7 +181,9 @@ class CompanionIndex:
             if not behind:
                 continue
             yield ingress.identity, f"it leads to Service {behind[0]}"
-            for ref in references_of(ingress, self._interpreters) if with_dependencies else ():
+            # One that cannot be read is frozen by itself, and its workloads go on.
+            refs = contained(references_of, ingress, self._interpreters).value if with_dependencies else ()
+            for ref in refs or ():
                 if ref.identity in self._fleet.templates:
                     yield ref.identity, f"{ingress.identity} refers to it in {ref.path}"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from reconciler.containment import named
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.demand import DependencyRef
@@ -60,7 +61,7 @@ def dependencies(
     owners = union(dirty, tables.seekers(dirty))
     left = tables.brought_by(owners)
     known = tables.links.rows
-    tables.link({owner: found for owner in owners if (found := links_of(owner)) is not None or owner in known})
+    tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
     followers = union(dirty, left, tables.brought_by(owners))
     _follow_all(fleet, policies, bindings, held or {}, tables, followers)
     return tables

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
+from msgspec import Struct, field
+
+from reconciler.containment import contained, internal_error
 from reconciler.model.fleet import Fleet, Reach, Snapshot, StoreFile
 from reconciler.model.problem import Document, Problem, Source
 from reconciler.stages.documents import type_fault
@@ -60,46 +63,77 @@ def parse(snapshot: Snapshot, cache: MutableMapping[str, ParsedFile] | None = No
 
 
 def parse_file(file: StoreFile) -> ParsedFile:
-    """What one file says. Pure: the same path and content give an equal result."""
+    """What one file says. Pure: the same path and content give an equal result; it never raises."""
+    parsed, fault = contained(_parse_documents, file)
+    if fault is None:
+        assert parsed is not None, "without a fault there is a value"
+        return parsed
+    source = Source(file.path)
+    problem = internal_error(
+        fault, source, file.path, "nothing of it is read, and what it might concern stays as it is"
+    )
+    return ParsedFile(
+        path=file.path, blob=file.blob, problems=(problem,), frozen=(Reach(source=source, everything=True),)
+    )
+
+
+class _Said(Struct):
+    """What the documents of one file say."""
+
+    problems: list[Problem]
+    frozen: list[Reach]
+    skipped: list[Source] = field(default_factory=list)
+    found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})
+
+
+def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
-    problems: list[Problem] = list(read.problems)
-    frozen: list[Reach] = [reach_of_text(broken) for broken in read.broken]
-    skipped: list[Source] = []
-    found: dict[str, list[Any]] = {field: [] for field, _ in _PARSERS.values()}
+    said = _Said(problems=list(read.problems), frozen=[reach_of_text(broken) for broken in read.broken])
     for document in read.documents:
-        kind = classify(document)
-        if kind is DocumentKind.SKIPPED:
-            skipped.append(document.source)
-        elif kind is DocumentKind.ENCRYPTED:
-            message = "SOPS ciphertext must not land in a cluster; decrypt it, or take it out of the store"
-            problems.append(document.problem("sops-encrypted", message, "sops"))
-            frozen.append(reach_of_document(document))
-        elif kind is DocumentKind.WITHHELD:
-            message = (
-                "its values are not kept beside the journal; it stays as it is until the store can be followed again"
-            )
-            problems.append(document.problem("secret-not-kept", message))
-            frozen.append(reach_of_document(document))
-        elif kind is DocumentKind.MISTYPED:
-            problems.append(_type_problem(document))
-            frozen.append(reach_of_document(document))
-        else:
-            field, parser = _PARSERS[kind]
-            value, remarks = parser(document)
-            problems.extend(remarks)
-            if value is None:
-                frozen.append(reach_of_document(document))
-            else:
-                found[field].append(value)
+        fault = contained(_take, document, said).fault
+        if fault is not None:
+            consequence = "it is not read, and what it might concern stays as it is"
+            said.problems.append(internal_error(fault, document.source, "this document", consequence))
+            reach = contained(reach_of_document, document).value
+            said.frozen.append(reach or Reach(source=document.source, everything=True))
     return ParsedFile(
         path=file.path,
         blob=file.blob,
-        problems=tuple(problems),
-        frozen=tuple(frozen),
-        skipped=tuple(skipped),
+        problems=tuple(said.problems),
+        frozen=tuple(said.frozen),
+        skipped=tuple(said.skipped),
         has_template_syntax=bool(read.broken) and b"{{" in file.data,
-        **{field: tuple(values) for field, values in found.items()},
+        **{name: tuple(values) for name, values in said.found.items()},
     )
+
+
+def _take(document: Document, said: _Said) -> None:
+    """Add what a document says."""
+    kind = classify(document)
+    if kind is DocumentKind.SKIPPED:
+        said.skipped.append(document.source)
+        return
+    if kind in _PARSERS:
+        name, parser = _PARSERS[kind]
+        value, remarks = parser(document)
+        said.problems.extend(remarks)
+        if value is not None:
+            said.found[name].append(value)
+            return
+    else:
+        said.problems.append(_refusal(kind, document))
+    said.frozen.append(reach_of_document(document))
+
+
+def _refusal(kind: DocumentKind, document: Document) -> Problem:
+    """Why a document of this kind is not taken."""
+    if kind is DocumentKind.ENCRYPTED:
+        message = "SOPS ciphertext must not land in a cluster; decrypt it, or take it out of the store"
+        return document.problem("sops-encrypted", message, "sops")
+    if kind is DocumentKind.WITHHELD:
+        message = "its values are not kept beside the journal; it stays as it is until the store can be followed again"
+        return document.problem("secret-not-kept", message)
+    return _type_problem(document)
 
 
 def _type_problem(document: Document) -> Problem:

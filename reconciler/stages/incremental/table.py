@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from reconciler.containment import SubjectFailed, named
 from reconciler.stages.incremental.changed_keys import changed_keys
 from reconciler.stages.incremental.patched import differing, with_differing
 
@@ -30,10 +31,22 @@ class Table(Generic[Key, Value]):
         self.changed: AbstractSet[Key] = frozenset()
 
     def update(self, dirty: Iterable[Key], value: Callable[[Key], Value | None]) -> None:
-        """Compute the values of `dirty` keys again. None: the key goes."""
+        """Compute the values of `dirty` keys again. None: the key goes.
+
+        Raises:
+            SubjectFailed: the value of a key cannot be computed.
+        """
         rows = self.rows
-        # Most keys of a large store have no value in most tables.
-        self.put({key: found for key in dirty if (found := value(key)) is not None or key in rows})
+        keys = tuple(dirty)
+        try:
+            # Most keys of a large store have no value in most tables.
+            found = {key: found for key in keys if (found := value(key)) is not None or key in rows}
+        except SubjectFailed:
+            raise
+        except Exception:
+            # Asked again one by one: which key it was is not worth a step for each of them as long as none raises.
+            found = {key: named(key, value, key) for key in keys}
+        self.put(found)
 
     def put(self, values: Mapping[Key, Value | None]) -> None:
         """Take values that were computed in another way. None: the key goes."""

@@ -5,11 +5,11 @@ Source: design#lint.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable
 
+from reconciler.containment import contained, internal_error
 from reconciler.model.fleet import Fleet
-from reconciler.model.problem import Problem
+from reconciler.model.problem import NOWHERE, Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import Claims
 from reconciler.stages.lint.claims import lint_overlaps, lint_selectors, lint_unclaimed
@@ -24,13 +24,20 @@ def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset
 
     `carried` are the templates that follow an owner as its dependencies: they need no policy of their own.
     """
-    found = chain(
-        lint_clusters(fleet),
-        lint_selectors(fleet, claims),
-        lint_unclaimed(fleet, claims, carried),
-        lint_overlaps(fleet, claims),
-        lint_placement(fleet),
-        lint_overrides(fleet, claims),
-        lint_volumes(fleet, claims),
+    checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
+        ("clusters", lambda: lint_clusters(fleet)),
+        ("selectors", lambda: lint_selectors(fleet, claims)),
+        ("unclaimed templates", lambda: lint_unclaimed(fleet, claims, carried)),
+        ("overlaps", lambda: lint_overlaps(fleet, claims)),
+        ("placements", lambda: lint_placement(fleet)),
+        ("overrides", lambda: lint_overrides(fleet, claims)),
+        ("volumes", lambda: lint_volumes(fleet, claims)),
     )
-    return tuple(sorted(set(found)))
+    return tuple(sorted({problem for name, check in checks for problem in _found(name, check)}))
+
+
+def _found(name: str, check: Callable[[], Iterable[Problem]]) -> Iterable[Problem]:
+    found, fault = contained(lambda: tuple(check()))
+    if fault is None:
+        return found or ()
+    return (internal_error(fault, NOWHERE, f"the check of {name}", "the other checks are made"),)

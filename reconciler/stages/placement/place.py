@@ -14,6 +14,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from reconciler.containment import named
 from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Reason, Tick
 from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
@@ -80,7 +81,7 @@ class _Round:
         # Whether what looks at free room must be placed again for its sake.
         dirty = {identity: tables.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
-            dirty[item.identity] = self._place_apart(self._situation(item))
+            dirty[item.identity] = named(item.identity, self._place_item, item)
         if tables.by_room and (tables.takers is None or any(dirty.values())):
             self._place_by_room()
             dirty |= dict.fromkeys(tables.by_room, True)
@@ -88,6 +89,9 @@ class _Round:
         tables.problems.update(dirty, self._problems)
         problems = tuple(problem for found in tables.problems.rows.values() for problem in found)
         return PlacementResult(bindings=tables.bindings.rows, problems=problems)
+
+    def _place_item(self, item: PlacementItem) -> bool:
+        return self._place_apart(self._situation(item))
 
     def _place_apart(self, situation: Situation) -> bool:
         """Place what free room does not decide about; whether the others must then be placed again."""
@@ -123,7 +127,9 @@ class _Round:
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
-                decision = self._decide_anew(placed.situation, needs_its_room(placed.situation))
+                decision = named(
+                    identity, self._decide_anew, placed.situation, by_capacity=needs_its_room(placed.situation)
+                )
                 placed = tables.placed[identity] = Placed(placed.situation, decision)
             if needs_room:
                 self._take(placed.situation, placed.decision)

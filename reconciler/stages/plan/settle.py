@@ -13,6 +13,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.containment import contained
 from reconciler.model.binding import Reason, Tick
 from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
@@ -43,6 +44,7 @@ from reconciler.stages.diff import Bodies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.job_shares import lack_of_completions
+from reconciler.stages.rendering import fault_of
 from reconciler.stages.templates import replicas_moved, why_share_confirmed
 
 _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
@@ -80,19 +82,17 @@ def settle(scene: Scene) -> Settled:
         seen = standings.of(identity)
         for cluster in seen.copies:
             ours[cluster] += 1
-        part = _settle_identity(scene, identity, seen) if identity in bindings else _Part()
+        part, fault = contained(_settle_whole, scene, identity, seen, wanted)
+        if part is None:
+            problems[identity] = (fault_of(scene.decision.fleet, identity, fault),)
+            continue
         changes += part.changes
-        met = [*part.problems]
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
         for cluster, replicas in part.established.items():
             established.setdefault(cluster, {})[identity] = replicas
-        for lost in lost_copies(identity, seen, scene.members, wanted):
-            change, problem = lose(scene, lost, part.holds.get(lost.cluster))
-            changes += [change] if change else []
-            met += [problem] if problem else []
-        if met:
-            problems[identity] = tuple(met)
+        if part.problems:
+            problems[identity] = part.problems
     return Settled(
         changes=tuple(changes),
         manifests=manifests,
@@ -110,6 +110,17 @@ class _Part(Struct, frozen=True, kw_only=True):
     manifests: tuple[Manifest, ...] = ()
     holds: Mapping[str, str] = field(default_factory=dict)
     established: Mapping[str, int] = field(default_factory=dict)
+
+
+def _settle_whole(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _Part:
+    """What becomes of an object everywhere: where it belongs, and where it no longer does."""
+    part = _settle_identity(scene, identity, seen) if identity in scene.decision.bindings else _Part()
+    changes, met = [*part.changes], [*part.problems]
+    for lost in lost_copies(identity, seen, scene.members, wanted):
+        change, problem = lose(scene, lost, part.holds.get(lost.cluster))
+        changes += [change] if change else []
+        met += [problem] if problem else []
+    return replace(part, changes=tuple(changes), problems=tuple(met))
 
 
 def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:

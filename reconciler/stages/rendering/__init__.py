@@ -1,6 +1,7 @@
 """The body that each cluster is to have of each object."""
 
 from reconciler.stages.rendering.codes import RENDER_CODES
+from reconciler.stages.rendering.faults import fault_of
 from reconciler.stages.rendering.inputs import render_inputs
 from reconciler.stages.rendering.render import (
     RenderCache,
@@ -22,6 +23,7 @@ __all__ = [
     "Rendered",
     "Rendering",
     "changed_identities",
+    "fault_of",
     "managed_in",
     "problems_in",
     "render",

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.interpreters.registry import Registry
@@ -40,6 +41,7 @@ from reconciler.stages.overrides import (
 from reconciler.stages.ownership import Owner, mark, strip_marks, written_terms
 from reconciler.stages.rendering.check import RenderCheck
 from reconciler.stages.rendering.declared_body import DeclaredBody
+from reconciler.stages.rendering.faults import fault_of
 from reconciler.stages.rendering.override_references import AddedReference, added_references, not_there
 from reconciler.stages.schemas import Schema
 
@@ -150,7 +152,14 @@ def template_of(fleet: Fleet, identity: Identity) -> Template | None:
 def render(
     inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
 ) -> Rendered:
-    """The manifest of a bound template in one cluster with this many replicas assigned to it."""
+    """The manifest of a bound template in one cluster with this many replicas assigned to it; it never raises."""
+    rendered, fault = contained(_render, inputs, identity, cluster, replicas, cache)
+    return rendered or Rendered(None, (fault_of(inputs.fleet, identity, fault, cluster),))
+
+
+def _render(
+    inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
+) -> Rendered:
     subject = _known_subject(inputs, identity, cache)
     outcome = _outcome(inputs, subject, _terms(inputs, subject, cluster, replicas), cache)
     shared, _, trace, _ = outcome
@@ -163,21 +172,27 @@ def render(
 def render_all(
     inputs: RenderInputs, cache: RenderCache | None = None, only: Collection[Identity] | None = None
 ) -> Rendering:
-    """Every bound template, or those of `only`, on every cluster of its binding."""
+    """Every bound template, or those of `only`, on every cluster of its binding; it never raises."""
     cache = cache or RenderCache()
     by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
     for identity in sorted(inputs.bindings if only is None else inputs.bindings.keys() & only):
-        subject = _known_subject(inputs, identity, cache)
-        yielded = subject.yielded
-        for terms, clusters in _groups(inputs, subject, inputs.bindings[identity], cache):
-            outcome = _outcome(inputs, subject, terms, cache)
-            shared = outcome.shared
+        binding = inputs.bindings[identity]
+        subject, fault = contained(_known_subject, inputs, identity, cache)
+        groups = _groups(inputs, subject, binding, cache) if subject is not None else ()
+        if subject is None:
+            problems += (fault_of(inputs.fleet, identity, fault, cluster) for cluster, _ in binding.targets)
+        for terms, clusters in groups:
+            assert subject is not None, "without one there are no groups"
+            outcome, fault = contained(_outcome, inputs, subject, terms, cache)
+            if outcome is None:
+                problems += (fault_of(inputs.fleet, identity, fault, cluster) for cluster in clusters)
+                continue
             if outcome.problems or outcome.added:
                 problems += (problem for name in clusters for problem in _problems(inputs, outcome, name))
-            if shared is not None:
+            if outcome.shared is not None:
                 for cluster in clusters:
-                    by_cluster[cluster].append(Manifest(cluster, *shared, cluster in yielded))
+                    by_cluster[cluster].append(Manifest(cluster, *outcome.shared, cluster in subject.yielded))
     manifests = tuple(chain.from_iterable(by_cluster[cluster] for cluster in sorted(by_cluster)))
     return Rendering(manifests=manifests, problems=tuple(sorted(problems)))
 
@@ -202,22 +217,36 @@ def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
 
 
 def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, _Common]]:
-    """What becomes of everything that overrides or a definition of the store may say something about, by cluster."""
+    """What becomes of everything that overrides or a definition of the store may say something about, by cluster.
+
+    What cannot be made at all has problems and nothing to be sent.
+    """
     for identity, binding in inputs.bindings.items():
-        template = template_of(inputs.fleet, identity)
-        assert template is not None, f"{identity} is bound and has no template"
-        of_template = inputs.overrides.rules_of(template)
-        is_defined = bool(inputs.definitions) and identity[:2] in inputs.definitions
-        interpreter, quiet = inputs.interpreters.of(*identity[:2]), {id(()): not is_defined}
-        for cluster, replicas in binding.targets if of_template or is_defined else ():
-            rules = inputs.overrides.rules_on(of_template, cluster)
-            is_quiet = quiet.get(id(rules))
-            if is_quiet is None:
-                is_quiet = quiet[id(rules)] = not is_defined and are_quiet(rules, template.body, interpreter)
-            if not is_quiet:
-                subject = _known_subject(inputs, identity, cache)
-                terms = _terms(inputs, subject, cluster, replicas)
-                yield cluster, _outcome(inputs, subject, terms, cache)
+        found, fault = contained(lambda *of: tuple(_outcomes(*of)), inputs, identity, binding, cache)
+        if found is None:
+            for cluster, _ in binding.targets:
+                yield cluster, _Common(None, (fault_of(inputs.fleet, identity, fault, cluster),))
+        else:
+            yield from found
+
+
+def _outcomes(
+    inputs: RenderInputs, identity: Identity, binding: Binding, cache: RenderCache
+) -> Iterator[tuple[str, _Common]]:
+    template = template_of(inputs.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    of_template = inputs.overrides.rules_of(template)
+    is_defined = bool(inputs.definitions) and identity[:2] in inputs.definitions
+    interpreter, quiet = inputs.interpreters.of(*identity[:2]), {id(()): not is_defined}
+    for cluster, replicas in binding.targets if of_template or is_defined else ():
+        rules = inputs.overrides.rules_on(of_template, cluster)
+        is_quiet = quiet.get(id(rules))
+        if is_quiet is None:
+            is_quiet = quiet[id(rules)] = not is_defined and are_quiet(rules, template.body, interpreter)
+        if not is_quiet:
+            subject = _known_subject(inputs, identity, cache)
+            terms = _terms(inputs, subject, cluster, replicas)
+            yield cluster, _outcome(inputs, subject, terms, cache)
 
 
 def _owner(inputs: RenderInputs, identity: Identity, terms: _Terms, cache: RenderCache) -> tuple[PolicyRef | None, str]:

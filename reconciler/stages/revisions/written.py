@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.containment import contained
 from reconciler.interpreters.registry import Registry
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import ClusterObservation, Health, LiveObject, Member, NotRead, Read, Told
@@ -106,7 +107,10 @@ def written_by(
         # Clusters that got the same share what is made of it.
         maker = makers.get(id(manifest.content))
         if maker is None:
-            maker = makers[id(manifest.content)] = _Maker(manifest, before, schema_of(manifest.gvk))
+            maker = contained(_Maker, manifest, before, schema_of(manifest.gvk)).value
+            if maker is None:
+                continue  # As it is not there, the comparison meets the same fault and tells of it.
+            makers[id(manifest.content)] = maker
         ledger[cluster][identity] = maker.row_in(cluster, observed.get(cluster))
         if cluster in objects:
             objects[cluster][identity] = maker.live

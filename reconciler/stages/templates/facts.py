@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, Registry
 from reconciler.model.demand import Demand, DependencyRef, Facts
 from reconciler.model.fleet import Template
+from reconciler.model.refs import Identity
 
 _NOTHING: Final = Facts(demand=GENERIC.demand({}))
 """Of what has neither replicas nor references, and of kinds that nobody described."""
@@ -38,6 +40,25 @@ def demand_of(template: Template, interpreters: Registry) -> Demand:
 def references_of(template: Template, interpreters: Registry) -> tuple[DependencyRef, ...]:
     """What it refers to, and needs to run."""
     return facts_of(template, interpreters).references
+
+
+def check_facts(template: Template, interpreters: Registry) -> None:
+    """Read all that a decision asks the interpreter of a kind, so that one that raises does so here."""
+    interpreter = interpreters.of(*template.identity[:2])
+    if interpreter is GENERIC:
+        return
+    facts_of(template, interpreters)
+    if interpreter.scale_target is not GENERIC.scale_target:
+        interpreter.scale_target(template.body)
+    if interpreter.pod_template is not GENERIC.pod_template:
+        interpreter.pod_template(template.body)
+
+
+def scale_target_of(template: Template, interpreters: Registry) -> Identity | None:
+    """The object that it scales; None of one that cannot be read, which `check_facts` refuses."""
+    ask = interpreters.of(*template.identity[:2]).scale_target
+    # Few kinds scale others, and only their bodies need be looked at.
+    return None if ask is GENERIC.scale_target else contained(ask, template.body).value
 
 
 def _read(template: Template, interpreter: Interpreter) -> Facts:

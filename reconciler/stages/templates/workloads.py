@@ -216,10 +216,11 @@ def check_service(body: JsonObject, findings: Findings) -> None:
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 65535:
             findings.error("port-invalid", "a port is a number from 1 to 65535", "spec", "ports", index, "port")
             continue
-        key = (number, dig(port, "protocol") or "TCP")
+        protocol = dig(port, "protocol") or "TCP"
+        key = (number, protocol if isinstance(protocol, str) else "")  # the schema reports another type
         if key in seen:
             findings.error("port-duplicate", f"port {number} stands twice for this protocol", "spec", "ports", index)
-        if name is not None and name in names:
+        if isinstance(name, str) and name in names:
             findings.error("port-duplicate", "another port has this name", "spec", "ports", index, "name")
         seen.add(key)
         if isinstance(name, str):

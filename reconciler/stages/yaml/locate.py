@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.tree import Step
-from reconciler.stages.yaml.limits import YamlRefused, check_shape, parts
+from reconciler.stages.yaml.limits import YamlRefused, check_encoding, check_shape, parts
 from reconciler.stages.yaml.nodes import compose
 from reconciler.stages.yaml.scalars import ScalarRefused, key_text
 
@@ -32,6 +32,7 @@ def _roots(data: bytes) -> dict[int, tuple[int, Node]]:
     found: dict[int, tuple[int, Node]] = {}
     for before, text in parts(data):
         try:
+            check_encoding(text)
             check_shape(text)
             for node in compose(text):
                 found.setdefault(before + _line(node), (before, node))

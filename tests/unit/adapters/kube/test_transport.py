@@ -54,7 +54,7 @@ async def transport_to(
             slots=SharedSlots(settings),
             clock=clock or TestClock(),
             settings=settings,
-            jitter=random.Random(1),  # noqa: S311 - spreads retries
+            jitter=random.Random(1),
         )
         yield [
             Transport(MemberConfig(name=f"m{index}", server=server.url + below, **config), shared)

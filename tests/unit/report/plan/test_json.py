@@ -77,7 +77,7 @@ def test_the_order_depends_on_the_content_alone() -> None:
     plan = replace(ordinary_plan(), problems=(*ordinary_plan().problems, *ordinary_plan().problems))
     expected = document(replace(plan, changes=tuple(found for found in plan.changes if found.gvk.kind != "Secret")))
     shuffled = [found for found in plan.changes if found.gvk.kind != "Secret"]
-    random.Random(3).shuffle(shuffled)  # noqa: S311 - an order that can be repeated
+    random.Random(3).shuffle(shuffled)
     again = replace(plan, changes=tuple(shuffled), placements=plan.placements[::-1], problems=plan.problems[::-1])
     assert document(again) == expected
 

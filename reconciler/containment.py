@@ -1,0 +1,93 @@
+"""Where one of many is worked on, a fault of ours is that one's failure, and the others go on.
+
+Source: design#boundaries. The places that do so stand in docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, NamedTuple, ParamSpec, TypeVar
+
+from reconciler.model.problem import Problem, Source
+
+INTERNAL_ERROR: Final = "internal-error"
+"""The code of problems that are faults of this program, or of an interpreter that was installed with it."""
+
+_FRAMES_MAX: Final = 30
+
+Parameters = ParamSpec("Parameters")
+Value = TypeVar("Value")
+
+
+class Contained(NamedTuple, Generic[Value]):
+    """What came of the work, or the exception that ended it."""
+
+    value: Value | None
+    fault: Exception | None = None
+
+
+class SubjectFailed(Exception):
+    """Work on one of many failed; `subject` says which, for the boundary further out that can do without it."""
+
+    def __init__(self, subject: Hashable, fault: Exception) -> None:
+        """Keep the exception that ended the work."""
+        super().__init__(f"{subject}: {type(fault).__name__}")
+        self.subject = subject
+        self.fault = fault
+
+
+def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Contained[Value]:
+    """What the work gives; any exception that it raises is handed back instead of raised."""
+    try:
+        return Contained(work(*args, **more))
+    except Exception as error:
+        return Contained(None, error)
+
+
+def named(
+    subject: Hashable, work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs
+) -> Value:
+    """What the work gives.
+
+    Raises:
+        SubjectFailed: it raised; this says what it was about.
+    """
+    try:
+        return work(*args, **more)
+    except SubjectFailed:
+        raise
+    except Exception as error:
+        raise SubjectFailed(subject, error) from error
+
+
+def internal_error(fault: Exception, source: Source, subject: str, consequence: str, cluster: str = "") -> Problem:
+    """The problem of a fault: what it happened to, where in the code, and what follows.
+
+    The text of the exception is left out, as it may quote a value of the store.
+    """
+    fault = _cause(fault)
+    frames = [
+        f"{_module(frame.filename)}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)
+    ]
+    at = f" at {frames[-1]}" if frames else ""
+    kept = frames if len(frames) <= _FRAMES_MAX else [*frames[: _FRAMES_MAX // 2], "…", *frames[-_FRAMES_MAX // 2 :]]
+    return Problem(
+        source=source,
+        code=INTERNAL_ERROR,
+        message=f"{subject}: a fault of the program ({type(fault).__name__}{at}); {consequence}; please report it",
+        cluster=cluster,
+        trace="\n".join((*kept, type(fault).__name__)),
+    )
+
+
+def _cause(fault: Exception) -> Exception:
+    while isinstance(fault, SubjectFailed):
+        fault = fault.fault
+    return fault
+
+
+def _module(path: str) -> str:
+    """A file of ours as it stands in the repository; of others its name alone, which tells nothing of this machine."""
+    _, separator, rest = path.rpartition("/reconciler/")
+    return f"reconciler/{rest}" if separator else path.rpartition("/")[2]

@@ -1,0 +1,89 @@
+"""Templates that cannot be worked on, for a fault of this program or of an installed interpreter.
+
+Source: design#boundaries: each is frozen by itself, as a broken file freezes what it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from reconciler.containment import SubjectFailed, contained, internal_error
+from reconciler.interpreters.registry import Registry
+from reconciler.model.fleet import Fleet, Reach, Template
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.stages.templates import check_facts
+
+
+class _Frozen(NamedTuple):
+    template: Template
+    reach: Reach
+    problem: Problem
+
+
+class TemplateFaults:
+    """What was found so far. A template is tried again when another version of it stands in the store."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        """Start with no fault."""
+        self._found: dict[Identity, _Frozen] = {}
+
+    def among(self, fleet: Fleet) -> Fleet:
+        """The fleet in which these templates are frozen: not read completely, so that nothing is missed either."""
+        templates = fleet.templates
+        self._found = {
+            identity: found for identity, found in self._found.items() if templates.get(identity) is found.template
+        }
+        if not self._found:
+            return fleet
+        found = self._found.values()
+        return replace(
+            fleet,
+            problems=tuple(sorted({*fleet.problems, *(one.problem for one in found)})),
+            frozen=(*fleet.frozen, *(one.reach for one in found)),
+            is_complete=False,
+        )
+
+    def refuse(self, fleet: Fleet, dirty: Collection[Identity], interpreters: Registry) -> None:
+        """Nothing, when all that is asked of interpreters can be read out of these templates.
+
+        Raises:
+            SubjectFailed: its subject are all templates of which it cannot.
+        """
+        faults: dict[Identity, Exception] = {}
+        for identity in dirty:
+            template = fleet.templates.get(identity)
+            if template is not None and identity not in self._found:
+                fault = contained(check_facts, template, interpreters).fault
+                if fault is not None:
+                    faults[identity] = fault
+        self.refuse_all(faults)
+
+    def refuse_all(self, faults: Mapping[Identity, Exception]) -> None:
+        """Nothing, when there are none.
+
+        Raises:
+            SubjectFailed: its subject are all of them.
+        """
+        if faults:
+            raise SubjectFailed(tuple(faults.items()), next(iter(faults.values())))
+
+    def add(self, fleet: Fleet, failed: SubjectFailed) -> bool:
+        """Freeze the templates that failed from now on; False: it was no template, or one that is frozen already."""
+        subject = failed.subject
+        faults = ((subject, failed.fault),) if isinstance(subject, Identity) else subject
+        is_more = False
+        for identity, fault in faults if isinstance(faults, tuple) else ():
+            template = fleet.templates.get(identity)
+            if template is None or identity in self._found:
+                continue
+            reach = Reach(source=template.source, identities=frozenset({identity}))
+            problem = internal_error(fault, template.source, str(identity), "it is left as it is in the clusters")
+            self._found[identity] = _Frozen(template, reach, problem)
+            is_more = True
+        return is_more

@@ -1,0 +1,102 @@
+"""No store, however odd, ends a command, and none finds a fault of the program. Source: design#boundaries.
+
+What was found once is a case of `tests/unit/test_engine_boundaries.py`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.containment import INTERNAL_ERROR
+from reconciler.engine import compare_revisions, decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.fleet import Fleet, Snapshot, StoreFile
+from reconciler.model.observation import Observations
+from reconciler.model.plan import Plan
+from reconciler.report.json_parts import problems_part
+from reconciler.report.plan.json import plan_json
+from reconciler.report.plan.markdown import plan_markdown
+from reconciler.report.plan.patches import plan_patches_json
+from reconciler.report.plan.text import plan_text
+from reconciler.report.problems_text import problems_text
+from reconciler.report.render_json import render_json, sorted_manifests
+from reconciler.report.rendering import rendering
+from reconciler.report.yaml_dump import render_yaml
+from reconciler.stages.fleet.parse import parse
+from reconciler.stages.lint import lint
+from tests.examples import examples
+from tests.fakes.mutations import SOUND, mutated_documents, mutated_text
+from tests.fakes.worlds import NOW
+
+SEEDS = st.integers(0, 2**48)
+
+
+def _fleet(data: bytes, name: str = "all.yaml") -> Fleet:
+    return parse(Snapshot(revision=name, files=(StoreFile(path=name, blob=name, data=data),)))
+
+
+BASE = _fleet(SOUND.encode())
+
+
+def _print(plan: Plan) -> None:
+    for text in (plan_text(plan), plan_markdown(plan, budget=65_536), plan_json(plan), plan_patches_json(plan)):
+        _assert_inert(text)
+
+
+def _assert_inert(text: str) -> None:
+    bad = {char for char in text if (ord(char) < 32 and char not in "\n\t") or 0x7F <= ord(char) < 0xA0}
+    assert not bad, bad
+
+
+def check(data: bytes) -> None:
+    """Validate, render and compare the store, and print all of it in every form."""
+    fleet = _fleet(data)
+    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    shown = rendering(decision, with_bodies=True)
+    carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
+    found = {*shown.problems, *lint(fleet, decision.claims, carried)}
+    _assert_inert(render_json(shown))
+    _assert_inert(render_yaml(sorted_manifests(shown.manifests)))
+    _assert_inert(problems_text(found))
+    problems_part(found)
+    for base, head in ((BASE, fleet), (fleet, BASE)):
+        plan = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+        found.update(plan.problems)
+        _print(plan)
+    faults = [f"{problem}\n{problem.trace}" for problem in found if problem.code == INTERNAL_ERROR]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_sound_store_is_sound() -> None:
+    assert not [str(problem) for problem in BASE.problems if problem.severity == "error"]
+    check(SOUND.encode())
+
+
+@given(SEEDS)
+@settings(max_examples=examples(150))
+def test_a_value_in_the_wrong_place_is_the_author_s_problem(seed: int) -> None:
+    random = Random(seed)
+    check(mutated_documents(random, random.choice((1, 1, 1, 2, 5))))
+
+
+@given(SEEDS)
+@settings(max_examples=examples(100))
+def test_a_byte_in_the_wrong_place_is_the_author_s_problem(seed: int) -> None:
+    random = Random(seed)
+    check(mutated_text(random, random.choice((1, 1, 2, 8))))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_hundred_thousand_mutations() -> None:
+    for seed in range(50_000):
+        for mutate in (mutated_documents, mutated_text):
+            try:
+                check(mutate(Random(seed), 1 + seed % 3))
+            except Exception as error:
+                error.add_note(f"{mutate.__name__}, seed {seed}")
+                raise
