@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from reconciler.adapters.git.repository import open_repository
+from reconciler.adapters.git.trees import changed_entries, refuse_bomb
 from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import Snapshot
@@ -104,6 +106,9 @@ class GitStore:
         if len(blob) not in (40, 64) or not _COMMIT_ID.fullmatch(blob):
             return None
         try:
+            oid = pygit2.Oid(hex=blob)
+            if oid not in self._repository or self._repository.odb.read_header(oid)[1] > MAX_BYTES:
+                return None
             found: Any = self._repository.get(blob)
         except _FAULTS as error:
             raise StoreError(f"the object {blob} is corrupt: {error}") from error
@@ -118,7 +123,7 @@ class GitStore:
         """
         before, after = self._tree(base, subdir), self._tree(head, subdir)
         try:
-            return tuple(sorted(_changes(self._repository, before, after)))
+            return tuple(sorted(changed_entries(self._repository, before, after)))
         except _FAULTS as error:
             raise StoreError(f"an object between {base} and {head} is missing or corrupt: {error}") from error
 
@@ -167,17 +172,21 @@ class GitStore:
         if not _COMMIT_ID.fullmatch(text):
             raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id")
         try:
-            found: Any = self._repository[text]
+            # Only an abbreviation has to be looked up, for which libgit2 unpacks what it leads to.
+            found = pygit2.Oid(hex=text) if len(text) in (40, 64) else self._repository.expand_id(text)
+            if found not in self._repository.odb:
+                raise KeyError(text)
         except KeyError as error:
             raise RevisionNotFound(f"there is no branch, tag or commit {text}") from error
         except ValueError as error:
             raise RevisionNotFound(f"{text} is ambiguous; write more of the commit id") from error
         except pygit2.GitError as error:
             raise StoreError(f"the object {text} cannot be read: {error}") from error
-        return self._peel(found.id, text)
+        return self._peel(found, text)
 
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
         try:
+            refuse_bomb(self._repository.odb, target)
             found: Any = self._repository[target]
             commit: pygit2.Commit = found.peel(pygit2.Commit)
         except pygit2.InvalidSpecError as error:
@@ -257,28 +266,39 @@ class _CommitTree:
         return str(entry.handle)
 
     def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
-        """Blob id and content of a file."""
-        return str(entry.handle), self._blob(path, entry, limit)
+        """Blob id and content of a file. Blanks stand for one that is longer than the limit: it is never unpacked."""
+        data = self._blob(path, entry, limit)
+        return str(entry.handle), _blanks(limit) if data is None else data
 
     def target(self, path: str, entry: Entry) -> str:
         """The text of a link."""
-        return self._blob(path, entry, 4096).decode("utf-8", errors="surrogateescape")
+        text = self._blob(path, entry, 4096)
+        if text is None:
+            raise Unreadable("the link is longer than a path can be; mend it or take it out")
+        return text.decode("utf-8", errors="surrogateescape")
 
     def _tree(self, oid: Any) -> Any:
         try:
+            refuse_bomb(self._odb, oid)
             return self._repository[oid]
         except _FAULTS as error:
             raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
 
-    def _blob(self, path: str, entry: Entry, limit: int) -> bytes:
+    def _blob(self, path: str, entry: Entry, limit: int) -> bytes | None:
+        """The content; None when it is longer than the limit, which its header tells."""
         try:
             _, size = self._odb.read_header(entry.handle)
-            if size > 2**30:
-                raise Unreadable(f"{size:,} bytes are more than a file of the store can have")
+            if size > limit:
+                return None
             _, data = self._odb.read(entry.handle)
         except _FAULTS as error:
             raise StoreError(f"{path}: its object {entry.handle} is missing or corrupt: {error}") from error
-        return bytes(data[:limit])
+        return bytes(data)
+
+
+@lru_cache(maxsize=4)
+def _blanks(length: int) -> bytes:
+    return b" " * length
 
 
 def _entry(found: Any) -> Entry:
@@ -286,22 +306,6 @@ def _entry(found: Any) -> Entry:
     # Git itself never writes such names; a hostile tree may hold them.
     is_sound = name not in ("", ".", "..") and "/" not in name and "\0" not in name
     return Entry(name, _KINDS.get(found.filemode, EntryKind.SPECIAL) if is_sound else EntryKind.SPECIAL, found.id)
-
-
-def _changes(repository: Any, before: Any, after: Any, prefix: str = "") -> Iterator[str]:
-    """Paths below two trees that differ; either may be None."""
-    old = {item.name: item for item in before} if before is not None else {}
-    new = {item.name: item for item in after} if after is not None else {}
-    for name in old.keys() | new.keys():
-        one, other = old.get(name), new.get(name)
-        if one is not None and other is not None and one.id == other.id and one.filemode == other.filemode:
-            continue
-        trees = [item if item is not None and item.filemode == FileMode.TREE else None for item in (one, other)]
-        if any(item is not None for item in trees):
-            inner = [repository[item.id] if item is not None else None for item in trees]
-            yield from _changes(repository, inner[0], inner[1], f"{prefix}{name}/")
-        if any(item is not None and item.filemode != FileMode.TREE for item in (one, other)):
-            yield prefix + name
 
 
 def _clean(text: str) -> str:

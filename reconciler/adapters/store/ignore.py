@@ -11,22 +11,31 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from reconciler.model.problem import Problem, Source
 
 if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+    from reconciler.adapters.store.ignore_pattern import IgnorePattern
 
 IGNORE_FILE: Final = ".reconcilerignore"
 MAX_IGNORE_BYTES: Final = 65_536
-_MAX_PATTERNS: Final = 1_000
-_MAX_PATTERN: Final = 256
-_MAX_STARS: Final = 4
-"""Patterns become regular expressions; more stars than this could take for ever on a hostile name."""
+MAX_PATTERNS: Final = 1_000
+MAX_PATTERN: Final = 256
+MAX_STARS: Final = 8
 
 
 class IgnoreRules(NamedTuple):
-    """The patterns of one ignore file and of those above it. `folder` ends in a slash, or is empty at the root."""
+    """The patterns of one ignore file, the last one first, and of those above it.
+
+    `folder` ends in a slash, or is empty at the root. `per_name`, `per_path`: how many characters of patterns, of
+    those above as well, are matched with names, and with paths.
+    """
 
     folder: str
-    spec: GitIgnoreSpec
+    patterns: tuple[IgnorePattern, ...]
     above: IgnoreRules | None = None
+    per_name: int = 0
+    per_path: int = 0
+
+    def work(self, path: str) -> int:
+        """What a question about a path costs at most, in characters of patterns times characters of names."""
+        return self.per_name * (len(path) - path.rfind("/") - 1) + self.per_path * len(path)
 
 
 def is_hidden_folder(name: str) -> bool:
@@ -39,45 +48,52 @@ def is_leftover(name: str) -> bool:
     return name.startswith((".#", "._", "#")) or name.endswith(("~", ".swp", ".swo", ".swx", "#"))
 
 
-def with_rules(above: IgnoreRules | None, folder: str, text: bytes) -> tuple[IgnoreRules | None, tuple[Problem, ...]]:
+def with_rules(above: IgnoreRules | None, folder: str, text: bytes) -> tuple[IgnoreRules, tuple[Problem, ...]]:
     """The rules inside a folder that has an ignore file. A pattern that is refused is a problem, the others hold."""
-    # Imported here: most stores have no ignore file.
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415
+    # Imported here: most stores have no ignore file, and the expressions need a compiler.
+    from reconciler.adapters.store.ignore_pattern import parse_pattern  # noqa: PLC0415
 
     below = f"{folder}/" if folder else ""
-    patterns, problems = [], []
+    patterns: list[IgnorePattern] = []
+    problems: list[Problem] = []
     for number, line in enumerate(text.decode("utf-8", errors="replace").splitlines(), start=1):
         refusal = _refusal(line, number)
+        if not refusal and number <= MAX_PATTERNS:
+            try:
+                pattern = parse_pattern(line)
+            except (ValueError, re.error) as error:
+                refusal = f"not in gitignore syntax: {error}"
+            else:
+                patterns += [pattern] if pattern is not None else []
         if refusal:
             source = Source(below + IGNORE_FILE, number)
             problems.append(Problem(source=source, code="ignore-pattern-refused", message=refusal))
-        else:
-            patterns.append(line)
-    try:
-        spec = GitIgnoreSpec.from_lines(patterns)
-    except (ValueError, re.error) as error:
-        source = Source(below + IGNORE_FILE)
-        problem = Problem(source=source, code="ignore-pattern-refused", message=f"not in gitignore syntax: {error}")
-        return above, (*problems, problem)
-    return IgnoreRules(below, spec, above), tuple(problems)
+    per_path = sum(pattern.length for pattern in patterns if pattern.is_of_path)
+    per_name = sum(pattern.length for pattern in patterns if not pattern.is_of_path)
+    if above is not None:
+        per_name, per_path = per_name + above.per_name, per_path + above.per_path
+    return IgnoreRules(below, tuple(reversed(patterns)), above, per_name, per_path), tuple(problems)
 
 
 def _refusal(line: str, number: int) -> str:
-    if number > _MAX_PATTERNS:
-        return f"more than {_MAX_PATTERNS:,} patterns" if number == _MAX_PATTERNS + 1 else ""
-    if len(line) > _MAX_PATTERN:
-        return f"a pattern is at most {_MAX_PATTERN} characters long"
-    if not line.startswith("#") and len(re.findall(r"\*+", line)) > _MAX_STARS:
-        return f"a pattern has at most {_MAX_STARS} stars; write several patterns"
+    if number > MAX_PATTERNS:
+        return f"more than {MAX_PATTERNS:,} lines" if number == MAX_PATTERNS + 1 else ""
+    if len(line) > MAX_PATTERN:
+        return f"a pattern is at most {MAX_PATTERN} characters long"
+    if not line.startswith("#") and len(re.findall(r"\*+", line)) > MAX_STARS:
+        return f"a pattern has at most {MAX_STARS} stars; write several patterns"
     return ""
 
 
 def is_ignored(rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
     """Whether the nearest ignore file with an opinion leaves the path out. Folders above it are judged beforehand."""
+    name = path.rpartition("/")[2]
     while rules is not None:
         below = path[len(rules.folder) :]
-        verdict = rules.spec.check_file(f"{below}/" if is_folder else below).include
-        if verdict is not None:
-            return verdict
+        for pattern in rules.patterns:
+            if pattern.folders_only and not is_folder:
+                continue
+            if pattern.expression.match(below if pattern.is_of_path else name):
+                return pattern.excludes
         rules = rules.above
     return False

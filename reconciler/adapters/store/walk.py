@@ -29,7 +29,13 @@ from reconciler.model.problem import Problem, Severity, Source
 from reconciler.stages.fleet import is_store_file, memo_key
 
 MAX_FILES: Final = 200_000
+MAX_FOLDERS: Final = 100_000
+MAX_ENTRIES: Final = 1_000_000
+"""Names of any kind. A small tree of Git may hold itself many times over."""
+MAX_FOLDER_DEPTH: Final = 200
 MAX_TOTAL_BYTES: Final = 2**30
+MAX_IGNORE_WORK: Final = 5_000_000_000
+"""Characters of ignore patterns times characters of the names that they are matched with: seconds, at worst."""
 _MAX_HOPS: Final = 40
 _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
@@ -92,6 +98,37 @@ class _Walk(Struct):
     links: deque[tuple[str, str, Entry]] = field(default_factory=deque)
     """Shown path, real path, entry."""
     problems: list[Problem] = field(default_factory=list)
+    folders: int = 0
+    entries: int = 0
+    ignore_work: int = 0
+
+    def count(self, entries: int) -> None:
+        """Take another folder with so many names in it.
+
+        Raises:
+            StoreError: it is one too many.
+        """
+        self.folders += 1
+        self.entries += entries
+        if self.folders > MAX_FOLDERS:
+            raise StoreError(f"the store holds more than {MAX_FOLDERS:,} folders; name a folder with less in it")
+        if self.entries > MAX_ENTRIES:
+            raise StoreError(f"the store holds more than {MAX_ENTRIES:,} names; name a folder with less in it")
+
+    def ignores(self, rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
+        """Whether an ignore file leaves the path out.
+
+        Raises:
+            StoreError: the ignore files have too many patterns for so many names.
+        """
+        if rules is None:
+            return False
+        self.ignore_work += rules.work(path)
+        if self.ignore_work > MAX_IGNORE_WORK:
+            raise StoreError(
+                f"the patterns of {IGNORE_FILE} are too many for so many names; write fewer or shorter ones"
+            )
+        return is_ignored(rules, path, is_folder=is_folder)
 
     def report(self, path: str, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
         self.problems.append(Problem(source=Source(path), code=code, message=message, severity=severity))
@@ -105,7 +142,7 @@ def read_tree(
     `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data.
 
     Raises:
-        StoreError: there are more files or bytes than a store can have.
+        StoreError: there are more files, folders, names or bytes than a store can have.
     """
     walk = _Walk(tree, limit, known)
     _visit(walk, "", "", None)
@@ -133,14 +170,19 @@ def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> Non
         except Unreadable as error:
             walk.report(shown or ".", "folder-unreadable", str(error))
             continue
+        walk.count(len(entries))
         rules = _rules_inside(walk, shown, real, rules, entries)
         for entry in entries:
             shown_path = _join(shown, entry.name)
             real_path = shown_path if shown == real else _join(real, entry.name)
             if entry.kind is EntryKind.FOLDER:
-                if not is_hidden_folder(entry.name) and not is_ignored(rules, shown_path, is_folder=True):
+                if is_hidden_folder(entry.name) or walk.ignores(rules, shown_path, is_folder=True):
+                    continue
+                if shown_path.count("/") < MAX_FOLDER_DEPTH:
                     pending.append((shown_path, real_path, rules))
-            elif not is_leftover(entry.name) and (rules is None or not is_ignored(rules, shown_path, is_folder=False)):
+                else:
+                    walk.report(shown_path, "folder-unreadable", f"nested deeper than {MAX_FOLDER_DEPTH} folders")
+            elif not is_leftover(entry.name) and not walk.ignores(rules, shown_path, is_folder=False):
                 _take(walk, shown_path, real_path, entry)
 
 

@@ -80,7 +80,8 @@ def _check_selector(body: JsonObject, findings: Findings) -> None:
         )
         return
     labels = dig(body, "spec", "template", "metadata", "labels")
-    labels = labels if isinstance(labels, dict) else {}
+    # Values of other types are told of where the labels are checked.
+    labels = {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}
     wanted = selector.get("matchLabels")
     for key, value in (wanted if isinstance(wanted, dict) else {}).items():
         if labels.get(key) != value:

@@ -64,7 +64,7 @@ def test_obeys_ignore_files_of_every_folder(kind: str, tmp_path: Path) -> None:
     assert not snapshot.problems
 
 
-@pytest.mark.parametrize("pattern", ["*a*b*c*d*e*", "x" * 300, "[z-a].yaml/["])
+@pytest.mark.parametrize("pattern", ["*a*b*c*d*e*f*g*h*", "x" * 300, "[z-a].yaml/["])
 def test_refuses_ignore_patterns_that_cannot_be_trusted(kind: str, tmp_path: Path, pattern: str) -> None:
     snapshot = _read(kind, tmp_path, {".reconcilerignore": f"{pattern}\n", "a.yaml": "1"})
     assert _content(snapshot) == {"a.yaml": "1"}

@@ -1,0 +1,248 @@
+"""Each limit of docs/reference/security.md, at it and one step beyond it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import pygit2
+import pytest
+import yaml
+
+from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.snapshot import GitStore
+from reconciler.adapters.store import walk
+from reconciler.adapters.store.ignore import MAX_IGNORE_BYTES, MAX_PATTERN, MAX_PATTERNS, MAX_STARS
+from reconciler.adapters.store.walk import Entry, EntryKind, read_tree
+from reconciler.errors import StoreError
+from reconciler.model.fleet import StoreFile
+from reconciler.stages.fleet.parse import parse_file
+from reconciler.stages.yaml import MAX_BYTES
+from tests.fakes.store_trees import AUTHOR
+
+HEAD: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: demo}\n"
+WIDGET: Final = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, namespace: demo}\n"
+OVERRIDES: Final = (
+    "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {name: o, namespace: demo}\nspec:\n"
+    "  overrideRules:\n  - overriders:\n      plaintext:\n"
+)
+PATCH: Final = "      - {path: %s, operator: add, value: x}\n"
+
+
+def _laughs(count: int) -> str:
+    """A document of `count` values and a few, most of them by aliases."""
+    return HEAD + "x: &x [" + ",".join(["a"] * 999) + "]\ny: [" + ",".join(["*x"] * (count // 1_000)) + "]\n"
+
+
+def _patches(count: int, path: str = "/data/a") -> str:
+    return OVERRIDES + PATCH % path * count
+
+
+def _object(size: int) -> str:
+    """An object of so many bytes as JSON."""
+    bare = len(json.dumps(yaml.safe_load(WIDGET + "a: ''\n"), separators=(",", ":")))
+    return WIDGET + 'a: "' + "x" * (size - bare) + '"\n'
+
+
+FILES: Final[dict[str, tuple[Callable[[int], str], int]]] = {
+    "file-too-large": (lambda size: HEAD + "#" + "x" * (size - len(HEAD) - 1), MAX_BYTES),
+    "too-many-documents": (lambda count: "a: 1\n" + "---\n{}\n" * count, 10_000),
+    "too-many-directives": (lambda count: "#\n" + "%X y\n" * count + "---\n" + HEAD, 16),
+    "too-deep": (lambda levels: HEAD + "data: " + "[" * (levels - 1) + "]" * (levels - 1) + "\n", 100),
+    "object-too-large": (_object, 1_500_000),
+    "too-many-overriders": (_patches, 1_000),
+}  # fmt: skip
+
+
+def _codes(text: str) -> set[str]:
+    return {problem.code for problem in parse_file(StoreFile(path="a.yaml", blob="1", data=text.encode())).problems}
+
+
+@pytest.mark.parametrize("code", FILES)
+def test_a_file_at_its_limit_is_read_and_one_beyond_it_is_refused(code: str) -> None:
+    make, limit = FILES[code]
+    assert code not in _codes(make(limit))
+    assert code in _codes(make(limit + 1))
+
+
+def test_values_are_counted_with_their_aliases_written_out() -> None:
+    assert "yaml-alias-explosion" not in _codes(_laughs(290_000))
+    assert "yaml-alias-explosion" in _codes(_laughs(310_000))
+
+
+class _Tree:
+    """A store in memory: `folders` folders, each with these names."""
+
+    def __init__(
+        self, folders: int = 0, files: int = 0, others: int = 0, data: bytes = b"", ignore: bytes = b""
+    ) -> None:
+        self._root = [Entry(f"f{index}", EntryKind.FOLDER) for index in range(folders)]
+        self._root += [Entry(f"{index}.yaml", EntryKind.FILE) for index in range(files)]
+        self._root += [Entry(f"{index}.txt", EntryKind.FILE) for index in range(others)]
+        self._root += [Entry(".reconcilerignore", EntryKind.FILE)] if ignore else []
+        self._data, self._ignore = data, ignore
+
+    def children(self, folder: str) -> Iterable[Entry]:
+        return () if folder else self._root
+
+    def entry(self, path: str) -> Entry | None:
+        return None
+
+    def blob(self, entry: Entry) -> str | None:
+        return None
+
+    def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
+        return "b", self._ignore if path.endswith("ignore") else self._data
+
+    def target(self, path: str, entry: Entry) -> str:
+        return ""
+
+
+def _read(tree: _Tree) -> tuple[int, list[str]]:
+    files, problems = read_tree(tree, MAX_BYTES + 1)
+    return len(files), [problem.code for problem in problems]
+
+
+LARGE: Final = bytes(4 * 2**20)
+STORES: Final[dict[str, tuple[Callable[[int], _Tree], int]]] = {
+    "files": (lambda count: _Tree(files=count), walk.MAX_FILES),
+    "folders": (lambda count: _Tree(folders=count - 1), walk.MAX_FOLDERS),
+    "names": (lambda count: _Tree(others=count), walk.MAX_ENTRIES),
+    "bytes": (lambda count: _Tree(files=count, data=LARGE), walk.MAX_TOTAL_BYTES // len(LARGE)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STORES)
+def test_a_store_at_its_limit_is_read_and_one_beyond_it_is_refused(what: str) -> None:
+    make, limit = STORES[what]
+    _read(make(limit))
+    with pytest.raises(StoreError, match=what):
+        _read(make(limit + 1))
+
+
+def _ignoring(pattern: str, times: int) -> bytes:
+    return (pattern + "\n").encode() * times
+
+
+IGNORES: Final = {
+    "lines": (_ignoring("x", MAX_PATTERNS), _ignoring("x", MAX_PATTERNS + 1)),
+    "characters": (b"x" * MAX_PATTERN, b"x" * (MAX_PATTERN + 1)),
+    "stars": (b"*a" * MAX_STARS, b"*a" * (MAX_STARS + 1)),
+    "bytes": (b"#" * MAX_IGNORE_BYTES, b"#" * (MAX_IGNORE_BYTES + 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IGNORES)
+def test_an_ignore_file_at_its_limit_is_obeyed_and_one_beyond_it_is_a_problem(what: str) -> None:
+    below, beyond = IGNORES[what]
+    if what == "bytes":
+        below, beyond = (b"\n".join([text[:250]] * (len(text) // 251)) for text in (below, beyond + b"#" * 251))
+        below, beyond = below.ljust(MAX_IGNORE_BYTES, b"#"), beyond.ljust(MAX_IGNORE_BYTES + 1, b"#")
+    assert [code for code in _read(_Tree(files=1, ignore=below))[1] if what != "bytes"] == []
+    assert len(_read(_Tree(files=1, ignore=beyond))[1]) == 1
+
+
+def test_patterns_and_names_are_bounded_together() -> None:
+    started_s = time.process_time()
+    with pytest.raises(StoreError, match="patterns"):
+        _read(_Tree(others=20_000, ignore=_ignoring("*" + "0" * 100 + "*1", 500)))
+    assert time.process_time() - started_s < 30
+    assert _read(_Tree(files=10_000, ignore=_ignoring("*.draft.yaml", 100)))[0] == 10_000
+
+
+def _repository(root: Path) -> pygit2.Repository:
+    return pygit2.init_repository(str(root), bare=True)
+
+
+def _commit(repository: pygit2.Repository, tree: pygit2.Oid) -> str:
+    return str(repository.create_commit(None, AUTHOR, AUTHOR, "x", tree, []))
+
+
+def _nested(repository: pygit2.Repository, levels: int, width: int, *, suffix: str = "") -> pygit2.Oid:
+    below = repository.create_blob(b"a: 1\n")
+    mode = 0o100644
+    for level in range(levels):
+        builder = repository.TreeBuilder()
+        for index in range(width):
+            builder.insert(f"n{index}{suffix or ('.yaml' if level == 0 else '')}", below, mode)
+        below, mode = builder.write(), 0o040000
+    return below
+
+
+def test_a_tree_that_holds_itself_many_times_is_refused(tmp_path: Path) -> None:
+    repository = _repository(tmp_path)
+    small, bomb = _commit(repository, _nested(repository, 1, 1)), _commit(repository, _nested(repository, 10, 10))
+    store, reader = GitStore(tmp_path), SnapshotReader()
+    started_s = time.process_time()
+    with pytest.raises(StoreError, match="the store holds more"):
+        store.snapshot(bomb)
+    assert len(reader.read(store, small).files) == 1
+    with pytest.raises(StoreError, match="the store holds more"):
+        reader.read(store, bomb)
+    assert time.process_time() - started_s < 60
+
+
+def test_a_tree_of_many_levels_is_read_down_to_the_limit(tmp_path: Path) -> None:
+    repository = _repository(tmp_path)
+    store = GitStore(tmp_path)
+    at_limit = store.snapshot(_commit(repository, _nested(repository, walk.MAX_FOLDER_DEPTH + 1, 1)))
+    assert len(at_limit.files) == 1
+    assert not at_limit.problems
+    beyond = store.snapshot(_commit(repository, _nested(repository, walk.MAX_FOLDER_DEPTH + 2, 1)))
+    assert [problem.code for problem in beyond.problems] == ["folder-unreadable"]
+    deep = _commit(repository, _nested(repository, 3_000, 1))
+    store.snapshot(deep)
+    assert len(store.changed_paths(_commit(repository, _nested(repository, 1, 1)), deep)) == 2
+
+
+def _loose(root: Path, kind: str, size: int) -> str:
+    """An object of blanks, written without ever holding it."""
+    packer, hasher = zlib.compressobj(9), hashlib.sha1(usedforsecurity=False)
+    header = f"{kind} {size}\0".encode()
+    chunks = [packer.compress(header)]
+    hasher.update(header)
+    block = b" " * 2**20
+    for at in range(0, size, len(block)):
+        piece = block[: min(len(block), size - at)]
+        hasher.update(piece)
+        chunks.append(packer.compress(piece))
+    name: str = hasher.hexdigest()
+    path = root / "objects" / name[:2] / name[2:]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join([*chunks, packer.flush()]))
+    return name
+
+
+def test_a_blob_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    repository = _repository(tmp_path)
+    builder = repository.TreeBuilder()
+    for name in ("a.yaml", "b.yaml", ".reconcilerignore"):
+        builder.insert(name, pygit2.Oid(hex=_loose(tmp_path, "blob", 100 * 2**20)), 0o100644)
+    builder.insert("at.yaml", repository.create_blob(b"#".ljust(MAX_BYTES, b"#")), 0o100644)
+    builder.insert("link.yaml", pygit2.Oid(hex=_loose(tmp_path, "blob", 20 * 2**20)), 0o120000)
+    commit = _commit(repository, builder.write())
+    before_kb = _peak_kb()
+    snapshot = GitStore(tmp_path).snapshot(commit)
+    assert _peak_kb() - before_kb < 60_000
+    codes = {file.path: [p.code for p in parse_file(file).problems] for file in snapshot.files}
+    assert codes == {"a.yaml": ["file-too-large"], "at.yaml": [], "b.yaml": ["file-too-large"]}
+    assert sorted(problem.code for problem in snapshot.problems) == ["ignore-file-unreadable", "link-refused"]
+
+
+def test_a_tree_or_commit_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    _repository(tmp_path)
+    before_kb = _peak_kb()
+    for kind in ("commit", "tag"):
+        with pytest.raises(StoreError, match="bytes"):
+            GitStore(tmp_path).resolve(_loose(tmp_path, kind, 100 * 2**20))
+    assert _peak_kb() - before_kb < 60_000
+
+
+def _peak_kb() -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0])
