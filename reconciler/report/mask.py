@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote
 
 import orjson
@@ -21,6 +21,22 @@ from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.report.known_values import SHORTEST, KnownValues
+from reconciler.report.secret_forms import (
+    BASE64_PEM,
+    BEARER,
+    JWT,
+    NAMED_KEY,
+    PRIVATE_KEY,
+    SECRET_MANIFEST,
+    TOKENS,
+    TRIGGERS,
+    USERINFO,
+    is_open,
+    is_open_field,
+    is_open_metadata,
+    is_secret_kind,
+)
 from reconciler.stages.ownership import LAST_APPLIED, decoded
 
 SECRET_ANNOTATIONS = frozenset(
@@ -28,24 +44,8 @@ SECRET_ANNOTATIONS = frozenset(
 )
 """Annotations in which tools keep whole manifests."""
 
-_OPEN_IN_A_SECRET = re.compile(r"(apiVersion|kind|type|immutable|metadata)(?![^.\[])")
-_USERINFO = re.compile(r"://([^\s/\"'<>]{1,1024})@")
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
-)
-_BASE64_PEM = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
-_JWT = re.compile(r"\beyJ[\w-]{8,400}\.eyJ[\w-]{8,}\.[\w-]{8,}")
-_BEARER = re.compile(r"(?i)\b(bearer\s+)([\w.~+/=-]{8,})")
-_SECRET_MANIFEST = re.compile(
-    r"^[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"']?Secret\b|\"kind\"\s*:\s*\"Secret\"", re.MULTILINE
-)
-_TRIGGERS = (rb"Secret", rb"://[^/\s]*@", rb"PRIVATE KEY", rb"LS0tLS1CRUdJTi", rb"eyJ")
-"""What a manifest holds at least when anything in it must be hidden."""
-
 _LONGEST = 2_000
 """Characters of a message or a path of a problem."""
-
-_SHORTEST_KNOWN = 4  # shorter values occur everywhere by chance
 
 
 class Masker:
@@ -56,9 +56,9 @@ class Masker:
         self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
         self._shows = show_secrets
         names = [re.escape(json.dumps(name, ensure_ascii=False)[1:-1].encode()) for name in sorted(self._annotations)]
-        self._trigger = re.compile(b"|".join([*_TRIGGERS, *names]))
+        self._trigger = re.compile(b"|".join([*TRIGGERS, *names]))
         self._numbers: dict[bytes, int] = {}
-        self._known: dict[str, str] = {}
+        self._known = KnownValues()
 
     def plan(self, plan: Plan) -> Plan:
         """The plan with every hidden value replaced; its changes carry no manifest, so that none can be sent."""
@@ -77,7 +77,7 @@ class Masker:
         )
 
     def _unjudged(self, found: Unjudged) -> Unjudged:
-        is_secret = found.identity[:2] == ("", "Secret")
+        is_secret = is_secret_kind(found.identity.kind)
         return replace(
             found,
             fields=tuple(self._field(field, is_secret) for field in found.fields),
@@ -88,7 +88,7 @@ class Masker:
         """The change with its values masked and without its manifest."""
         if self._shows:
             return change
-        is_secret = change.identity[:2] == ("", "Secret")
+        is_secret = is_secret_kind(change.identity.kind)
         if is_secret:
             self.learn(change.manifest)
             self.learn(change.before)
@@ -116,8 +116,10 @@ class Masker:
         if not path:
             return self.manifest(value) if isinstance(value, Mapping) else self._hidden(value)
         # What may be shown is listed, not what may not: an unknown path of a Secret is hidden.
-        if _OPEN_IN_A_SECRET.match(path) is None:
-            return self._hidden_data(value)
+        if path == "metadata" and isinstance(value, Mapping):
+            return self._without_known(self._metadata(value))
+        if not is_open_field(path, value):
+            return self._hidden_data(value, plain=path.startswith("stringData"))
         return self._without_known(self._walked(value))
 
     def manifest(self, body: JsonObject) -> JsonObject:
@@ -129,6 +131,8 @@ class Masker:
         return masked
 
     def _may_hide(self, body: JsonObject) -> bool:
+        if is_secret_kind(body.get("kind")):
+            return True
         # One search through the whole is a hundred times faster than a walk, and most manifests hide nothing.
         try:
             return self._trigger.search(orjson.dumps(body)) is not None
@@ -143,11 +147,7 @@ class Masker:
         """Words of ours or of an API server, without known Secret values, credentials in URLs, keys and tokens."""
         if self._shows:
             return text
-        # The longest first: a short value may be a part of a long one.
-        for known, placeholder in sorted(self._known.items(), key=lambda item: -len(item[0])):
-            if known in text:
-                text = text.replace(known, placeholder)
-        return _BEARER.sub(lambda found: found[1] + self._hidden(found[2]), self._cleaned(text))
+        return self._cleaned(self._known.hide(text))
 
     def problem(self, problem: Problem) -> Problem:
         """The problem with its message masked, and cut where it repeats megabytes of a file."""
@@ -175,44 +175,64 @@ class Masker:
         if isinstance(value, str):
             return self._cleaned(value)
         if isinstance(value, Mapping):
-            is_secret = value.get("kind") == "Secret"
-            # A reference has a kind as well; what has metadata is a manifest, where a value may stand in a wrong place.
-            hides_unknown = is_secret and "metadata" in value
-            masked = {
-                name: self._hidden_data(below)
-                if hides_unknown and not _is_open(name, below)
-                else self._member(name, below, is_secret)
-                for name, below in value.items()
-            }
+            masked = self._members(value)
             return masked if any(masked[name] is not value[name] for name in value) else value
         if isinstance(value, list):
             items = [self._walked(item) for item in value]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
         return value
 
-    def _member(self, name: str, value: Json, is_secret: bool) -> Json:
-        if is_secret and name in ("data", "stringData"):
-            return self._hidden_data(value, plain=name == "stringData")
+    def _members(self, value: Mapping[str, Json]) -> dict[str, Json]:
+        is_secret = is_secret_kind(value.get("kind"))
+        # A reference has a kind as well; what has metadata or data is a manifest, where a value may stand anywhere.
+        if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
+            return {name: self._member_of_secret(name, below) for name, below in value.items()}
+        return {name: self._member(name, below) for name, below in value.items()}
+
+    def _member_of_secret(self, name: str, value: Json) -> Json:
+        if name == "metadata" and isinstance(value, Mapping):
+            return self._metadata(value)
+        if is_open(name, value):
+            return self._walked(value)
+        return self._hidden_data(value, plain=name == "stringData")
+
+    def _metadata(self, metadata: Mapping[str, Json]) -> dict[str, Json]:
+        """The metadata of a Secret: what is none of its fields was meant to stand elsewhere."""
+        return {
+            name: self._walked(value)
+            if is_open_metadata(name, value)
+            else self._hidden_data(value, plain=name == "stringData")
+            for name, value in metadata.items()
+        }
+
+    def _member(self, name: str, value: Json) -> Json:
+        if name == "stringData":  # No other kind has such a field.
+            return self._hidden_data(value, plain=True)
         if name in self._annotations:
             return self._hidden(value)
         return self._walked(value)
 
     def _cleaned(self, text: str) -> str:
-        if _SECRET_MANIFEST.search(text):
+        if SECRET_MANIFEST.search(text):
             return self._hidden(text)
         if "://" in text:
-            text = _USERINFO.sub(self._userinfo, text)
+            text = USERINFO.sub(self._userinfo, text)
         if "PRIVATE KEY" in text:
-            text = _PRIVATE_KEY.sub(lambda found: self._hidden(found[0]), text)
+            text = PRIVATE_KEY.sub(lambda found: self._hidden(found[0]), text)
         if "LS0tLS1CRUdJTi" in text:
-            text = _BASE64_PEM.sub(self._base64_pem, text)
-        return _JWT.sub(lambda found: self._hidden(found[0]), text) if "eyJ" in text else text
+            text = BASE64_PEM.sub(self._base64_pem, text)
+        if "eyJ" in text:
+            text = JWT.sub(lambda found: self._hidden(found[0]), text)
+        text = TOKENS.sub(lambda found: self._hidden(found[0]), text)
+        text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
+        return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
 
     def _userinfo(self, found: re.Match[str]) -> str:
         # `ssh://git@host` names an account; a password or a token is what must go.
-        if ":" not in found[1] and len(found[1]) < 16:
+        userinfo = found[1] or found[2]
+        if ":" not in userinfo and len(userinfo) < 16:
             return found[0]
-        return f"://{self._hidden(found[1])}@"
+        return f"://{self._hidden(userinfo)}@"
 
     def _base64_pem(self, found: re.Match[str]) -> str:
         return self._hidden(found[0]) if b"PRIVATE KEY" in _decoded_start(found[0]) else found[0]
@@ -231,8 +251,8 @@ class Masker:
             return {name: self._hidden_data(below, plain=plain) for name, below in value.items()}
         raw = value.encode(errors="surrogatepass") if plain and isinstance(value, str) else decoded(value)
         placeholder = self._numbered(raw)
-        for form in _forms(raw) if len(raw) >= _SHORTEST_KNOWN else ():
-            self._known.setdefault(form, placeholder)
+        for form in _forms(raw) if len(raw) >= SHORTEST else ():
+            self._known.add(form, placeholder)
         return placeholder
 
     def _hidden(self, value: Json) -> str:
@@ -245,17 +265,6 @@ class Masker:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
-
-
-def _is_open(name: str, value: Json) -> bool:
-    """Whether a member of a Secret's manifest may be shown, or is looked into by itself."""
-    match name:
-        case "apiVersion" | "kind" | "type":
-            return isinstance(value, str)
-        case "immutable":
-            return isinstance(value, bool)
-        case _:
-            return name in ("metadata", "data", "stringData")
 
 
 def _decoded_start(text: str) -> bytes:
@@ -279,9 +288,19 @@ def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:
     return Masker(annotations=annotations).plan(plan)
 
 
-def scrub_text(text: str, secrets: Iterable[JsonObject] = ()) -> str:
-    """A message as it may be shown to anybody. `secrets`: manifests of Secrets whose values it might quote."""
+def scrub_text(text: str) -> str:
+    """A message as it may be shown to anybody."""
+    return Masker().text(text)
+
+
+def scrubber(secrets: Iterable[JsonObject]) -> Callable[[str], str]:
+    """What makes messages as they may be shown to anybody. `secrets`: manifests whose values they might quote."""
     masker = Masker()
     for manifest in secrets:
         masker.learn(manifest)
-    return masker.text(text)
+    return masker.text
+
+
+def secrets_among(changes: Iterable[Change]) -> list[JsonObject]:
+    """The manifests of Secrets that are sent, whose values an API server may repeat."""
+    return [change.manifest for change in changes if change.manifest and is_secret_kind(change.identity.kind)]

@@ -17,7 +17,7 @@ from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Action, Manifest, Plan
 from reconciler.model.refs import Identity
 from reconciler.report.json_parts import placement_part, reasons_part
-from reconciler.report.mask import scrub_text
+from reconciler.report.mask import scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
@@ -214,8 +214,7 @@ def _decisions(number: int, time: str, plan: Plan) -> Iterable[Event]:
 
 def _events(number: int, revision: str, time: str, results: Sequence[Result]) -> Iterable[Event]:
     """What was written, and what came of it."""
-    manifests = (result.change.manifest for result in results if result.change.identity[:2] == ("", "Secret"))
-    secrets = [manifest for manifest in manifests if manifest is not None]
+    scrubbed = scrubber(secrets_among(result.change for result in results))
     for result in results:
         change = result.change
         yield Event(
@@ -230,7 +229,7 @@ def _events(number: int, revision: str, time: str, results: Sequence[Result]) ->
                 "source": str(change.source),
                 "fields": [field.path for field in change.fields],
                 # What an API server says may quote what was sent to it.
-                **({"error": scrub_text(result.error, secrets)} if result.error else {}),
+                **({"error": scrubbed(result.error)} if result.error else {}),
                 **({"why": change.reason.text} if change.reason else {}),
             },
         )

@@ -15,7 +15,7 @@ from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.json_parts import problems_part, resource_part
-from reconciler.report.mask import mask_plan, scrub_text
+from reconciler.report.mask import mask_plan, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 
@@ -90,14 +90,14 @@ def _held(change: Change) -> dict[str, Json]:
 def _failures(picture: Picture) -> list[Json]:
     changes = picture.round.plan.changes
     # What an API server says may quote what was sent to it.
-    secrets = [change.manifest for change in changes if change.manifest and change.identity[:2] == ("", "Secret")]
+    scrubbed = scrubber(secrets_among(changes))
     failed = [change for change in changes if (change.cluster, change.identity) in picture.failed]
     return [
         {
             "action": str(change.action),
             "cluster": change.cluster,
             "resource": resource_part(change.gvk, change.identity),
-            "error": scrub_text(picture.failed[change.cluster, change.identity], secrets),
+            "error": scrubbed(picture.failed[change.cluster, change.identity]),
         }
         for change in sorted(failed, key=_order)
         if change.held is None

@@ -19,7 +19,7 @@ from reconciler.model.content import Content
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.report.mask import Masker, mask_plan, scrub_text
+from reconciler.report.mask import Masker, mask_plan, scrub_text, scrubber
 from reconciler.report.plan.github import github_annotations
 from reconciler.report.plan.json import plan_json
 from reconciler.report.plan.markdown import plan_markdown
@@ -269,7 +269,7 @@ def test_words_of_others_are_scrubbed(text: str, expected: str) -> None:
 def test_a_message_is_scrubbed_of_the_values_it_might_quote() -> None:
     secret = {"kind": "Secret", "data": {"a": base64_of("pass"), "b": base64_of("password-long")}}
     message = f'Secret "db" is invalid: data[a]: Invalid value: "pass", {base64_of("password-long")}, password-long'
-    scrubbed = scrub_text(message, [secret])
+    scrubbed = scrubber([secret])(message)
     assert scrubbed == 'Secret "db" is invalid: data[a]: Invalid value: "«value #1»", «value #2», «value #2»'
 
 
@@ -288,6 +288,15 @@ def test_a_message_is_scrubbed_of_the_values_it_might_quote() -> None:
         " ",
         "LS0tLS1CRUdJTi",
         "bearer ",
+        "bearer aaaaaaaa ",
+        "basic 1",
+        "://u:",
+        "://u:p/",
+        "://u:1/",
+        "ghp_",
+        "access_key=",
+        "secretaccesskeyid",
+        "AKIA",
     ],
 )
 def test_hostile_text_does_not_slow_the_masking(unit: str) -> None:

@@ -1,0 +1,60 @@
+"""Values that were met, found again in any text: in time that does not grow with how many there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+SHORTEST: Final = 4
+"""Shorter values occur everywhere by chance."""
+
+
+class KnownValues:
+    """Values with what is shown in their place."""
+
+    __slots__ = ("_by_start",)
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._by_start: defaultdict[str, dict[int, dict[str, str]]] = defaultdict(dict)
+        """By the first characters, and by length, the longest first once they are asked for."""
+
+    def add(self, value: str, placeholder: str) -> None:
+        """Take a value in; the first placeholder of a value stays. Too short ones are left out."""
+        if len(value) >= SHORTEST:
+            by_length = self._by_start[value[:SHORTEST]]
+            by_length.setdefault(len(value), {}).setdefault(value, placeholder)
+
+    def hide(self, text: str) -> str:
+        """The text with placeholders for these values. Where several overlap, one placeholder stands for all."""
+        if not self._by_start:
+            return text
+        shown: list[str] = []
+        end = 0
+        for start, stop, placeholder in self._found(text):
+            shown += (text[end:start], placeholder)
+            end = stop
+        return "".join((*shown, text[end:])) if shown else text
+
+    def _found(self, text: str) -> list[tuple[int, int, str]]:
+        found: list[tuple[int, int, str]] = []
+        longest = 0
+        for start in range(len(text) - SHORTEST + 1):
+            by_length = self._by_start.get(text[start : start + SHORTEST])
+            if by_length is None:
+                continue
+            for length in sorted(by_length, reverse=True):
+                placeholder = by_length[length].get(text[start : start + length])
+                if placeholder is not None:
+                    break
+            else:
+                continue
+            if found and start < found[-1][1]:
+                before = found.pop()
+                keeps = longest >= length
+                found.append((before[0], max(before[1], start + length), before[2] if keeps else placeholder))
+                longest = max(longest, length)
+            else:
+                found.append((start, start + length, placeholder))
+                longest = length
+        return found

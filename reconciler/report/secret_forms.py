@@ -1,0 +1,101 @@
+"""What has the form of a secret: kinds that are Secrets, their fields that may be shown, and credentials.
+
+What may be shown is listed; everything else of a Secret is hidden, whether it is well-formed or not.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from reconciler.model.tree import Json
+
+_TEXTS: Final = frozenset(
+    {"name", "namespace", "generateName", "uid", "resourceVersion", "selfLink"}
+    | {"creationTimestamp", "deletionTimestamp"}
+)
+_NUMBERS: Final = frozenset({"generation", "deletionGracePeriodSeconds"})
+_MAPPINGS: Final = frozenset({"labels", "annotations"})
+_LISTS: Final = frozenset({"finalizers", "ownerReferences", "managedFields"})
+
+USERINFO: Final = re.compile(
+    r"://(?:([^\s/\"'<>]{1,1024})|([^\s/\"'<>:@]{0,256}:(?!\d{1,5}/)[^\s\"'<>]{1,256}))@(?!sha(?:256|512):)"
+)
+"""User and password of a URL. A password may hold a slash that should have been escaped; a port is none."""
+PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
+)
+BASE64_PEM: Final = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
+JWT: Final = re.compile(r"\beyJ[\w-]{8,400}\.eyJ[\w-]{8,}\.[\w-]{8,}")
+BEARER: Final = re.compile(r"(?i)\b((?:bearer|basic)\s+)((?=[\w.~+/=-]{0,200}\d|[\w.~+/=-]{20})[\w.~+/=-]{8,})")
+"""A token after the name of its scheme; a word of prose has no digit and is shorter."""
+TOKENS: Final = re.compile(
+    r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|[sr]k_live_\w{16,}"
+    r"|AIza[\w-]{30,}|(?:AKIA|ASIA)[0-9A-Z]{16}\b|LTAI\w{12,}\b)"
+)
+"""Keys of clouds and forges, which begin as only they do."""
+NAMED_KEY: Final = re.compile(
+    r"(?i)((?:aws_?)?secret_?access_?key(?:_?id)?|access_?key_?secret|account_?key)([\"']?\s*[=:]\s*[\"']?)([\w+/=-]{16,})"
+)
+SECRET_MANIFEST: Final = re.compile(
+    r"^[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"'\[]*secrets?\b|\"kind\"\s*:\s*\[?\"secrets?\"", re.MULTILINE | re.IGNORECASE
+)
+TRIGGERS: Final = (
+    rb"(?i:kind)[\\\"' :\[]{1,40}(?i:secrets?)\b",
+    rb"stringData",
+    rb"://[^\s\"]{1,1300}@",
+    rb"PRIVATE KEY",
+    rb"LS0tLS1CRUdJTi",
+    rb"eyJ",
+    rb"(?i:bearer|basic)\s",
+    rb"gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|k_live_|AIza|AKIA|ASIA|LTAI",
+    rb"(?i:access_?key|account_?key)",
+)
+"""What a manifest holds at least when anything in it must be hidden."""
+
+
+def is_secret_kind(kind: Json) -> bool:
+    """Whether a kind is that of Secrets, or was meant to be: `secret`, `Secrets`, `Sercet`, `[Secret]`."""
+    return _is_like_secret(kind if isinstance(kind, str) else repr(kind)) if kind is not None else False
+
+
+@lru_cache(maxsize=1024)
+def _is_like_secret(kind: str) -> bool:
+    letters = "".join(filter(str.isalnum, kind[:100])).casefold()
+    return letters == "secret" or difflib.SequenceMatcher(None, letters, "secret").ratio() > 0.8
+
+
+def is_open(name: str, value: Json) -> bool:
+    """Whether a member of a Secret's manifest may be shown as it is."""
+    match name:
+        case "apiVersion" | "kind" | "type":
+            return isinstance(value, str)
+        case "immutable":
+            return isinstance(value, bool)
+        case _:
+            return False
+
+
+def is_open_metadata(name: str, value: Json) -> bool:
+    """Whether a member of a Secret's metadata may be shown, but for credentials in it."""
+    if name in _TEXTS:
+        return isinstance(value, str)
+    if name in _NUMBERS:
+        return isinstance(value, int)
+    if name in _MAPPINGS:
+        return isinstance(value, Mapping) and all(isinstance(below, str) for below in value.values())
+    return name in _LISTS and isinstance(value, list)
+
+
+def is_open_field(path: str, value: Json) -> bool:
+    """Whether a field of a Secret below its first level may be shown, by its path: `metadata.labels.app`."""
+    root, _, rest = path.partition(".")
+    if root != "metadata":
+        return not rest and is_open(root, value)
+    name = re.split(r"[.\[]", rest, maxsplit=1)[0]
+    if name == rest:
+        return is_open_metadata(name, value)
+    return (name in _MAPPINGS and isinstance(value, str)) or name in _LISTS
