@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from graphlib import CycleError, TopologicalSorter
 
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
@@ -94,13 +93,26 @@ def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[I
     return depths
 
 
-def _from_below(beside: dict[Identity, set[Identity]]) -> tuple[Identity, ...]:
-    """Identities after all that they need. A circle is opened where its last one by name is needed."""
-    while True:
-        try:
-            return tuple(TopologicalSorter({key: sorted(beside[key]) for key in sorted(beside)}).static_order())
-        except CycleError as error:
-            # Each one of the circle is needed by the next one; the first one stands at its end again.
-            circle = error.args[1]
-            last = max(range(len(circle) - 1), key=circle.__getitem__)
-            beside[circle[last + 1]].discard(circle[last])
+def _from_below(beside: dict[Identity, set[Identity]]) -> list[Identity]:
+    """Identities after all that they need. A circle is opened where it was entered, as a rule at its last one by name.
+
+    Each need is looked at once, however many circles there are. What opens a circle is taken out of `beside`.
+    """
+    found: list[Identity] = []
+    begun: dict[Identity, bool] = {}  # Whether all that it needs has been found.
+    for start in sorted(beside, reverse=True):
+        path = [] if start in begun else [(start, iter(sorted(beside[start])))]
+        begun.setdefault(start, False)
+        while path:
+            identity, needs = path[-1]
+            need = next(needs, None)
+            if need is None:
+                begun[identity] = True
+                found.append(identity)
+                path.pop()
+            elif need not in begun:
+                begun[need] = False
+                path.append((need, iter(sorted(beside.get(need, ())))))
+            elif not begun[need]:
+                beside[identity].discard(need)
+    return found

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from itertools import chain, pairwise
 
 from hypothesis import given
@@ -75,3 +76,15 @@ def test_every_change_is_in_exactly_one_wave(kinds: list[str]) -> None:
     flat = [index for wave in waves(changes, {}) for index in wave]
     assert sorted(flat) == list(range(len(changes)))
     assert [kind_rank(changes[i].identity.kind) for i in flat] == sorted(kind_rank(kind) for kind in kinds)
+
+
+def test_many_circles_are_opened_in_linear_time() -> None:
+    pairs = [(change("Widget", f"{number:05}-a"), change("Widget", f"{number:05}-b")) for number in range(5_000)]
+    needs = {
+        one.identity: frozenset({other.identity}) for pair in pairs for one, other in (pair, tuple(reversed(pair)))
+    }
+    started_s = time.process_time()
+    found = waves(tuple(chain.from_iterable(pairs)), needs)
+    assert time.process_time() - started_s < 2
+    assert [len(wave) for wave in found] == [5_000, 5_000]
+    assert set(found[0]) == set(range(0, 10_000, 2))
