@@ -116,7 +116,7 @@ def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
     observations, now, interpreters = inputs.observations, inputs.now, inputs.interpreters
     dirty, edited = tables.begin(inputs), tables.templates.changed
 
-    tables.faults.refuse(fleet, dirty, interpreters)
+    tables.faults.refuse(fleet, edited, interpreters)
     claims = claim(fleet, tables.claims, dirty)
     tables.faults.refuse_all(claims.faults)
     tables.policies.update(dirty, tables.policy_of)

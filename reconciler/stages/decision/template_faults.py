@@ -49,14 +49,14 @@ class TemplateFaults:
             is_complete=False,
         )
 
-    def refuse(self, fleet: Fleet, dirty: Collection[Identity], interpreters: Registry) -> None:
+    def refuse(self, fleet: Fleet, edited: Collection[Identity], interpreters: Registry) -> None:
         """Nothing, when all that is asked of interpreters can be read out of these templates.
 
         Raises:
             SubjectFailed: its subject are all templates of which it cannot.
         """
         faults: dict[Identity, Exception] = {}
-        for identity in dirty:
+        for identity in edited:
             template = fleet.templates.get(identity)
             if template is not None and identity not in self._found:
                 fault = contained(check_facts, template, interpreters).fault
