@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pygit2
 
-from reconciler.adapters.git.repository import open_repository
+from reconciler.adapters.git.repository import opened
 from reconciler.errors import StoreError
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
@@ -28,8 +28,9 @@ class Relation(StrEnum):
 def in_force(folder: Path, name: str) -> str | None:
     """The commit that a reference of the clone pins; None when there is none, or it cannot be read."""
     try:
-        found: Any = open_repository(folder).references.get(name)
-        return str(found.peel(pygit2.Commit).id) if found is not None else None
+        with opened(folder) as repository:
+            found: Any = repository.references.get(name)
+            return str(found.peel(pygit2.Commit).id) if found is not None else None
     except _FAULTS:
         return None
 
@@ -40,12 +41,12 @@ def pin(folder: Path, name: str, commit: str) -> None:
     What was in force before stays reachable too: the last good content of a broken file may only be there.
     """
     try:
-        repository = open_repository(folder)
         before = in_force(folder, name)
         oid = pygit2.Oid(hex=commit)
-        if before is not None and before != commit and not repository.descendant_of(oid, pygit2.Oid(hex=before)):
-            repository.references.create(f"refs/fleet/kept/{before}", pygit2.Oid(hex=before), force=True)
-        repository.references.create(name, oid, force=True)
+        with opened(folder) as repository:
+            if before is not None and before != commit and not repository.descendant_of(oid, pygit2.Oid(hex=before)):
+                repository.references.create(f"refs/fleet/kept/{before}", pygit2.Oid(hex=before), force=True)
+            repository.references.create(name, oid, force=True)
     except _FAULTS as error:
         raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
 
@@ -54,10 +55,10 @@ def relation(folder: Path, old: str, new: str) -> Relation:
     """How the commit `new` stands to `old`; both are in the clone, or `old` is lost (then they are unrelated)."""
     before, after = pygit2.Oid(hex=old), pygit2.Oid(hex=new)
     try:
-        repository = open_repository(folder)
-        if before == after or repository.descendant_of(after, before):
-            return Relation.FORWARD
-        base: Any = repository.merge_base(before, after)
+        with opened(folder) as repository:
+            if before == after or repository.descendant_of(after, before):
+                return Relation.FORWARD
+            base: Any = repository.merge_base(before, after)
     except _FAULTS:
         return Relation.UNRELATED
     if base is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pygit2
 
-from reconciler.adapters.git.repository import open_repository
+from reconciler.adapters.git.repository import opened
 
 
 def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
@@ -15,7 +15,8 @@ def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
     A linked work tree has a HEAD of its own, and the rest with its main repository.
     """
     try:
-        own = Path(open_repository(repository).path)
+        with opened(repository) as found:
+            own = Path(found.path)
         pointer = own / "commondir"
         common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
     except (pygit2.GitError, OSError):  # reading says what is wrong

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,29 @@ from pygit2.enums import RepositoryOpenFlag
 
 _EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
 """Left to itself, libgit2 passes over a broken `.git` and takes the folder itself, or the next repository above it."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[pygit2.Repository]:
+    """The repository until the block ends.
+
+    Raises:
+        pygit2.GitError: there is none, or it cannot be opened.
+    """
+    repository = open_repository(path)
+    try:
+        yield repository
+    finally:
+        close(repository)
+
+
+def close(repository: pygit2.Repository) -> None:
+    """Give its memory back at once: a service opens one every second, and what waits for the collector adds up.
+
+    Its collections of branches and references lead back to it, so counting references alone frees neither.
+    """
+    repository.free()
+    vars(repository).clear()
 
 
 def open_repository(path: Path) -> pygit2.Repository:

@@ -10,12 +10,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
 
 import pygit2
 from pygit2.enums import FileMode
 
-from reconciler.adapters.git.repository import open_repository
+from reconciler.adapters.git.repository import close, open_repository
 from reconciler.adapters.git.trees import changed_entries, refuse_bomb
 from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
@@ -54,6 +55,18 @@ class GitStore:
             self._repository = open_repository(path)
         except _FAULTS as error:
             raise StoreError(f"{path}: not a Git repository that can be opened: {error}") from error
+
+    def __enter__(self) -> Self:
+        """The open repository."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Give its memory back; it is of no use any more."""
+        close(self._repository)
 
     def resolve(self, rev: str) -> str:
         """The commit id of HEAD, a branch, a tag, a full or abbreviated commit id, with `~N` and `^N` after it.

@@ -74,21 +74,22 @@ class RepositorySource(LocalSource):
         location = locate_store(str(self._location.path))
         if location.repository is None:
             raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
-        store = GitStore(location.repository)
-        if self._rev is not None or location.kind is not StoreKind.WORK_TREE:
-            return _Seen(store.resolve(self._rev or "HEAD"), location.repository, location.subdir)
-        refuse_unsettled(location, store)
-        commit = store.resolve("HEAD")
-        # What began or ended meanwhile may have moved HEAD to a commit on its way.
-        refuse_unsettled(location, store)
-        return _Seen(commit, location.repository, location.subdir)
+        with GitStore(location.repository) as store:
+            if self._rev is not None or location.kind is not StoreKind.WORK_TREE:
+                return _Seen(store.resolve(self._rev or "HEAD"), location.repository, location.subdir)
+            refuse_unsettled(location, store)
+            commit = store.resolve("HEAD")
+            # What began or ended meanwhile may have moved HEAD to a commit on its way.
+            refuse_unsettled(location, store)
+            return _Seen(commit, location.repository, location.subdir)
 
     def load(self, seen: _Seen) -> Snapshot:
         """The files of the commit."""
         self._repository = seen.repository
         if seen.subdir != self._subdir:
             self._subdir, self._reader = seen.subdir, SnapshotReader(seen.subdir)
-        return self._reader.read(GitStore(seen.repository), seen.commit)
+        with GitStore(seen.repository) as store:
+            return self._reader.read(store, seen.commit)
 
     def unripe_s(self, seen: _Seen) -> float | None:
         """A commit id is never too young."""
@@ -108,7 +109,8 @@ class RepositorySource(LocalSource):
     def recall(self, revision: str) -> Snapshot | None:
         """The files of a commit, as long as the repository has it."""
         try:
-            return self._reader.read(GitStore(self._repository), revision)
+            with GitStore(self._repository) as store:
+                return self._reader.read(store, revision)
         except StoreError:
             return None
 
@@ -124,7 +126,8 @@ class RepositorySource(LocalSource):
 def stored_file(repository: Path, path: str, blob: str) -> StoreFile | None:
     """A file's older content from the object database; None when it is gone or cannot be read."""
     try:
-        data = GitStore(repository).read_blob(blob)
+        with GitStore(repository) as store:
+            data = store.read_blob(blob)
     except StoreError:
         return None
     return StoreFile(path=path, blob=blob, data=data) if data is not None else None

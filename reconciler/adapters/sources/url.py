@@ -153,7 +153,8 @@ class UrlSource:
             self._check(before, fetched.commit)
         if self._snapshot is not None and self._snapshot.revision == fetched.commit:
             return None
-        return self._reader.read(GitStore(self._folder), fetched.commit)
+        with GitStore(self._folder) as store:
+            return self._reader.read(store, fetched.commit)
 
     def _check(self, old: str, new: str) -> None:
         found = relation(self._folder, old, new)
@@ -177,7 +178,8 @@ class UrlSource:
     def recall(self, revision: str) -> Snapshot | None:
         """The files of a commit that the clone has."""
         try:
-            return self._reader.read(GitStore(self._folder), revision)
+            with GitStore(self._folder) as store:
+                return self._reader.read(store, revision)
         except StoreError:
             return None
 

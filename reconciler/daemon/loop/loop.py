@@ -24,6 +24,7 @@ from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everyt
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
+from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
@@ -61,6 +62,7 @@ class ControlLoop:
         self._stop = asyncio.Event()
         self._memory = memory = Memory(lanes=Lanes(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
+        self._garbage = Garbage()
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
@@ -157,6 +159,7 @@ class ControlLoop:
                 self._agenda.mark(*self._unfinished.due(clock.monotonic_s()))
                 continue
             self._agenda.wake.clear()
+            self._garbage.idle(clock.monotonic_s())
             await wait_for(self._agenda.wake, pause_s, clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
@@ -178,6 +181,7 @@ class ControlLoop:
         self._take_in_ended(agenda)
         if not agenda.is_empty:
             await self._work_off(agenda)
+            self._garbage.round_ended()
         if agenda.reload:
             self._parts.vitals.is_reloading = self._agenda.reload
 

@@ -50,7 +50,6 @@ class StoreInForce:
         try:
             fresh = self._parse_new(snapshot.files)
         finally:
-            gc.freeze()
             gc.enable()
         self._recall(fresh)
         in_force = with_last_good(self._parsed, self._good) if self._is_any_broken(fresh) else self._parsed

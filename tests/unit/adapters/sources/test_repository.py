@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pygit2
 import pytest
 
+from reconciler.adapters.sources.repository import RepositorySource
 from reconciler.errors import RevisionNotFound
 from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.adapters.sources.test_source import opened, read_new
@@ -80,3 +82,18 @@ async def test_a_deleted_branch_says_so_and_its_return_is_noticed(work: Path, tm
         write_files(work, {"a.yaml": "2"})
         repository.create_reference("refs/heads/prod", pygit2.Oid(hex=commit_all(work)))
         assert (await read_new(source))["a.yaml"] == "2"
+
+
+async def test_looking_at_a_repository_leaves_no_garbage(work: Path, tmp_path: Path) -> None:
+    async with opened(str(work), tmp_path) as source:
+        await read_new(source)
+        assert isinstance(source, RepositorySource)
+        source.look()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                source.look()
+            assert gc.collect() < 20
+        finally:
+            gc.enable()
