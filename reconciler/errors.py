@@ -19,6 +19,8 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     │   ├── ListExpired           410: the continue token or resourceVersion is too old
     │   ├── Throttled             429 and 503 with Retry-After, after our own retries
     │   ├── BadAnswer             a body that is not what the API promises: truncated, HTML, wrong kind
+    │   │   ├── MalformedObject   one object of it is not; others of the same answer may be
+    │   │   └── AnswerTooLarge    it is larger than we are ready to read
     │   ├── HeldByCopy            a copy of this journal holds the fleet there
     │   └── ClusterReplaced       the name answers with another kube-system uid than before
     ├── JournalError              the journal cannot be opened, read or written
@@ -128,6 +130,14 @@ class Throttled(MemberClusterError):
 
 class BadAnswer(MemberClusterError):
     """The body is not what the API promises. Never to be read as an empty list."""
+
+
+class MalformedObject(BadAnswer):
+    """An object whose fields are not of the types that the API promises. It is unread; others may be well."""
+
+
+class AnswerTooLarge(BadAnswer):
+    """An answer, or a list, is larger than we are ready to read."""
 
 
 class HeldByCopy(MemberClusterError):

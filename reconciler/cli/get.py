@@ -83,7 +83,7 @@ async def _ask(
     fleet: Fleet, access: Access, query: Any, *, whole: bool
 ) -> tuple[dict[str, Table | list[Any]], dict[str, ReconcilerError]]:
     from reconciler.daemon.round.session import open_members
-    from reconciler.errors import KindNotServed, ObjectNotFound, ReconcilerError
+    from reconciler.errors import KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
     async def one(member: MemberCluster) -> Table | list[Any]:
         served = (await member.discover()).find(query.kind)
@@ -95,6 +95,8 @@ async def _ask(
         if query.name:
             return [await member.get(served.gvk, namespace, query.name)]
         listing = await member.list_objects(served.gvk, namespace=namespace, label_selector=query.selector)
+        for why in listing.unread.values():
+            raise MalformedObject(member.name, why)
         return list(listing.objects)
 
     async with open_members(fleet, access) as members:

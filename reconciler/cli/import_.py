@@ -88,7 +88,7 @@ async def _read(
     fleet: Fleet, access: Access, cluster: str, kinds: list[str], where: tuple[str, str]
 ) -> list[LiveObject]:
     from reconciler.daemon.round.session import open_members
-    from reconciler.errors import KindNotServed
+    from reconciler.errors import KindNotServed, MalformedObject
 
     namespace, selector = where
     found: list[LiveObject] = []
@@ -104,6 +104,8 @@ async def _read(
             listing = await member.list_objects(
                 served.gvk, namespace=namespace if served.namespaced else "", label_selector=selector
             )
+            for why in listing.unread.values():
+                raise MalformedObject(cluster, why)
             found.extend(listing.objects)
     return found
 

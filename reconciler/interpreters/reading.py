@@ -29,9 +29,13 @@ def text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
+COUNT_MAX = 2**31 - 1
+"""What API servers keep counts in."""
+
+
 def count(value: Json, default: int) -> int:
-    """The value when it is an integer of at least 0, else the default."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+    """The value when it is a count that an API server may store, else the default."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else default
 
 
 def namespace_of(body: JsonObject) -> str:

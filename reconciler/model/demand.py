@@ -79,6 +79,8 @@ class Facts(Struct, frozen=True, array_like=True):
 
 _FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
 _MAX_TEXT = 64
+_AMOUNT_MAX = 2**63 - 1
+"""Source: Kubernetes, resource.Quantity: larger numbers are capped."""
 _SUFFIX = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
     "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15),
@@ -130,7 +132,7 @@ def _units_of_text(resource: str, value: str) -> int | None:
 def _units(resource: str, number: Fraction) -> int:
     if resource == "cpu" or resource.endswith(".cpu"):
         number *= 1000
-    return -((-number.numerator) // number.denominator)
+    return max(-_AMOUNT_MAX, min(_AMOUNT_MAX, -((-number.numerator) // number.denominator)))
 
 
 Resources = Mapping[str, int]

@@ -6,21 +6,27 @@ list without `items` must never look like one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import orjson
 
 from reconciler.adapters.kube.errors import clean
-from reconciler.errors import BadAnswer
+from reconciler.adapters.kube.shapes.metadata import ListMetadata, Named, object_metadata
+from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 METADATA_API = "meta.k8s.io/v1"
+
+log = logging.getLogger("reconciler")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +39,35 @@ class Listing:
     objects: tuple[LiveObject, ...] = ()
     resource_version: str = ""
     is_complete: bool = True
+    unread: Mapping[Identity, str] = field(default_factory=dict)
+    """Objects that are in the list and are not what the API promises, with what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """One page of a list: raw items, and the token of the next page, empty on the last one."""
 
-    items: Sequence[Mapping[str, Any]] = field(repr=False)
+    items: Sequence[Any] = field(repr=False)
     resource_version: str
     token: str
+
+
+class Version(msgspec.Struct, frozen=True, rename="camel"):
+    """The answer of /version."""
+
+    git_version: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ReviewStatus(msgspec.Struct, frozen=True):
+    """Whether it is allowed."""
+
+    allowed: bool
+
+
+class AccessReview(msgspec.Struct, frozen=True):
+    """A SelfSubjectAccessReview that was answered."""
+
+    status: ReviewStatus
 
 
 def json_object(cluster: str, body: bytes, what: str) -> Mapping[str, Any]:
@@ -50,7 +76,7 @@ def json_object(cluster: str, body: bytes, what: str) -> Mapping[str, Any]:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad(cluster, what, body) from error
-    if not isinstance(answer, Mapping):
+    if not isinstance(answer, dict):
         raise bad(cluster, what, body)
     return answer
 
@@ -63,48 +89,85 @@ def live_object(cluster: str, body: bytes, gvk: GVK) -> LiveObject:
     return as_live_object(cluster, answer, gvk)
 
 
-def as_live_object(cluster: str, item: Mapping[str, Any], gvk: GVK) -> LiveObject:
+def as_live_object(cluster: str, item: Any, gvk: GVK) -> LiveObject:
     """A parsed item as an object of the kind; items of built-in lists do not say their kind themselves."""
-    metadata = item.get("metadata")
-    if not isinstance(metadata, Mapping) or not metadata.get("name"):
-        raise BadAnswer(cluster, f"an object of kind {gvk.kind} has no metadata.name")
-    identity = Identity(gvk.group, gvk.kind, metadata.get("namespace", ""), metadata["name"])
+    identity = identity_of(cluster, item, gvk)
     kind = item.get("kind", gvk.kind)
     if kind not in (gvk.kind, "PartialObjectMetadata"):
         raise BadAnswer(cluster, f"an object is {clean(str(kind))!r} instead of {gvk.kind}")
+    try:
+        metadata = object_metadata(item["metadata"])
+        orjson.dumps(item)
+    except msgspec.ValidationError as error:
+        text = f"the metadata of {identity} are not what the API promises: {error}"
+        raise MalformedObject(cluster, clean(text)) from error
+    except orjson.JSONEncodeError as error:
+        # Whatever walks through it one level after the other would come to the end of its stack.
+        raise MalformedObject(cluster, clean(f"{identity} is nested too deeply")) from error
     if "kind" not in item or kind != gvk.kind:
         item = {**item, "apiVersion": gvk.api_version, "kind": gvk.kind}
     return LiveObject(
         gvk=gvk,
         identity=identity,
-        uid=metadata.get("uid", ""),
-        resource_version=metadata.get("resourceVersion", ""),
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
         body=item,
     )
+
+
+def identity_of(cluster: str, item: Any, gvk: GVK) -> Identity:
+    """Which object an item is. One that does not even tell that makes the whole answer worthless."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    try:
+        named = msgspec.convert(metadata, Named)
+    except msgspec.ValidationError as error:
+        raise BadAnswer(cluster, f"an object of kind {gvk.kind} has no metadata.name") from error
+    return Identity(gvk.group, gvk.kind, named.namespace, named.name)
+
+
+def listing(cluster: str, pages: Sequence[Page], gvk: GVK) -> Listing:
+    """The objects of all pages of a list. One that is not what the API promises is unread, and the others are there."""
+    objects: list[LiveObject] = []
+    unread: dict[Identity, str] = {}
+    for item in chain.from_iterable(page_.items for page_ in pages):
+        try:
+            objects.append(as_live_object(cluster, item, gvk))
+        except MalformedObject as error:
+            unread[identity_of(cluster, item, gvk)] = error.message
+    return Listing(objects=tuple(objects), resource_version=pages[0].resource_version, unread=unread)
 
 
 def page(cluster: str, body: bytes, api_version: str, kind: str) -> Page:
     """One page of a list of that apiVersion. `kind` is for the message: a CRD may name its list kind as it likes."""
     what = f"list of {kind} ({api_version})"
     answer = json_object(cluster, body, what)
-    metadata, items = answer.get("metadata"), answer.get("items", "missing")
+    items = answer.get("items", "missing")
     if items is None and api_version == METADATA_API:
         # How API servers write an empty list of metadata (seen on 1.36); whole objects come as an empty list.
         items = []
     is_list = str(answer.get("kind", "")).endswith("List") and answer.get("apiVersion") == api_version
-    if not is_list or not isinstance(metadata, Mapping) or not isinstance(items, list):
+    if not is_list or not isinstance(items, list):
         raise bad(cluster, what, body)
-    token, remaining = metadata.get("continue", ""), metadata.get("remainingItemCount", 0)
-    if remaining and not token:
-        raise BadAnswer(cluster, f"the {what} ends although {remaining} items remain")
-    return Page(items=items, resource_version=metadata.get("resourceVersion", ""), token=token)
+    metadata = list_metadata(cluster, answer, what)
+    if metadata.remaining and not metadata.token:
+        raise BadAnswer(cluster, f"the {what} ends although {metadata.remaining} items remain")
+    return Page(items=items, resource_version=metadata.resource_version, token=metadata.token or "")
+
+
+def list_metadata(cluster: str, answer: Mapping[str, Any], what: str) -> ListMetadata:
+    """The metadata of a list."""
+    try:
+        return msgspec.convert(answer.get("metadata"), ListMetadata)
+    except msgspec.ValidationError as error:
+        text = f"the metadata of the {what} are not what the API promises: {clean(str(error))}"
+        raise BadAnswer(cluster, text) from error
 
 
 def struct(cluster: str, body: bytes, shape: type[_S], what: str) -> _S:
     """The body as a msgspec struct, which checks the types of all fields that we use."""
     try:
         return msgspec.json.decode(body, type=shape)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer(cluster, f"the answer is no {what}: {clean(str(error))}") from error
 
 
@@ -113,3 +176,20 @@ def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
     start = body[:40].decode(errors="replace")
     shown = f", it begins with {clean(start)!r}" if start.lstrip()[:1] == "<" else ""
     return BadAnswer(cluster, f"the answer is no {what}{shown} ({len(body)} bytes)")
+
+
+@contextmanager
+def reading(cluster: str, what: str) -> Iterator[None]:
+    """The boundary of one answer: whatever goes wrong while it is read is an error of that cluster.
+
+    Raises:
+        MemberClusterError: the answer is refused; BadAnswer for what nobody thought of, which is logged with its trace.
+    """
+    try:
+        yield
+    except MemberClusterError:
+        raise
+    except Exception as error:
+        log.exception("an answer could not be read", extra={"event": "InternalError", "cluster": cluster, "obj": what})
+        text = f"internal-error: the answer ({what}) could not be read: {type(error).__name__}"
+        raise BadAnswer(cluster, text) from error

@@ -9,13 +9,26 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.adapters.fail_points import reach
 from reconciler.adapters.kube import requests
-from reconciler.adapters.kube.answers import Listing, as_live_object, json_object, live_object, page, struct
+from reconciler.adapters.kube.answers import (
+    AccessReview,
+    Listing,
+    Version,
+    as_live_object,
+    json_object,
+    listing,
+    live_object,
+    page,
+    reading,
+    struct,
+)
 from reconciler.adapters.kube.discovery import Discovery, ServedKind
 from reconciler.adapters.kube.discovery_cache import DiscoveryCache
+from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.pods import NodeList, NodeObject, Pod, PodList
 from reconciler.adapters.kube.requests import ListQuery, Request, Resource, Target
 from reconciler.adapters.kube.table import Table, table
@@ -39,6 +52,7 @@ PAGES_MAX = 4000
 """Two million objects: a list that goes on longer is no answer that we could use."""
 
 _P = TypeVar("_P", bound=HasToken)
+_S = TypeVar("_S", bound=Struct)
 _NAMESPACE = GVK("", "v1", "Namespace")
 _KUBE_SYSTEM = Target(
     resource=Resource(group_version="v1", plural="namespaces", kind="Namespace", namespaced=False),
@@ -69,15 +83,11 @@ class MemberCluster:
     async def version(self) -> str:
         """The API server's version, e.g. `v1.36.3`."""
         answer = await self._send(requests.read("/version"))
-        found = json_object(self.name, answer.body, "version").get("gitVersion")
-        if not isinstance(found, str) or not found:
-            raise BadAnswer(self.name, "the answer is no version")
-        return found
+        return self._read(answer, Version, "version").git_version
 
     async def identity(self) -> str:
         """The uid of kube-system, which tells clusters apart."""
-        answer = await self._send(requests.get(_KUBE_SYSTEM))
-        uid = live_object(self.name, answer.body, _NAMESPACE).uid
+        uid = self._object(await self._send(requests.get(_KUBE_SYSTEM)), _NAMESPACE, _KUBE_SYSTEM).uid
         if not uid:
             raise BadAnswer(self.name, "namespace kube-system has no uid")
         return uid
@@ -89,7 +99,8 @@ class MemberCluster:
     async def openapi(self, group_version: str) -> JsonObject:
         """The OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed when there is none."""
         answer = await self._send(requests.read(f"/openapi/v3{requests.api_root(group_version)}"))
-        document = json_object(self.name, answer.body, "OpenAPI document")
+        with reading(self.name, "OpenAPI document"):
+            document = json_object(self.name, answer.body, "OpenAPI document")
         if not isinstance(dig(document, "components", "schemas"), dict):
             raise BadAnswer(self.name, f"the OpenAPI document of {group_version} has no components.schemas")
         return document
@@ -110,14 +121,16 @@ class MemberCluster:
 
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
         """The object. ObjectNotFound is a proven absence; KindNotServed is not about the object."""
-        return self._object(await self._send(requests.get(await self._target(gvk, namespace, name))), gvk)
+        target = await self._target(gvk, namespace, name)
+        return self._object(await self._send(requests.get(target)), gvk, target)
 
     async def create(
         self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str, dry_run: bool = False
     ) -> LiveObject:
         """The object that server-side apply made; AlreadyExists when anything of that name is there."""
         target = await self._target(gvk, namespace, name)
-        return self._object(await self._send(requests.create(target, body, manager=manager, dry_run=dry_run)), gvk)
+        request = requests.create(target, body, manager=manager, dry_run=dry_run)
+        return self._object(await self._send(request), gvk, target)
 
     async def apply(  # noqa: PLR0913 - the parts of one request, by name
         self,
@@ -140,7 +153,7 @@ class MemberCluster:
         request = requests.apply(
             target, body, manager=manager, force=force, uid=uid, resource_version=resource_version, dry_run=dry_run
         )
-        return self._object(await self._send(request), gvk)
+        return self._object(await self._send(request), gvk, target)
 
     async def json_patch(
         self,
@@ -155,7 +168,7 @@ class MemberCluster:
         """The object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
         target = await self._target(gvk, namespace, name)
         request = requests.json_patch(target, operations, manager=manager, dry_run=dry_run)
-        return self._object(await self._send(request), gvk)
+        return self._object(await self._send(request), gvk, target)
 
     async def delete(
         self,
@@ -177,8 +190,10 @@ class MemberCluster:
         request = requests.delete(
             target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
         )
-        answer = json_object(self.name, (await self._send(request)).body, gvk.kind)
-        return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
+        sent = await self._send(request)
+        with reading(self.name, gvk.kind):
+            answer = json_object(self.name, sent.body, gvk.kind)
+            return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
 
     async def watch(
         self, gvk: GVK, *, label_selector: str = "", resource_version: str = "", metadata_only: bool = False
@@ -200,14 +215,17 @@ class MemberCluster:
         async with self._transport.stream(request, self._user_agent()) as stream:
             async for chunk in stream.iter_any():
                 for line in cutter.feed(chunk):
-                    yield watch_event(self.name, line, gvk, request)
+                    with reading(self.name, "watch event"):
+                        event = watch_event(self.name, line, gvk, request)
+                    yield event
 
     async def table(self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = "") -> Table:
         """What `kubectl get` prints of the kind; one object when a name is given, else ObjectNotFound."""
         if name:
             path = self._named(kind, namespace, name).path
-            request = Request(method="GET", path=path, accept=requests.TABLE)
-            return table(self.name, (await self._send(request)).body)
+            answer = await self._send(Request(method="GET", path=path, accept=requests.TABLE))
+            with reading(self.name, "Table"):
+                return table(self.name, answer.body)
         query = ListQuery(namespace=namespace, label_selector=label_selector)
         pages = await self._pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
@@ -216,10 +234,7 @@ class MemberCluster:
         """Whether our credentials allow the verb on the kind, in all namespaces when none is named."""
         served = await self._served(gvk)
         answer = await self._send(requests.access_review(verb, served.resource, namespace))
-        allowed = dig(json_object(self.name, answer.body, "SelfSubjectAccessReview"), "status", "allowed")
-        if not isinstance(allowed, bool):
-            raise BadAnswer(self.name, "the answer is no SelfSubjectAccessReview")
-        return allowed
+        return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 
     async def nodes(self) -> tuple[NodeObject, ...]:
         """All nodes, with what capacity needs."""
@@ -237,10 +252,8 @@ class MemberCluster:
         pages = await self._pages(
             served.resource, query, lambda body: page(self.name, body, api_version, gvk.kind), accept=accept
         )
-        return Listing(
-            objects=tuple(as_live_object(self.name, item, gvk) for page_ in pages for item in page_.items),
-            resource_version=pages[0].resource_version,
-        )
+        with reading(self.name, f"list of {gvk.kind}"):
+            return listing(self.name, pages, gvk)
 
     async def _pages(
         self, resource: Resource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
@@ -260,7 +273,8 @@ class MemberCluster:
                     raise
                 answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
                 pages.clear()
-            pages.append(parse(answer.body))
+            with reading(self.name, f"list of {resource.plural}"):
+                pages.append(parse(answer.body))
             token = pages[-1].token
             if not token:
                 return pages
@@ -274,8 +288,17 @@ class MemberCluster:
         reach(f"after a write to a member: {request.purpose} {request.kind}")
         return answer
 
-    def _object(self, answer: Answer, gvk: GVK) -> LiveObject:
-        return live_object(self.name, answer.body, gvk)
+    def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
+        """The object that was asked for, and no other one."""
+        with reading(self.name, gvk.kind):
+            found = live_object(self.name, answer.body, gvk)
+        if (found.identity.name, found.identity.namespace) != (target.name, target.namespace):
+            raise BadAnswer(self.name, clean(f"it was asked for {gvk.kind} {target.name}, and sent {found.identity}"))
+        return found
+
+    def _read(self, answer: Answer, shape: type[_S], what: str) -> _S:
+        with reading(self.name, what):
+            return struct(self.name, answer.body, shape, what)
 
     async def _served(self, gvk: GVK) -> ServedKind:
         return await self._discovery.served(gvk)
@@ -289,4 +312,4 @@ class MemberCluster:
         if not is_named:
             wants = "a namespace and a name" if kind.namespaced else "a name"
             raise InvalidObject(self.name, f"{kind.gvk.kind} needs {wants} that fit into a path: {namespace}/{name}")
-        return Target(resource=kind.resource, namespace=namespace, name=name)
+        return Target(resource=kind.resource, namespace=namespace if kind.namespaced else "", name=name)

@@ -7,11 +7,12 @@ proxies that do not have it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import chain
 
 from msgspec import Struct, field
 
 from reconciler.adapters.kube.requests import Resource
+from reconciler.adapters.kube.shapes.discovery import AggregatedGroup, AggregatedVersion, ResourceList
 from reconciler.model.refs import GVK
 
 
@@ -74,65 +75,61 @@ def _is_in(gvk: GVK, suffix: str) -> bool:
     return suffix in ("", gvk.group, f"{gvk.version}.{gvk.group}")
 
 
-def from_aggregated(answers: Iterable[Mapping[str, Any]]) -> Discovery:
-    """Of the two APIGroupDiscoveryList answers (/api and /apis)."""
+def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
+    """Of the groups in the two APIGroupDiscoveryList answers (/api and /apis)."""
     kinds: dict[GVK, ServedKind] = {}
     stale = set()
-    for answer in answers:
-        for group_item in answer.get("items", ()):
-            group = group_item.get("metadata", {}).get("name", "")
-            has_preferred = False
-            for version_item in group_item.get("versions", ()):
-                version = version_item["version"]
-                if version_item.get("freshness") == "Stale":
-                    stale.add(f"{group}/{version}" if group else version)
-                for kind in _aggregated_kinds(group, version, version_item, is_preferred=not has_preferred):
-                    kinds[kind.gvk] = kind
-                # The first version is the preferred one.
-                has_preferred = True
+    for group_item in chain.from_iterable(answers):
+        group = group_item.metadata.name
+        for index, version_item in enumerate(group_item.versions):
+            if version_item.freshness == "Stale":
+                stale.add(f"{group}/{version_item.version}" if group else version_item.version)
+            # The first version is the preferred one.
+            for kind in _aggregated_kinds(group, version_item, is_preferred=index == 0):
+                kinds[kind.gvk] = kind
     return Discovery(kinds=_preferred_where_served(kinds), stale=frozenset(stale))
 
 
-def _aggregated_kinds(
-    group: str, version: str, version_item: Mapping[str, Any], *, is_preferred: bool
-) -> Iterable[ServedKind]:
-    for item in version_item.get("resources", ()):
-        response = item.get("responseKind") or {}
-        if not response.get("kind"):
+def _aggregated_kinds(group: str, version_item: AggregatedVersion, *, is_preferred: bool) -> Iterable[ServedKind]:
+    version = version_item.version
+    for item in version_item.resources or ():
+        response = item.response_kind
+        if response is None or not response.kind:
             continue
-        gvk = GVK(response.get("group") or group, response.get("version") or version, response["kind"])
+        gvk = GVK(response.group or group, response.version or version, response.kind)
         if (gvk.group, gvk.version) != (group, version):
             continue
         yield ServedKind(
             gvk=gvk,
-            plural=item["resource"],
-            namespaced=item.get("scope") == "Namespaced",
-            verbs=frozenset(item.get("verbs", ())),
-            singular=item.get("singularResource", ""),
-            short_names=tuple(item.get("shortNames", ())),
-            categories=tuple(item.get("categories", ())),
+            plural=item.resource,
+            namespaced=item.scope == "Namespaced",
+            verbs=frozenset(item.verbs or ()),
+            singular=item.singular_resource,
+            short_names=tuple(item.short_names or ()),
+            categories=tuple(item.categories or ()),
             is_preferred=is_preferred,
         )
 
 
-def from_resource_lists(answers: Iterable[Mapping[str, Any]], preferred: Mapping[str, str]) -> Discovery:
+def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str, str]) -> Discovery:
     """Of APIResourceList answers, one a group version; `preferred` maps groups to versions."""
     kinds: dict[GVK, ServedKind] = {}
     for answer in answers:
-        group, _, version = answer["groupVersion"].rpartition("/")
-        for item in answer.get("resources", ()):
+        group, _, version = answer.group_version.rpartition("/")
+        for item in answer.resources or ():
             # Subresources (pods/log) and kinds of another group version (scale) are no kinds of this one.
-            if "/" in item["name"] or item.get("group", group) != group or item.get("version", version) != version:
+            is_of_another = (item.group or group, item.version or version) != (group, version)
+            if "/" in item.name or is_of_another:
                 continue
-            gvk = GVK(group, version, item["kind"])
+            gvk = GVK(group, version, item.kind)
             kinds[gvk] = ServedKind(
                 gvk=gvk,
-                plural=item["name"],
-                namespaced=bool(item["namespaced"]),
-                verbs=frozenset(item.get("verbs", ())),
-                singular=item.get("singularName", ""),
-                short_names=tuple(item.get("shortNames", ())),
-                categories=tuple(item.get("categories", ())),
+                plural=item.name,
+                namespaced=item.namespaced,
+                verbs=frozenset(item.verbs or ()),
+                singular=item.singular_name,
+                short_names=tuple(item.short_names or ()),
+                categories=tuple(item.categories or ()),
                 is_preferred=preferred.get(group, version) == version,
             )
     return Discovery(kinds=_preferred_where_served(kinds))

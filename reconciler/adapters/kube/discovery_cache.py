@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TypeVar
 
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from reconciler.adapters.kube import requests
-from reconciler.adapters.kube.answers import json_object
+from reconciler.adapters.kube.answers import struct
 from reconciler.adapters.kube.discovery import Discovery, ServedKind, from_aggregated, from_resource_lists
 from reconciler.adapters.kube.requests import Request
+from reconciler.adapters.kube.shapes.discovery import Group, ResourceList, Root
 from reconciler.adapters.kube.transport import Answer
 from reconciler.errors import BadAnswer, ClusterUnreachable, KindNotServed, MemberClusterError
 from reconciler.model.refs import GVK
 
 _ROOTS = ("/api", "/apis")
+_S = TypeVar("_S", bound=Struct)
 
 
 class DiscoveryCache:
@@ -29,7 +32,7 @@ class DiscoveryCache:
         self._send = send
         self._known: Discovery | None = None
         self._lock = asyncio.Lock()
-        self._answers: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._answers: dict[str, tuple[str, Struct]] = {}
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
         """What is served, as known, or as it is now."""
@@ -57,44 +60,48 @@ class DiscoveryCache:
         raise KindNotServed(self._cluster, f"it does not serve {gvk.kind} ({gvk.api_version})", status=404)
 
     async def _ask(self) -> Discovery:
-        core, groups = await asyncio.gather(*(self._get(root, requests.AGGREGATED_DISCOVERY) for root in _ROOTS))
-        if core.get("kind") == groups.get("kind") == "APIGroupDiscoveryList":
-            fresh = from_aggregated([core, groups])
-        elif core.get("kind") == "APIVersions" and groups.get("kind") == "APIGroupList":
-            fresh = await self._ask_each_group_version(core, groups)
+        core, groups = await asyncio.gather(*(self._root(path) for path in _ROOTS))
+        is_aggregated = core.kind == groups.kind == "APIGroupDiscoveryList"
+        if is_aggregated and core.items is not UNSET and groups.items is not UNSET:
+            fresh = from_aggregated([core.items, groups.items])
+        elif core.kind == "APIVersions" and groups.kind == "APIGroupList" and core.versions:
+            fresh = await self._ask_each_group_version(core.versions, groups.groups or ())
         else:
             raise BadAnswer(self._cluster, "the answers to discovery are neither aggregated nor of the older form")
         # An unchanged Discovery must still be another value, since waiting readers compare by identity.
         return replace(fresh)
 
-    async def _ask_each_group_version(self, core: Mapping[str, Any], groups: Mapping[str, Any]) -> Discovery:
-        preferred = {"": core["versions"][0]}
-        group_versions = [str(version) for version in core["versions"]]
-        for group in groups.get("groups", ()):
-            preferred[group["name"]] = group["preferredVersion"]["version"]
-            group_versions += [version["groupVersion"] for version in group["versions"]]
+    async def _ask_each_group_version(self, versions: Sequence[str], groups: Iterable[Group]) -> Discovery:
+        preferred = {"": versions[0]}
+        group_versions = [*versions]
+        for group in groups:
+            preferred[group.name] = group.preferred_version.version
+            group_versions += [found.group_version for found in group.versions]
         answers = await asyncio.gather(*(self._group_version(group_version) for group_version in group_versions))
         lists = {name: answer for name, answer in zip(group_versions, answers, strict=True) if answer is not None}
         discovery = from_resource_lists(lists.values(), preferred)
         return replace(discovery, stale=frozenset(set(group_versions) - set(lists)))
 
-    async def _group_version(self, group_version: str) -> Mapping[str, Any] | None:
+    async def _group_version(self, group_version: str) -> ResourceList | None:
         """The APIResourceList, None when an extension API server does not answer for it."""
         try:
-            answer = await self._get(requests.api_root(group_version), requests.JSON)
+            answer = await self._get(requests.api_root(group_version), requests.JSON, ResourceList)
         except MemberClusterError as error:
             if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
                 return None
             raise
-        if answer.get("kind") != "APIResourceList":
+        if answer.kind != "APIResourceList":
             raise BadAnswer(self._cluster, f"the answer is no APIResourceList of {group_version}")
         return answer
 
-    async def _get(self, path: str, accept: str) -> Mapping[str, Any]:
-        etag, known = self._answers.get(path, ("", {}))
+    async def _root(self, path: str) -> Root:
+        return await self._get(path, requests.AGGREGATED_DISCOVERY, Root)
+
+    async def _get(self, path: str, accept: str, shape: type[_S]) -> _S:
+        etag, known = self._answers.get(path, ("", None))
         answer = await self._send(Request(method="GET", path=path, accept=accept, if_none_match=etag))
-        if answer.status == HTTPStatus.NOT_MODIFIED:
+        if answer.status == HTTPStatus.NOT_MODIFIED and isinstance(known, shape):
             return known
-        fresh = json_object(self._cluster, answer.body, "discovery document")
+        fresh = struct(self._cluster, answer.body, shape, "discovery document")
         self._answers[path] = (answer.headers.get("ETag", ""), fresh)
         return fresh

@@ -5,12 +5,12 @@ Source: Kubernetes, "Kubernetes API Concepts, Receiving resources as Tables".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
-from reconciler.adapters.kube.answers import bad, json_object
+from reconciler.adapters.kube.answers import struct
+from reconciler.adapters.kube.shapes.metadata import ListMetadata
 from reconciler.errors import BadAnswer
 from reconciler.model.tree import JsonObject
 
@@ -51,34 +51,53 @@ class Table(Struct, frozen=True, kw_only=True):
     """Of the next page, empty on the last one."""
 
 
+class _Columns(Struct, frozen=True, rename="camel"):
+    """A column as it is answered."""
+
+    name: str = ""
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+
+
+class _Partial(Struct, frozen=True):
+    """The object of a row, metadata alone."""
+
+    metadata: dict[str, Any] | None = None
+
+
+class _Row(Struct, frozen=True):
+    """A row as it is answered."""
+
+    cells: list[Any]
+    object: _Partial | None = None
+
+
+class _Answer(Struct, frozen=True, rename="camel", tag_field="kind", tag="Table"):
+    """A Table as it is answered."""
+
+    column_definitions: list[_Columns]
+    rows: list[_Row] | None
+    metadata: ListMetadata | None = None
+
+
 def table(cluster: str, body: bytes) -> Table:
     """The table, or one page of it."""
-    answer = json_object(cluster, body, "Table")
-    columns, rows = answer.get("columnDefinitions"), answer.get("rows")
-    if answer.get("kind") != "Table" or not isinstance(columns, list) or not isinstance(rows, list | None):
-        raise bad(cluster, "Table", body)
-    metadata = answer.get("metadata") or {}
+    answer = struct(cluster, body, _Answer, "Table")
+    columns = answer.column_definitions
+    metadata = answer.metadata or ListMetadata()
     return Table(
-        columns=tuple(_column(column) for column in columns),
-        rows=tuple(_row(cluster, row, len(columns)) for row in rows or ()),
-        resource_version=metadata.get("resourceVersion", ""),
-        token=metadata.get("continue", ""),
+        columns=tuple(
+            Column(name=found.name, type=found.type, format=found.format, priority=found.priority) for found in columns
+        ),
+        rows=tuple(_row(cluster, row, len(columns)) for row in answer.rows or ()),
+        resource_version=metadata.resource_version,
+        token=metadata.token or "",
     )
 
 
-def _column(column: Mapping[str, Any]) -> Column:
-    return Column(
-        name=str(column.get("name", "")),
-        type=str(column.get("type", "string")),
-        format=str(column.get("format", "")),
-        priority=int(column.get("priority", 0)),
-    )
-
-
-def _row(cluster: str, row: Mapping[str, Any], width: int) -> Row:
-    cells = row.get("cells")
-    if not isinstance(cells, list) or len(cells) != width:
+def _row(cluster: str, row: _Row, width: int) -> Row:
+    if len(row.cells) != width:
         raise BadAnswer(cluster, f"a row of the Table has not {width} cells")
-    partial = row.get("object")
-    metadata = partial.get("metadata") if isinstance(partial, Mapping) else None
-    return Row(cells=tuple(cells), metadata=metadata if isinstance(metadata, Mapping) else {})
+    partial = row.object
+    return Row(cells=tuple(row.cells), metadata=(partial.metadata if partial is not None else None) or {})

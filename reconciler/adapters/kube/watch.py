@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from reconciler.adapters.kube.answers import as_live_object, bad, json_object
-from reconciler.adapters.kube.errors import watch_failure
+from reconciler.adapters.kube.answers import as_live_object, bad, json_object, list_metadata
+from reconciler.adapters.kube.errors import clean, watch_failure
 from reconciler.adapters.kube.requests import Request
 from reconciler.errors import BadAnswer
 from reconciler.model.observation import LiveObject
@@ -64,7 +64,7 @@ def watch_event(cluster: str, line: bytes, gvk: GVK, request: Request) -> WatchE
     if kind == "ERROR":
         raise watch_failure(cluster, request, item)
     if kind == "BOOKMARK":
-        return Bookmark(resource_version=item.get("metadata", {}).get("resourceVersion", ""))
+        return Bookmark(resource_version=list_metadata(cluster, item, "bookmark").resource_version)
     if kind not in ("ADDED", "MODIFIED", "DELETED"):
-        raise BadAnswer(cluster, f"a watch event has the unknown type {kind!r}")
+        raise BadAnswer(cluster, f"a watch event has the unknown type {clean(str(kind))!r}")
     return WatchEvent(type=kind, object=as_live_object(cluster, item, gvk))

@@ -25,16 +25,20 @@ from reconciler.adapters.kube.pods import (
 from reconciler.adapters.observe.pod_signs import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pods.shape import pod_requests
+from reconciler.interpreters.reading import condition, count, mapping, mappings, text
 from reconciler.model.cluster import Taint
 from reconciler.model.demand import Resources, exact, resources
 from reconciler.model.observation import Health, LiveObject, Node, Outcome, Quota, Workload
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.observations import told_moment
 from reconciler.stages.ownership import FLEET_LABEL, read_owner
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HASH = "controller-revision-hash"
 _BAD_WHEN_FALSE = ("Available", "Ready", "Progressing", "Initialized", "ContainersReady", "AllReplicasReady")
+_DIGITS_MAX = 19
+_NO_STATUS = "-"
 _BAD_WHEN_TRUE = ("Failed", "ReplicaFailure", "FailureTarget", "Stalled")
 
 
@@ -134,11 +138,11 @@ def is_waiting(pod: Pod) -> bool:
 
 def quota(live: LiveObject) -> Quota:
     """A ResourceQuota; its status.hard is what is enforced, spec.hard what it will be."""
-    hard = dig(live.body, "status", "hard") or dig(live.body, "spec", "hard") or {}
+    hard = mapping(dig(live.body, "status", "hard")) or mapping(dig(live.body, "spec", "hard"))
     return Quota(
         namespace=live.identity.namespace,
         hard=resources(hard),
-        used=resources(dig(live.body, "status", "used") or {}),
+        used=resources(mapping(dig(live.body, "status", "used"))),
     )
 
 
@@ -191,7 +195,7 @@ def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]
     for live in replica_sets:
         owner = _controller(live.body)
         revision = (dig(live.body, "metadata", "annotations") or {}).get(REVISION, "")
-        if owner and revision.isdecimal():
+        if owner and revision.isdecimal() and len(revision) < _DIGITS_MAX:
             newest[owner] = max(newest.get(owner, (-1, "")), (int(revision), live.uid))
     return {owner: uid for owner, (_, uid) in newest.items()}
 
@@ -291,21 +295,15 @@ def _is_observed(body: JsonObject) -> bool:
 
 def _ready(body: JsonObject) -> int:
     """Ready pods. A Job's succeeded pods count, since they have done what they were for."""
-    status = dig(body, "status") or {}
+    status = mapping(body.get("status"))
     match body.get("kind"):
         case "Job":
-            return _count(status, "ready") + _count(status, "succeeded")
+            return count(status.get("ready"), 0) + count(status.get("succeeded"), 0)
         case "DaemonSet":
-            return _count(status, "numberReady")
+            return count(status.get("numberReady"), 0)
         case "Pod":
-            conditions = status.get("conditions") or ()
-            return int(any((c.get("type"), c.get("status")) == ("Ready", "True") for c in conditions))
-    return _count(status, "readyReplicas")
-
-
-def _count(status: Mapping[str, Any], key: str) -> int:
-    value = status.get(key)
-    return value if isinstance(value, int) else 0
+            return int(condition(body, "Ready").get("status") == "True")
+    return count(status.get("readyReplicas"), 0)
 
 
 def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuck_since: str) -> str:
@@ -315,15 +313,15 @@ def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuc
     if stuck_since:
         return min(stuck_since, now)
     bad = {**dict.fromkeys(_BAD_WHEN_FALSE, "False"), **dict.fromkeys(_BAD_WHEN_TRUE, "True")}
-    conditions = dig(body, "status", "conditions") or ()
     times = [
-        str(condition["lastTransitionTime"])
-        for condition in conditions
-        if bad.get(condition.get("type")) == condition.get("status") and condition.get("lastTransitionTime")
+        since
+        for _, entry in mappings(dig(body, "status", "conditions"))
+        if (since := told_moment(entry.get("lastTransitionTime")))
+        and entry.get("status") == bad.get(text(entry.get("type")), _NO_STATUS)
     ]
     return min(max(times, default=now), now)
 
 
 def _status_of(conditions: list[Condition] | None, kind: str) -> str:
-    condition = condition_of(conditions, kind)
-    return condition.status if condition else "Unknown"
+    found = condition_of(conditions, kind)
+    return found.status if found else "Unknown"

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from reconciler.adapters.kube.pods import OwnerReference, Pod
 from reconciler.adapters.observe.pod_signs import FINISHED, OwnerOf
 from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.reading import count
 from reconciler.model.observation import LiveObject, Outcome
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject, dig
@@ -69,9 +70,9 @@ def _wanted(body: JsonObject, interpreter: Interpreter) -> int:
     replicas = interpreter.demand(body).replicas or 0
     if body.get("kind") != "Job":
         return replicas
-    completions, succeeded = dig(body, "spec", "completions"), dig(body, "status", "succeeded") or 0
-    if dig(body, "spec", "suspend") is True or not isinstance(succeeded, int):
+    if dig(body, "spec", "suspend") is True:
         return 0
-    if not isinstance(completions, int):
+    completions, succeeded = count(dig(body, "spec", "completions"), -1), count(dig(body, "status", "succeeded"), 0)
+    if completions < 0:
         return 0 if succeeded else replicas  # Once one has succeeded, no more are made.
     return min(replicas, completions - succeeded)

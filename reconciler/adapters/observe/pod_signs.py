@@ -14,7 +14,7 @@ from msgspec import Struct
 from reconciler.adapters.kube.pods import Condition, NodeObject, OwnerReference, Pod
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity
-from reconciler.stages.observations import age_s
+from reconciler.stages.observations import age_s, told_moment
 
 FINISHED: Final = ("Succeeded", "Failed")
 SCHEDULE_WINDOW_S: Final = 15.0
@@ -97,7 +97,7 @@ def refused_since(pod: Pod) -> str | None:
     condition = condition_of(pod.status.conditions, "PodScheduled")
     if condition is None or (condition.status, condition.reason) != ("False", "Unschedulable"):
         return None
-    return None if pod.spec.node_name or pod.status.phase in FINISHED else condition.last_transition_time or ""
+    return None if pod.spec.node_name or pod.status.phase in FINISHED else told_moment(condition.last_transition_time)
 
 
 class _Nodes:
@@ -109,7 +109,8 @@ class _Nodes:
         for node in nodes:
             ready = condition_of(node.status.conditions, "Ready")
             is_ready = ready is not None and ready.status == "True"
-            self._since[node.metadata.name] = "" if is_ready else (ready and ready.last_transition_time) or now
+            since = told_moment(ready.last_transition_time) if ready is not None else ""
+            self._since[node.metadata.name] = "" if is_ready else since or now
 
     def lost_since(self, name: str) -> str:
         """Since when the node has not answered; empty: it does. A node that is gone is so since now."""

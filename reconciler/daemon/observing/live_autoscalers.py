@@ -48,7 +48,7 @@ async def autoscaled(
         except (Forbidden, KindNotServed):
             return False
         targets.update(_targets(listing.objects, interpreters.of(*gvk.group_kind)))
-        return True
+        return not listing.unread
 
     were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
     if not all(were_read):

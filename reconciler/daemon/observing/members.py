@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.live_autoscalers import autoscaled
-from reconciler.errors import Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberClusterError, ObjectNotFound
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
@@ -84,7 +84,8 @@ async def _read(
     selector = f"{FLEET_LABEL} in ({','.join(name for name in fleet_names if name)})"
     kinds = sorted(gvk for gvk in interest.kinds if gvk in served)
     await asyncio.gather(*(_list(member, gvk, selector, findings) for gvk in kinds))
-    missing = [ref for ref in interest.wanted if ref.gvk in served and ref.identity not in findings.objects]
+    known = findings.objects.keys() | findings.unread.keys()
+    missing = [ref for ref in interest.wanted if ref.gvk in served and ref.identity not in known]
     await asyncio.gather(*(_look_up(member, *group, findings) for group in _grouped(missing)))
     # A kind that is not served has no objects, unless the API server that should serve it does not answer.
     unserved = [ref for ref in interest.wanted if ref.gvk not in served]
@@ -116,6 +117,7 @@ async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findi
     except KindNotServed:
         return
     findings.objects.update({found.identity: found for found in listing.objects})
+    findings.unread.update(listing.unread)
     if listing.is_complete:
         findings.kinds.add(gvk.group_kind)
 
@@ -138,6 +140,7 @@ async def _look_up(
             pass
         else:
             present = {found.identity.name for found in listing.objects}
+            present |= {identity.name for identity in listing.unread}
             to_read = tuple(name for name in names if name in present or not listing.is_complete)
             findings.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in to_read}
     await asyncio.gather(*(_read_one(member, gvk, namespace, name, findings) for name in to_read))
@@ -149,5 +152,5 @@ async def _read_one(member: MemberCluster, gvk: GVK, namespace: str, name: str, 
         findings.objects[identity] = await member.get(gvk, namespace, name)
     except ObjectNotFound:
         findings.absent.add(identity)
-    except Forbidden as error:
+    except (Forbidden, MalformedObject) as error:
         findings.unread[identity] = error.message

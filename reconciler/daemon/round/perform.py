@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.errors import AlreadyExists, InvalidObject, MemberClusterError, ObjectNotFound, WriteConflict
+from reconciler.interpreters.reading import condition
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Change
@@ -246,7 +247,7 @@ async def _planned_for(attempt: _Attempt, change: Change, fleet: str) -> LiveObj
         ObjectNotFound: it is gone.
     """
     live = await attempt.member.get(change.gvk, change.identity.namespace, change.identity.name)
-    if live.uid != change.uid:
+    if not live.uid or live.uid != change.uid:
         raise WriteConflict(
             attempt.member.name, f"{change.identity} is another object than the one planned for", status=409
         )
@@ -275,8 +276,7 @@ async def _until_established(attempt: _Attempt, change: Change) -> None:
     deadline = asyncio.get_running_loop().time() + _READY_WAIT_S
     while asyncio.get_running_loop().time() < deadline:
         live = await attempt.member.get(change.gvk, "", change.identity.name)
-        conditions = dig(live.body, "status", "conditions") or ()
-        if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
+        if condition(live.body, "Established").get("status") == "True":
             await attempt.member.discover(refresh=True)
             return
         await asyncio.sleep(_POLL_S)

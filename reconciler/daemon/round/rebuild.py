@@ -128,7 +128,9 @@ async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> 
     async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
         read = member.list_objects if gvk.group_kind in _RUNS else member.list_metadata
         try:
-            return (await read(gvk, label_selector=f"{FLEET_LABEL} in ({names})")).objects
+            listing = await read(gvk, label_selector=f"{FLEET_LABEL} in ({names})")
+            missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
+            return listing.objects
         except KindNotServed:
             return ()
         except Forbidden:

@@ -19,6 +19,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
+from reconciler.interpreters.reading import condition, mapping
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.tree import JsonObject, dig
 
@@ -37,13 +38,12 @@ class Run(Enum):
 
 def run_of(live: JsonObject) -> Run:
     """How far the live Job or Pod got, from its status."""
-    status = dig(live, "status") or {}
+    status = mapping(live.get("status"))
     if live.get("kind") == "Pod":
         if status.get("phase") in ("Succeeded", "Failed"):
             return Run.FINISHED
         return Run.STARTED if dig(live, "spec", "nodeName") else Run.PENDING
-    conditions = status.get("conditions") or ()
-    if any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in conditions):
+    if any(condition(live, kind).get("status") == "True" for kind in ("Complete", "Failed")):
         return Run.FINISHED
     begun = any(status.get(key) for key in ("active", "succeeded", "failed"))
     return Run.STARTED if begun else Run.PENDING

@@ -1,7 +1,7 @@
 """What is known of the clusters, as a file, and moments in time."""
 
 from reconciler.stages.observations.dump import dump_observations
-from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force
+from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force, told_moment
 from reconciler.stages.observations.reader import parse_observations
 
 __all__ = [
@@ -11,4 +11,5 @@ __all__ = [
     "instant",
     "is_in_force",
     "parse_observations",
+    "told_moment",
 ]

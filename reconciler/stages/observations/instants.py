@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
+
+_FORM: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 def instant(text: str) -> datetime | None:
@@ -13,6 +18,17 @@ def instant(text: str) -> datetime | None:
         return None
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def told_moment(text: object) -> str:
+    """A moment as an API server tells it; empty when it is none, so that it can be calculated with."""
+    if not isinstance(text, str) or _FORM.fullmatch(text) is None:
+        return ""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    return text
 
 
 def age_s(since: str, now: str) -> float:

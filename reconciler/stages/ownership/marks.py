@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
+from reconciler.interpreters.reading import count
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import Json, JsonObject, dig
@@ -113,7 +114,7 @@ def _read(terms: Mapping[str, Json]) -> Owner | None:
         return None
     if not isinstance(flavor, str) or flavor not in _FLAVORS:
         return None
-    if replicas is not None and (isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0):
+    if replicas is not None and (isinstance(replicas, bool) or count(replicas, -1) < 0):
         return None
     ref = _policy_ref(policy) if isinstance(policy, str) else None
     if policy is not None and ref is None:

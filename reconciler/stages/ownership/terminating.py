@@ -18,9 +18,10 @@ def is_terminating(live: LiveObject) -> bool:
 
 def terminating(live: LiveObject, cluster: str, source: Source, *, is_wanted: bool) -> Problem:
     """What keeps it, and what comes after it."""
-    keepers = [str(name) for name in dig(live.body, "metadata", "finalizers") or ()]
-    # A Namespace has its finalizer in its spec.
-    keepers += [str(name) for name in dig(live.body, "spec", "finalizers") or () if live.identity.kind == "Namespace"]
+    places = [dig(live.body, "metadata", "finalizers")]
+    if live.identity.kind == "Namespace":
+        places.append(dig(live.body, "spec", "finalizers"))
+    keepers = [name for names in places if isinstance(names, list) for name in names if isinstance(name, str)]
     waits = f"; it waits for its finalizers {', '.join(keepers)}" if keepers else ""
     after = ", and is made anew when it is gone" if is_wanted else ""
     return Problem(

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.adapters.kube.answers import as_live_object, live_object, page, struct
+from reconciler.adapters.kube.answers import Page, as_live_object, listing, live_object, page, reading, struct
 from reconciler.adapters.kube.pods import NodeList, PodList
+from reconciler.adapters.kube.shapes.discovery import Root
 from reconciler.errors import BadAnswer
 from reconciler.model.refs import GVK, Identity
 
@@ -81,6 +83,57 @@ def test_items_get_the_kind_that_built_in_lists_leave_out() -> None:
 def test_an_item_without_a_name_or_of_another_kind_is_an_error(item: dict[str, Any]) -> None:
     with pytest.raises(BadAnswer):
         as_live_object("m1", item, DEPLOYMENT)
+
+
+def named(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "demo", "uid": f"u-{name}", **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "where"),
+    [
+        ({"labels": []}, "labels"),
+        ({"managedFields": "x"}, "managedFields"),
+        ({"managedFields": [{"fieldsV1": {"f:spec": {"f:a": 1}}}]}, r"managedFields\[0\]\.fieldsV1"),
+        ({"ownerReferences": [{"name": "x"}]}, "ownerReferences"),
+        ({"uid": 7}, "uid"),
+        ({"annotations": {"a": None}}, "annotations"),
+    ],
+)
+def test_one_object_with_wrong_metadata_is_unread_and_the_others_of_the_list_are_there(
+    metadata: dict[str, Any], where: str
+) -> None:
+    items = [named("a"), named("b", **metadata), named("c", labels=None, managedFields=None)]
+    found = listing("m1", [Page(items=items, resource_version="7", token="")], DEPLOYMENT)
+    assert [live.identity.name for live in found.objects] == ["a", "c"]
+    assert list(found.unread) == [Identity("apps", "Deployment", "demo", "b")]
+    assert re.search(where, found.unread[Identity("apps", "Deployment", "demo", "b")])
+
+
+def test_an_object_that_is_nested_too_deeply_to_be_walked_through_is_unread() -> None:
+    deep: Any = 1
+    for _ in range(300):
+        deep = {"a": deep}
+    found = listing("m1", [Page(items=[{**named("a"), "spec": deep}], resource_version="7", token="")], DEPLOYMENT)
+    assert "nested too deeply" in found.unread[Identity("apps", "Deployment", "demo", "a")]
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b'{"kind":"PodList","items":' + b"[" * 100_000])
+def test_brackets_without_end_are_no_answer(body: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        live_object("m1", body, DEPLOYMENT)
+    for shape in (PodList, Root):
+        with pytest.raises(BadAnswer):
+            struct("m1", body, shape, "list")
+
+
+def test_a_fault_of_our_own_while_an_answer_is_read_is_an_error_of_that_cluster_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with pytest.raises(BadAnswer, match="m1: internal-error") as error, reading("m1", "list of Pods"):
+        raise ZeroDivisionError
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+    assert caplog.records[0].exc_info is not None
 
 
 @pytest.mark.parametrize("api_version", ["apps/v1beta1", "v1", None])

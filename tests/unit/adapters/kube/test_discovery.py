@@ -2,18 +2,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from reconciler.adapters.kube.discovery import Discovery, from_aggregated, from_resource_lists
+from reconciler.adapters.kube.shapes.discovery import AggregatedGroup, ResourceList
 from reconciler.model.refs import GVK
 
 
-def aggregated(group: str, *versions: tuple[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def aggregated(group: str, *versions: tuple[str, list[dict[str, Any]]]) -> list[AggregatedGroup]:
     item = {
         "metadata": {"name": group},
         "versions": [{"version": version, "resources": resources} for version, resources in versions],
     }
-    return {"items": [item]}
+    return [msgspec.convert(item, AggregatedGroup)]
 
 
 def entry(kind: str, plural: str, **more: Any) -> dict[str, Any]:
@@ -33,7 +35,7 @@ def discovery() -> Discovery:
         ("v2", [entry("HorizontalPodAutoscaler", "horizontalpodautoscalers", shortNames=["hpa"])]),
         ("v1", [entry("HorizontalPodAutoscaler", "horizontalpodautoscalers"), entry("Old", "olds")]),
     )
-    return from_aggregated([core, {"items": [*events["items"], *scaling["items"]]}])
+    return from_aggregated([core, [*events, *scaling]])
 
 
 @pytest.mark.parametrize(
@@ -81,5 +83,6 @@ def test_subresources_and_kinds_of_other_versions_are_left_out_of_the_older_form
         {"name": "deployments/status", "kind": "Deployment", "namespaced": True, "verbs": ["get"]},
         {"name": "deployments/scale", "kind": "Scale", "group": "autoscaling", "version": "v1", "namespaced": True},
     ]
-    discovery = from_resource_lists([{"groupVersion": "apps/v1", "resources": resources}], {"apps": "v1"})
+    answer = {"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources}
+    discovery = from_resource_lists([msgspec.convert(answer, ResourceList)], {"apps": "v1"})
     assert list(discovery.kinds) == [GVK("apps", "v1", "Deployment")]

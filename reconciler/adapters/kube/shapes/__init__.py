@@ -1,0 +1,1 @@
+"""What API servers answer, as declared types. Knows nothing of requests."""

@@ -1,0 +1,135 @@
+"""A fleet one of whose API servers lies: a sample of the seeds that `make soak` tries by the thousand.
+
+A seed is repeated with `plan_beside_a_liar(folder, range(seed, seed + 1))`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.daemon.round.session import Access, apply_once, plan_once
+from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.plan import Plan
+from reconciler.sim import ClusterSpec, FleetInABox, Request
+from tests.fakes.clocks import TestClock
+from tests.fakes.lying_server import let_lie
+from tests.soak.lies import HONEST, LIAR, plan_beside_a_liar, store
+
+SEEDS = range(0, 45)
+
+
+def test_no_answer_ends_a_plan_and_the_other_cluster_is_planned_for(tmp_path: Path) -> None:
+    found = asyncio.run(plan_beside_a_liar(tmp_path, SEEDS))
+    assert not found.faults, found.report()
+    assert 0 < found.unread < len(SEEDS), "lies are found out, and do not end everything"
+
+
+def _in_discovery(change: Callable[[dict[str, Any]], Any]) -> Callable[[Request, Any], Any]:
+    def lie(request: Request, body: Any) -> Any:
+        return change(dict(body)) if request.path in ("/api", "/apis") else body
+
+    return lie
+
+
+def _in_lists(change: Callable[[dict[str, Any]], Any]) -> Callable[[Request, Any], Any]:
+    def lie(request: Request, body: Any) -> Any:
+        is_list = isinstance(body, dict) and isinstance(body.get("items"), list) and "continue" not in request.query
+        return change(body) if is_list and not request.path.endswith("/apis") and request.path != "/api" else body
+
+    return lie
+
+
+def _each(body: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """The list, with these metadata in each item."""
+    return {**body, "items": [{**item, "metadata": {**item["metadata"], **metadata}} for item in body["items"]]}
+
+
+ANSWERS: dict[str, Callable[[Request, Any], Any]] = {
+    "discovery without items": _in_discovery(lambda body: {**body, "items": None}),
+    "discovery of items that are null": _in_discovery(lambda body: {**body, "items": [None]}),
+    "names that are mappings": _in_lists(lambda body: _each(body, name={"a": "b"})),
+    "items of null": _in_lists(lambda body: {**body, "items": [None, *body["items"]]}),
+    "a token that is a mapping": _in_lists(lambda body: {**body, "metadata": {"continue": {"a": 1}}}),
+    "metadata that are a list": _in_lists(lambda body: {**body, "metadata": []}),
+    "a number instead of every answer": lambda request, body: 7,
+}  # fmt: skip
+"""What makes an answer worthless: the cluster is not read."""
+
+OBJECTS: dict[str, dict[str, Any]] = {
+    "managedFields as a text": {"managedFields": "none"},
+    "fields that are null": {"managedFields": [{"manager": "x", "operation": "Apply", "fieldsV1": {"f:spec": None}}]},
+    "labels as a list": {"labels": []},
+    "annotations that are numbers": {"annotations": {"fleet.reconciler/owner": 7}},
+    "ownerReferences as a text": {"ownerReferences": "web"},
+    "finalizers of null": {"finalizers": [None]},
+    "a generation that is a text": {"generation": "3"},
+    "a version that is a number": {"resourceVersion": 7},
+}
+"""What makes one object unreadable."""
+
+
+async def _plan(tmp_path: Path, lie: Callable[[Request, Any], Any]) -> Plan:
+    async with FleetInABox([ClusterSpec(name=name) for name in (LIAR, HONEST)], tmp_path) as box:
+        access = Access(
+            interpreters=BUILT_IN_KINDS, kubeconfig=box.kubeconfig, journal=tmp_path / "journal.db", clock=TestClock()
+        )
+        await apply_once(store(), access, lambda planned: True)
+        (await let_lie(box, LIAR)).lie = lie
+        return (await plan_once(store(value="2"), access)).plan
+
+
+@pytest.mark.parametrize("lie", ANSWERS.values(), ids=ANSWERS)
+async def test_an_answer_that_is_none_is_an_error_of_its_cluster_alone(
+    tmp_path: Path, lie: Callable[[Request, Any], Any]
+) -> None:
+    plan = await _plan(tmp_path, lie)
+    assert not plan.is_complete
+    assert {change.cluster for change in plan.changes} == {HONEST}
+    assert [problem.cluster for problem in plan.problems if problem.code == "cluster-not-read"] == [LIAR]
+
+
+@pytest.mark.parametrize("metadata", OBJECTS.values(), ids=OBJECTS)
+async def test_an_object_that_cannot_be_read_is_left_alone_by_name_and_the_others_go_on(
+    tmp_path: Path, metadata: dict[str, Any]
+) -> None:
+    def lie(request: Request, body: Any) -> Any:
+        if request.path.endswith("/configmaps") and isinstance(body, dict):
+            return _each(body, **metadata)
+        return body
+
+    plan = await _plan(tmp_path, lie)
+    assert not plan.is_complete
+    assert {(change.cluster, change.identity.name) for change in plan.changes} == {(HONEST, "settings")}
+    unread = [problem for problem in plan.problems if problem.code == "object-not-read"]
+    assert [problem.cluster for problem in unread] == [LIAR]
+    assert "ConfigMap demo/settings cannot be read" in unread[0].message
+
+
+STATUSES: tuple[Any, ...] = (
+    None, 7, "x", [], {"conditions": None}, {"conditions": {"type": "Ready"}}, {"conditions": [None, {"type": []}]},
+    {"conditions": [{"type": {}, "status": [], "lastTransitionTime": {}}], "replicas": "3", "readyReplicas": "x"},
+    {"conditions": [{"type": "Available", "status": "False", "lastTransitionTime": "2026-13-45T99:99:99Z"}]},
+    {"observedGeneration": "1", "replicas": 2**63, "availableReplicas": 2**63, "updatedReplicas": 2**63},
+    {"phase": {}, "loadBalancer": [], "currentRevision": {}, "updateRevision": [], "active": "1", "succeeded": {}},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("status", STATUSES, ids=str)
+async def test_a_status_of_any_type_is_read_as_far_as_it_goes(tmp_path: Path, status: Any) -> None:
+    def lie(request: Request, body: Any) -> Any:
+        if not isinstance(body, dict) or request.path in ("/api", "/apis"):
+            return body
+        if isinstance(body.get("items"), list) and not request.path.endswith(("/pods", "/nodes")):
+            return {**body, "items": [{**item, "status": status} for item in body["items"]]}
+        return {**body, "status": status} if "metadata" in body and "items" not in body else body
+
+    plan = await _plan(tmp_path, lie)
+    assert {(change.cluster, change.identity.name) for change in plan.changes} >= {
+        (HONEST, "settings"),
+        (LIAR, "settings"),
+    }
