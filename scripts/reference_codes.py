@@ -176,7 +176,12 @@ CLUSTERS: Mapping[str, Code] = {
     "kind-not-served": Code(
         "Kind not served", "The cluster does not know the kind.", "Add its CustomResourceDefinition to the store."
     ),
-    "object-not-read": Code("Object not read", "Unknown is not absent: nothing is written.", "Give the right to read."),
+    "object-not-read": Code(
+        "Object not read",
+        "It may not be read, or what its API server answers is no such object. Unknown is not absent: nothing is "
+        "written.",
+        "Give the right to read; where the message names a field, look at what stands between us and the API server.",
+    ),
     "object-not-ours": Code(
         "Object not ours",
         "An object of that name exists and is not ours.",

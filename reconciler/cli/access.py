@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,11 @@ def access_to(
     """
     from reconciler.adapters.plugins import with_plugins
     from reconciler.daemon.round.session import Access
+    from reconciler.daemon.vitals.logs import set_up_logging
 
+    if not logging.getLogger().handlers:
+        # What a command cannot print as its result is told on stderr, scrubbed as the service's log is.
+        set_up_logging("text")
     return Access(
         interpreters=with_plugins(),
         kubeconfig=kubeconfig,

@@ -18,7 +18,7 @@ from reconciler.model.plan import Plan
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import TestClock
 from tests.fakes.lying_server import let_lie
-from tests.soak.lies import HONEST, LIAR, plan_beside_a_liar, store
+from tests.soak.lies import HONEST, LIAR, plan_beside_a_liar, serve_beside_a_liar, store
 
 SEEDS = range(0, 45)
 
@@ -27,6 +27,11 @@ def test_no_answer_ends_a_plan_and_the_other_cluster_is_planned_for(tmp_path: Pa
     found = asyncio.run(plan_beside_a_liar(tmp_path, SEEDS))
     assert not found.faults, found.report()
     assert 0 < found.unread < len(SEEDS), "lies are found out, and do not end everything"
+
+
+def test_a_service_goes_on_beside_a_liar_and_heals_it_in_the_end(tmp_path: Path) -> None:
+    missed = asyncio.run(serve_beside_a_liar(tmp_path, SEEDS))
+    assert not missed, "\n".join(missed)
 
 
 def _in_discovery(change: Callable[[dict[str, Any]], Any]) -> Callable[[Request, Any], Any]:

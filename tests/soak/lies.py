@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -17,10 +18,13 @@ from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.clocks import TestClock
-from tests.fakes.lying_server import Liar, LyingServer, let_lie
+from tests.fakes.lying_server import Liar, Lie, LyingServer, let_lie
 from tests.fakes.worlds import fleet_of
+from tests.unit.daemon.loop.test_loop import Running, running
 
 LIAR, HONEST = "m1", "m2"
+_PATIENCE_S = 30.0
+"""So long a commit may take to the honest cluster; most take less than one."""
 
 STORE = """
 apiVersion: v1
@@ -206,3 +210,33 @@ async def plan_beside_a_liar(folder: Path, seeds: range) -> Lies:
         for seed in seeds:
             await found.plan(seed, (0.03, 0.1, 0.3)[seed % 3])
         return found
+
+
+async def serve_beside_a_liar(folder: Path, seeds: range) -> list[str]:
+    """A service that follows a commit for each seed, while one of its clusters lies; what the other one missed.
+
+    In the end nobody lies any more, and the liar has what the store says.
+    """
+    missed: list[str] = []
+    async with running(folder) as scene:
+        server = await let_lie(scene.box, LIAR)
+        scene.put(store=STORE)
+        for seed in seeds:
+            server.lie = _not_about_holding(Liar(seed, (0.03, 0.1, 0.3)[seed % 3]))
+            scene.app(str(seed), LIAR, HONEST)
+            try:
+                await scene.until(partial(_has, scene, str(seed)), timeout_s=_PATIENCE_S)
+            except TimeoutError:
+                missed.append(f"seed {seed}: {HONEST} has {scene.value(HONEST)} after {_PATIENCE_S:g} s")
+        server.lie = None
+        await scene.until(lambda: scene.value(LIAR) == str(seeds[-1]))
+    return missed
+
+
+def _has(scene: Running, value: str) -> bool:
+    return scene.value(HONEST) == value
+
+
+def _not_about_holding(lie: Lie) -> Lie:
+    """Whoever says that another journal holds the fleet is believed, and ends the service."""
+    return lambda request, body: body if "fleet-system" in request.path else lie(request, body)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.lies import plan_beside_a_liar
+from tests.soak.lies import plan_beside_a_liar, serve_beside_a_liar
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(24 * 3600)]
 
@@ -29,3 +29,13 @@ def test_no_answer_ends_a_plan(tmp_path: Path) -> None:
         failed += [found.report()] if found.faults else []
     print(f"{end - first} plans beside a lying server, {unread} without it, {len(failed)} batches with violations")
     assert not failed, "\n".join(failed)
+
+
+def test_no_answer_ends_a_service(tmp_path: Path) -> None:
+    first, end = map(int, os.environ.get("RECONCILER_SOAK_LIES", "0:100000").split(":"))
+    missed: list[str] = []
+    for begin in range(first, end, _BATCH):
+        seeds = range(begin, min(begin + _BATCH, end))
+        missed += asyncio.run(serve_beside_a_liar(tmp_path / f"service-{begin}", seeds))
+    print(f"{end - first} commits beside a lying server, {len(missed)} of them missed by the others")
+    assert not missed, "\n".join(missed)

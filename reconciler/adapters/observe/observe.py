@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -28,6 +29,8 @@ from reconciler.errors import Forbidden, KindNotServed
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
 from reconciler.model.refs import GVK, Identity, ResourceRef
+
+log = logging.getLogger("reconciler")
 
 REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
 RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
@@ -62,6 +65,15 @@ async def observe(
     held = held_room(objects.values(), pods or (), waiting, requests)
 
     def seen(identity: Identity, live: LiveObject) -> Workload:
+        try:
+            return interpreted(identity, live)
+        except Exception:
+            log.exception("a workload could not be interpreted; nothing is concluded from how it is",
+                          extra={"event": "InternalError", "cluster": member.name, "obj": str(identity),
+                                 "err_code": "internal-error"})  # fmt: skip
+            return Workload(gvk=live.gvk, identity=identity)
+
+    def interpreted(identity: Identity, live: LiveObject) -> Workload:
         interpreter = interpreters.of(*identity[:2])
         found = workload(
             live,

@@ -84,12 +84,22 @@ class EventJudge:
             # Whatever round came in between, it is looked at again when the pause is over.
             self._unfinished.put_off(live.identity, now_s, pause_s)
             return
-        if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._is_as_wanted(cluster, live)):
+        if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)):
             if self._passed is not None:
                 self._passed.add(live.identity)
             return
         self._beliefs.doubt(cluster, live.identity)
         self._agenda().mark(live.identity)
+
+    def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
+        """The boundary of one event: what cannot be judged here is for a round to look at."""
+        try:
+            return self._is_as_wanted(cluster, live)
+        except Exception:
+            log.exception("an event could not be judged; a round looks at the object",
+                          extra={"event": "InternalError", "cluster": cluster, "obj": str(live.identity),
+                                 "err_code": "internal-error"})  # fmt: skip
+            return False
 
     def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """Whether an event shows nothing that concerns us: a status that moved on, a field that is not ours.

@@ -6,6 +6,7 @@ Source: design#absent-from-the-list: a read decides; design#promise-3.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
@@ -18,6 +19,8 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.ownership import FLEET_LABEL
+
+log = logging.getLogger("reconciler")
 
 PROMPT_S = 5.0
 """So long all others wait for a cluster that does not answer."""
@@ -34,6 +37,13 @@ class Interest(Struct, frozen=True, kw_only=True):
     kinds: frozenset[GVK] = frozenset()
     wanted: frozenset[ResourceRef] = frozenset()
     complete: frozenset[tuple[str, str]] = frozenset()
+
+
+def told_fault(cluster: str, error: Exception) -> str:
+    """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone."""
+    log.error("a cluster could not be read by a fault of this program", exc_info=error,
+              extra={"event": "InternalError", "cluster": cluster, "err_code": "internal-error"})  # fmt: skip
+    return f"internal-error: it could not be read: {type(error).__name__}"
 
 
 class _Findings(Struct):
@@ -68,6 +78,8 @@ async def read_members(
             return NotRead(name=name, why=error.message)
         except TimeoutError:
             return NotRead(name=name, why=f"no answer within {PROMPT_S:g} s")
+        except Exception as error:
+            return NotRead(name=name, why=told_fault(name, error))
         finally:
             progress()
 

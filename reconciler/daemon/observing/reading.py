@@ -19,7 +19,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
 from reconciler.daemon.observing.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
-from reconciler.daemon.observing.members import PROMPT_S, Interest, read_members
+from reconciler.daemon.observing.members import PROMPT_S, Interest, read_members, told_fault
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
@@ -299,6 +299,9 @@ async def observe_members(
                 return await observe(member, {**written, **applied}.values(), interpreters, now=now)
             apis = frozenset((await member.discover()).served())
         except MemberClusterError:
+            return ClusterObservation(name=name, reachable=False, observed_at=now)
+        except Exception as error:
+            told_fault(name, error)
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         return ClusterObservation(name=name, observed_at=now, apis=apis)
 

@@ -42,7 +42,11 @@ class Standings:
         self._members, self._ledger, self._stance = members, ledger, stance
         self._clusters: dict[Identity, list[str]] = {}
         for name, member in members.items():
-            there = member.objects if isinstance(member, Read) else ledger.get(name, {})
+            rows = ledger.get(name, {})
+            there: Collection[Identity] = member.objects if isinstance(member, Read) else rows
+            if isinstance(member, Read) and member.unread:
+                # What was seen there once and cannot be read now may be there still.
+                there = {*there, *(member.unread.keys() & rows.keys())}
             for identity in there if only is None else filter(there.__contains__, only):
                 self._clusters.setdefault(identity, []).append(name)
 
@@ -58,7 +62,7 @@ class Standings:
         fleet, previous_names = self._stance.fleet, self._stance.previous_names
         for name in self._clusters.get(identity, ()):
             member = self._members[name]
-            if not isinstance(member, Read):
+            if not isinstance(member, Read) or identity not in member.objects:
                 copies[name] = self._ledger[name][identity].replicas
                 continue
             found = owners[name] = ownership_of(member.objects[identity], fleet, previous_names)

@@ -17,7 +17,7 @@ from reconciler.containment import contained
 from reconciler.model.binding import Reason, Tick
 from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
-from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import Claimants
 from reconciler.stages.comparison import (
@@ -43,8 +43,9 @@ from reconciler.stages.deletion import (
 from reconciler.stages.diff import Bodies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
+from reconciler.stages.plan.apart import settle_apart
+from reconciler.stages.plan.cluster_problems import not_read, not_served
 from reconciler.stages.plan.job_shares import lack_of_completions
-from reconciler.stages.rendering import fault_of
 from reconciler.stages.templates import replicas_moved, why_share_confirmed
 
 _RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
@@ -75,30 +76,28 @@ def settle(scene: Scene) -> Settled:
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     ours: Counter[str] = Counter()
     established: dict[str, dict[Identity, int]] = {}
+    is_sound = True
     bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
     standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
     bound = bindings.keys() if scene.only is None else bindings.keys() & scene.only
     for identity in sorted({*bound, *standings.identities}):
-        seen = standings.of(identity)
-        for cluster in seen.copies:
-            ours[cluster] += 1
-        part, fault = contained(_settle_whole, scene, identity, seen, wanted)
-        if part is None:
-            problems[identity] = (fault_of(scene.decision.fleet, identity, fault),)
-            continue
+        part, faults = _contained(scene, identity, standings, wanted)
+        is_sound = is_sound and not faults
         changes += part.changes
+        ours.update(part.copies)
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
         for cluster, replicas in part.established.items():
             established.setdefault(cluster, {})[identity] = replicas
-        if part.problems:
-            problems[identity] = part.problems
+        if part.problems or faults:
+            problems[identity] = (*part.problems, *faults)
     return Settled(
         changes=tuple(changes),
         manifests=manifests,
         problems=problems,
-        cluster_problems=tuple(_not_read(member) for member in scene.members.values() if isinstance(member, NotRead)),
-        is_complete=not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
+        cluster_problems=tuple(not_read(member) for member in scene.members.values() if isinstance(member, NotRead)),
+        is_complete=is_sound
+        and not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
         established=established,
     )
@@ -110,17 +109,35 @@ class _Part(Struct, frozen=True, kw_only=True):
     manifests: tuple[Manifest, ...] = ()
     holds: Mapping[str, str] = field(default_factory=dict)
     established: Mapping[str, int] = field(default_factory=dict)
+    copies: tuple[str, ...] = ()
+    """The clusters that have one of ours."""
 
 
-def _settle_whole(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _Part:
-    """What becomes of an object everywhere: where it belongs, and where it no longer does."""
+def _contained(
+    scene: Scene, identity: Identity, standings: Standings, wanted: Decided
+) -> tuple[_Part, tuple[Problem, ...]]:
+    """What becomes of one object, and what is said of copies that bring out a fault of the program."""
+    part, fault = contained(lambda: _settled(scene, identity, standings.of(identity), wanted))
+    if part is not None:
+        return part, ()
+    return settle_apart(scene, identity, fault, partial(_settled_anew, identity, wanted), _Part())
+
+
+def _settled_anew(identity: Identity, wanted: Decided, scene: Scene) -> _Part:
+    """The same as in the first try, in a scene that shows less of the object."""
+    seen = Standings(scene.members, scene.ledger, scene.stance, (identity,)).of(identity)
+    return _settled(scene, identity, seen, wanted)
+
+
+def _settled(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _Part:
+    """What is to be done about one object: where it is wanted, and where copies of it are that are not."""
     part = _settle_identity(scene, identity, seen) if identity in scene.decision.bindings else _Part()
-    changes, met = [*part.changes], [*part.problems]
+    changes, problems = [*part.changes], [*part.problems]
     for lost in lost_copies(identity, seen, scene.members, wanted):
         change, problem = lose(scene, lost, part.holds.get(lost.cluster))
         changes += [change] if change else []
-        met += [problem] if problem else []
-    return replace(part, changes=tuple(changes), problems=tuple(met))
+        problems += [problem] if problem else []
+    return replace(part, changes=tuple(changes), problems=tuple(problems), copies=tuple(seen.copies))
 
 
 def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
@@ -267,7 +284,7 @@ def _compare(
     is_served = manifest.gvk in member.served
     if not is_served:
         if not _defined_in_plan(scene, identity, member.name):
-            return Comparison(problem=_not_served(manifest, member))
+            return Comparison(problem=not_served(manifest, member))
         live = Absent()
     row = scene.ledger.get(member.name, {}).get(identity)
     policy = scene.decision.policies.get(identity)
@@ -375,24 +392,3 @@ def _count_ours(scene: Scene, member: Member, seen: int) -> int:
     if isinstance(member, NotRead) or scene.only is not None:
         return len(scene.ledger.get(member.name, {}))
     return seen
-
-
-def _not_read(member: NotRead) -> Problem:
-    return Problem(
-        source=NOWHERE,
-        code="cluster-not-read",
-        message=f"{member.why}; nothing is changed there",
-        severity=Severity.WARNING,
-        cluster=member.name,
-    )
-
-
-def _not_served(manifest: Manifest, member: Read) -> Problem:
-    other = sorted(gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
-    hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
-    return Problem(
-        source=manifest.source,
-        code="kind-not-served",
-        message=f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}",
-        cluster=member.name,
-    )

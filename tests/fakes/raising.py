@@ -1,0 +1,38 @@
+"""Interpreters that raise, as one may that somebody installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from msgspec.structs import replace
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.tree import JsonObject
+
+Raises = Callable[[JsonObject], bool]
+"""Whether it raises for a live object."""
+
+
+class InterpreterFault(Exception):
+    """A fault that nobody thought of."""
+
+
+def raising(group: str, kind: str, when: Raises = lambda live: True) -> Interpreter:
+    """The interpreter of a kind, which raises as soon as a live object is judged."""
+    known = BUILT_IN_KINDS.of(group, kind)
+
+    def fail_for(judge: Callable[..., Any]) -> Callable[..., Any]:
+        def judged(live: JsonObject, *more: Any) -> Any:
+            return _fail() if when(live) else judge(live, *more)
+
+        return judged
+
+    return replace(
+        known, health=fail_for(known.health), outcome=fail_for(known.outcome), available=fail_for(known.available)
+    )
+
+
+def _fail() -> NoReturn:
+    raise InterpreterFault("hunter2")
