@@ -116,6 +116,9 @@ METRICS: Final[tuple[MetricRow, ...]] = (
               read=lambda vitals, now_s: [((reason,), count) for reason, count in sorted(vitals.held.items())]),
     MetricRow(name="drift_total", kind="counter", labels=("cluster",), text="Edits by other hands that were found.",
               read=_per_cluster(lambda vitals, name: vitals.drifts[name])),
+    MetricRow(name="watches_ended_early_total", kind="counter", labels=("cluster",),
+              text="Watches that ended before their time, or failed.",
+              read=_per_cluster(lambda vitals, name: vitals.short_watches[name])),
     MetricRow(name="suspended_scopes", kind="gauge", text="Scopes that are suspended now.",
               read=lambda vitals, now_s: _one(len(vitals.suspended))),
 )  # fmt: skip

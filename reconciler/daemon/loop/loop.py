@@ -70,7 +70,10 @@ class ControlLoop:
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
-        self._watches = Watches(Listeners(listed=judge.listed, event=judge.seen, trouble=judge.trouble), parts.clock)
+        listeners = Listeners(
+            listed=judge.listed, event=judge.seen, trouble=judge.trouble, ended_early=parts.vitals.watch_ended_early
+        )
+        self._watches = Watches(listeners, parts.clock)
         self._keeper = WatchKeeper(self._watches)
 
     def _wake(self) -> None:

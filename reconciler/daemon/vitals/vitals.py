@@ -53,5 +53,11 @@ class Vitals(Struct, kw_only=True):
     changes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     drifts: Counter[str] = field(default_factory=Counter)
     """Hand edits that were found, by cluster."""
+    short_watches: Counter[str] = field(default_factory=Counter)
+    """Watches that ended before their time, by cluster."""
     suspended: tuple[str, ...] = ()
     """Scopes that are suspended now."""
+
+    def watch_ended_early(self, cluster: str) -> None:
+        """Count it."""
+        self.short_watches[cluster] += 1

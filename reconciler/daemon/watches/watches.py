@@ -6,6 +6,7 @@ Source: design#events-are-nudges; Kubernetes: list, then watch from there, list 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from contextlib import aclosing
@@ -15,12 +16,14 @@ from msgspec import Struct
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.watch import Bookmark, WatchEvent
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.watches.back_off import LIVED_S, BackOff
 from reconciler.errors import KindNotServed, ListExpired, MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 
-_RETRY_MIN_S = 1.0
-_RETRY_MAX_S = 60.0
+log = logging.getLogger("reconciler")
+
 _NOT_SERVED_S = 60.0
 
 
@@ -30,6 +33,8 @@ class Listeners(Struct, frozen=True, kw_only=True):
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
     event: Callable[[str, WatchEvent], None]
     trouble: Callable[[str, MemberClusterError], None]
+    ended_early: Callable[[str], None] = lambda cluster: None
+    """Told of each watch that ended before its time, or failed."""
 
 
 class Watches:
@@ -42,6 +47,8 @@ class Watches:
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._tasks: dict[tuple[str, GVK], asyncio.Task[None]] = {}
         self._members: dict[str, MemberCluster] = {}
+        self._restless: dict[str, set[GVK]] = {}
+        self._told = Transitions(log)
 
     def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
         """Watch exactly these kinds of the cluster from now on; a cluster that is reached otherwise, anew."""
@@ -58,6 +65,7 @@ class Watches:
     def drop(self, cluster: str) -> None:
         """Stop watching a cluster."""
         self._members.pop(cluster, None)
+        self._restless.pop(cluster, None)
         for key in [key for key in self._tasks if key[0] == cluster]:
             self._tasks.pop(key).cancel()
 
@@ -70,29 +78,60 @@ class Watches:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, member: MemberCluster, gvk: GVK, selector: str) -> None:
-        pause_s = _RETRY_MIN_S
+        back_off = BackOff(self._jitter)
         while True:
             try:
                 listing = await member.list_metadata(gvk, label_selector=selector)
                 self._listeners.listed(member.name, gvk, listing.objects)
-                pause_s = _RETRY_MIN_S
-                await self._stream(member, gvk, selector, listing.resource_version)
-            except ListExpired:
-                continue
+                await self._stream(member, gvk, selector, listing.resource_version, back_off)
             except KindNotServed:
                 await self._clock.sleep(_NOT_SERVED_S)
+            except ListExpired:
+                await self._ended_early(member.name, gvk, back_off, back_off.ended_early_s())
             except MemberClusterError as error:
                 self._listeners.trouble(member.name, error)
-                await self._clock.sleep(pause_s * self._jitter.uniform(0.5, 1.0))
-                pause_s = min(_RETRY_MAX_S, pause_s * 2)
+                await self._ended_early(member.name, gvk, back_off, back_off.ended_early_s(has_failed=True))
 
-    async def _stream(self, member: MemberCluster, gvk: GVK, selector: str, version: str) -> None:
+    async def _stream(self, member: MemberCluster, gvk: GVK, selector: str, version: str, back_off: BackOff) -> None:
+        """Watch from a version on, again and again. Returns when a list has to say what was missed."""
         while True:
+            begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
             stream = member.watch(gvk, label_selector=selector, resource_version=version)
             async with aclosing(stream) as events:
                 async for found in events:
+                    has_spoken = True
+                    self._lived(member.name, gvk, back_off, begun_s)
                     if isinstance(found, Bookmark):
                         version = found.resource_version
                         continue
+                    has_told = True
                     version = found.object.resource_version
                     self._listeners.event(member.name, found)
+            if not self._lived(member.name, gvk, back_off, begun_s):
+                pause_s = back_off.ended_early_s(has_told=has_told)
+                await self._ended_early(member.name, gvk, back_off, pause_s)
+            elif not has_spoken:
+                # An API server speaks at least once before it ends a watch: what came between may have been lost.
+                return
+
+    def _lived(self, cluster: str, gvk: GVK, back_off: BackOff, begun_s: float) -> bool:
+        """Whether the stream lived long enough for a watch."""
+        if self._clock.monotonic_s() - begun_s < LIVED_S:
+            return False
+        back_off.lived()
+        restless = self._restless.get(cluster, set())
+        restless.discard(gvk)
+        if not restless:
+            self._told.leave(cluster, "watches last again", event="WatchesLast", cluster=cluster)
+        return True
+
+    async def _ended_early(self, cluster: str, gvk: GVK, back_off: BackOff, pause_s: float) -> None:
+        self._listeners.ended_early(cluster)
+        if back_off.is_restless:
+            self._restless.setdefault(cluster, set()).add(gvk)
+            self._told.enter(cluster, "restless", logging.WARNING,
+                             "watches end as soon as they begin, or fail; they are opened ever more rarely, and what "
+                             "changes in the cluster is seen later", event="WatchesEndEarly", cluster=cluster,
+                             obj=gvk.kind)  # fmt: skip
+        if pause_s:
+            await self._clock.sleep(pause_s)

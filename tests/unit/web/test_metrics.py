@@ -74,7 +74,7 @@ def test_series_grow_with_the_clusters_alone() -> None:
     before = len(_samples(vitals))
     for number in range(50):
         vitals.clusters[f"c{number}"] = ClusterVitals(name=f"c{number}", is_up=True)
-    assert len(_samples(vitals)) == before + 50 * 6
+    assert len(_samples(vitals)) == before + 50 * 7
 
 
 def test_names_follow_the_rules_of_prometheus() -> None:
