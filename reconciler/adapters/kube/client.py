@@ -29,12 +29,12 @@ from reconciler.adapters.kube.answers import (
 from reconciler.adapters.kube.discovery import Discovery, ServedKind
 from reconciler.adapters.kube.discovery_cache import DiscoveryCache
 from reconciler.adapters.kube.errors import clean
-from reconciler.adapters.kube.pods import NodeList, NodeObject, Pod, PodList
 from reconciler.adapters.kube.requests import ListQuery, Request, Resource, Target
+from reconciler.adapters.kube.shapes.pods import NodeList, NodeObject, Pod, PodList
 from reconciler.adapters.kube.table import Table, table
 from reconciler.adapters.kube.transport import Answer, Transport
 from reconciler.adapters.kube.watch import Bookmark, LineCutter, WatchEvent, watch_event
-from reconciler.errors import BadAnswer, InvalidObject, ListExpired
+from reconciler.errors import AnswerTooLarge, BadAnswer, InvalidObject, ListExpired
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject, dig
@@ -261,23 +261,31 @@ class MemberCluster:
         """Every page of one list, as of one resourceVersion.
 
         Where the token runs out on the way, the list begins anew and is asked for in one piece, which cannot expire.
+        A page that is too large to be read is asked for again in smaller ones.
         """
         pages: list[_P] = []
-        token = ""
-        while len(pages) < PAGES_MAX:
-            request = requests.list_page(resource, query, limit=requests.LIST_PAGE, token=token, accept=accept)
-            try:
-                answer = await self._send(request)
-            except ListExpired:
+        token, limit = "", requests.LIST_PAGE
+        with self._transport.lists.share() as take:
+            while len(pages) < PAGES_MAX:
+                request = requests.list_page(resource, query, limit=limit, token=token, accept=accept)
+                try:
+                    answer = await self._send(request)
+                except AnswerTooLarge:
+                    if limit == 1:
+                        raise
+                    limit = max(1, limit // 10)
+                    continue
+                except ListExpired:
+                    if not token:
+                        raise
+                    answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
+                    pages.clear()
+                take(len(answer.body))
+                with reading(self.name, f"list of {resource.plural}"):
+                    pages.append(parse(answer.body))
+                token = pages[-1].token
                 if not token:
-                    raise
-                answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
-                pages.clear()
-            with reading(self.name, f"list of {resource.plural}"):
-                pages.append(parse(answer.body))
-            token = pages[-1].token
-            if not token:
-                return pages
+                    return pages
         raise BadAnswer(self.name, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
 
     async def _send(self, request: Request) -> Answer:

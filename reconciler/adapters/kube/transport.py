@@ -12,7 +12,7 @@ import os
 import random
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -24,16 +24,29 @@ from yarl import URL
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.breaker import Breaker, BreakerSettings
+from reconciler.adapters.kube.budget import Budget
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import Purpose, Request
-from reconciler.errors import BadAnswer, ClusterUnreachable, CredentialsRejected, MemberClusterError, Throttled
+from reconciler.errors import (
+    AnswerTooLarge,
+    BadAnswer,
+    ClusterUnreachable,
+    CredentialsRejected,
+    MemberClusterError,
+    Throttled,
+)
 
+_BEFORE_VALUES = (b",", b"{", b"[")
+"""Each value of a JSON text has one of these before it. Inside of strings they are counted too."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 _NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+
+
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +64,15 @@ class TransportSettings:
     back_off_s: float = 0.25
     retry_after_max_s: float = 15.0
     """Asked to wait longer than this, the request is given up as Throttled, with the time that was asked for."""
-    body_max_bytes: int = 512 * 1024 * 1024
+    body_max_bytes: int = 32 * MIB
+    """Of one answer. A page of a list that is larger is asked for again in smaller ones."""
+    body_max_values: int = 1_000_000
+    """Of one answer that is larger than `body_dense_bytes`: a value takes a hundred bytes, however short it is."""
+    body_dense_bytes: int = 4 * MIB
+    body_small_bytes: int = 1 * MIB
+    """Of the answers of one cluster that are larger than this, one is received at a time."""
+    lists_max_bytes: int = 256 * MIB
+    """Of all lists of one cluster that are under way, over all of their pages."""
     watch_silence_max_s: float = 150.0
     """A watch that is silent for so long may be a half-open connection, and is ended. Bookmarks may keep it open."""
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
@@ -129,6 +150,8 @@ class Transport:
         self._credentials = Credentials(config, shared.clock)
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
+        self._large = asyncio.Lock()
+        self.lists = Budget(config.name, shared.settings.lists_max_bytes)
         connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
@@ -189,7 +212,8 @@ class Transport:
         if isinstance(error, Throttled):
             asked_s = error.retry_after_s if error.retry_after_s is not None else self._settings.back_off_s * 2**attempt
             return asked_s * (1 + jitter / 2) if asked_s <= self._settings.retry_after_max_s else None
-        is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not self._breaker(request).is_open
+        is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not isinstance(error, AnswerTooLarge)
+        is_lost = is_lost and not self._breaker(request).is_open
         if not (is_lost and request.may_repeat and attempt == 1):
             return None
         return self._settings.back_off_s * (0.5 + jitter)
@@ -285,13 +309,19 @@ class Transport:
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        chunks, size = [], 0
-        async for chunk in response.content.iter_any():
-            size += len(chunk)
-            if size > self._settings.body_max_bytes:
-                raise BadAnswer(self.name, f"the answer is larger than {self._settings.body_max_bytes} bytes")
-            chunks.append(chunk)
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        chunks, size, limits = [], 0, self._settings
+        async with AsyncExitStack() as held:
+            async for chunk in response.content.iter_any():
+                if size <= limits.body_small_bytes < size + len(chunk):
+                    await held.enter_async_context(self._large)
+                size += len(chunk)
+                if size > limits.body_max_bytes:
+                    raise AnswerTooLarge(self.name, f"the answer is larger than {limits.body_max_bytes:,} bytes")
+                chunks.append(chunk)
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if size > limits.body_dense_bytes and sum(map(body.count, _BEFORE_VALUES)) > limits.body_max_values:
+            raise AnswerTooLarge(self.name, f"the answer holds more than {limits.body_max_values:,} values")
+        return body
 
 
 def _never_sent(error: MemberClusterError) -> MemberClusterError:

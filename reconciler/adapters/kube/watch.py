@@ -16,7 +16,7 @@ from reconciler.errors import BadAnswer
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 
-LINE_MAX_BYTES = 16 * 1024 * 1024
+LINE_MAX_BYTES = 4 * 1024 * 1024
 """Above what etcd stores in one object by default (1.5 MB), with room for API servers that allow more."""
 
 

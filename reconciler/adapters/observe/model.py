@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from reconciler.adapters.kube.pods import (
+from reconciler.adapters.kube.shapes.pods import (
     Condition,
     Container,
     ContainerStatus,

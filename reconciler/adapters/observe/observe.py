@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.adapters.kube.pods import NodeObject, Pod
+from reconciler.adapters.kube.shapes.pods import NodeObject, Pod
 from reconciler.adapters.observe.model import (
     PodRequests,
     Unscheduled,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from reconciler.adapters.kube.pods import OwnerReference, Pod
+from reconciler.adapters.kube.shapes.pods import OwnerReference, Pod
 from reconciler.adapters.observe.pod_signs import FINISHED, OwnerOf
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import count

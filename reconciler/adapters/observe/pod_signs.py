@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.adapters.kube.pods import Condition, NodeObject, OwnerReference, Pod
+from reconciler.adapters.kube.shapes.pods import Condition, NodeObject, OwnerReference, Pod
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import age_s, told_moment

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.adapters.kube.answers import Page, as_live_object, listing, live_object, page, reading, struct
-from reconciler.adapters.kube.pods import NodeList, PodList
 from reconciler.adapters.kube.shapes.discovery import Root
+from reconciler.adapters.kube.shapes.pods import NodeList, PodList
 from reconciler.errors import BadAnswer
 from reconciler.model.refs import GVK, Identity
 

@@ -10,8 +10,9 @@ import pytest
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.kubeconfig import MemberConfig
-from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.errors import BadAnswer, ClusterUnreachable, KindNotServed, ListExpired
+from reconciler.adapters.kube.members import DEFAULT_SETTINGS, Members, UserAgent
+from reconciler.adapters.kube.transport import TransportSettings
+from reconciler.errors import AnswerTooLarge, BadAnswer, ClusterUnreachable, KindNotServed, ListExpired
 from reconciler.model.refs import GVK
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
@@ -45,7 +46,9 @@ NO_GROUPS = discovery()
 
 
 @asynccontextmanager
-async def member_with(answers: Answers) -> AsyncIterator[tuple[MemberCluster, list[Asked]]]:
+async def member_with(
+    answers: Answers, settings: TransportSettings = DEFAULT_SETTINGS
+) -> AsyncIterator[tuple[MemberCluster, list[Asked]]]:
     """A member whose server answers discovery with the core kinds, and all else as `answers(path, query)` says."""
 
     def answer(asked: Asked) -> bytes:
@@ -56,7 +59,7 @@ async def member_with(answers: Answers) -> AsyncIterator[tuple[MemberCluster, li
 
     async with ScriptedServer(by_target=answer) as server:
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
-        async with Members.open(configs, agent=UserAgent("f"), clock=TestClock()) as members:
+        async with Members.open(configs, agent=UserAgent("f"), clock=TestClock(), settings=settings) as members:
             yield members["m1"], server.asked
 
 
@@ -210,3 +213,48 @@ async def test_a_create_never_writes_into_the_body_it_is_given() -> None:
     assert body == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     assert json.loads(asked[-2].body)["metadata"] == {"name": "p", "resourceVersion": "1"}
     assert json.loads(asked[-1].body)["metadata"] == {"name": "p", "uid": "u"}
+
+
+def _large_pages(page_max: int) -> Answers:
+    """A list of 100 pods of which a page may hold so many before it is too large for us."""
+
+    def answers(path: str, query: dict[str, str]) -> bytes:
+        if path != "/api/v1/pods":
+            return b""
+        begin, limit = int(query.get("continue", "0")), int(query["limit"])
+        names = [f"p{number}" for number in range(begin, min(begin + limit, 100))]
+        more = begin + limit < 100
+        found = pods(*names, token=str(begin + limit) if more else "")
+        return found if len(names) <= page_max else reply(200, b"x" * 20_000)
+
+    return answers
+
+
+LIMITS = TransportSettings(body_max_bytes=10_000, body_small_bytes=1000)
+
+
+async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones() -> None:
+    async with member_with(_large_pages(50), LIMITS) as (member, asked):
+        listing = await member.list_objects(POD)
+    assert [live.identity.name for live in listing.objects] == [f"p{number}" for number in range(100)]
+    limits = [parse_qs(urlsplit(found.target).query)["limit"] for found in asked if "/pods" in found.target]
+    assert limits == [["500"], ["50"], ["50"]]
+
+
+async def test_an_answer_that_is_too_large_however_little_is_asked_for_is_an_error() -> None:
+    async with member_with(_large_pages(0), LIMITS) as (member, asked):
+        with pytest.raises(AnswerTooLarge, match="m1: the answer is larger than 10,000 bytes"):
+            await member.list_objects(POD)
+    assert sum("/pods" in found.target for found in asked) == 4
+
+
+async def test_lists_under_way_hold_no_more_than_a_cluster_may_make_us_hold() -> None:
+    def endless(path: str, query: dict[str, str]) -> bytes:
+        return pods("p", token="more") if path == "/api/v1/pods" else b""
+
+    size = len(pods("p", token="more").partition(b"\r\n\r\n")[2])
+    async with member_with(endless, TransportSettings(lists_max_bytes=100 * size)) as (member, asked):
+        for _ in range(2):  # What a list held is given back at its end.
+            with pytest.raises(AnswerTooLarge, match="the lists that are read at once"):
+                await member.list_objects(POD)
+    assert sum("/pods" in found.target for found in asked) == 202

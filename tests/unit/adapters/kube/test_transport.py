@@ -22,6 +22,7 @@ from reconciler.adapters.kube.transport import (
     proxy_of_environment,
 )
 from reconciler.errors import (
+    AnswerTooLarge,
     BadAnswer,
     ClusterUnreachable,
     CredentialsRejected,
@@ -143,7 +144,7 @@ async def test_a_body_that_only_trickles_ends_at_the_deadline() -> None:
 async def test_a_body_without_end_is_cut_at_the_bound() -> None:
     settings = TransportSettings(body_max_bytes=1000)
     async with ScriptedServer(reply(200, b"x" * 2000)) as server, transport_to(server, settings=settings) as (it,):
-        with pytest.raises(BadAnswer, match="larger than 1000 bytes"):
+        with pytest.raises(BadAnswer, match="larger than 1,000 bytes"):
             await it.send(CREATE, "test")
 
 
@@ -297,3 +298,20 @@ def test_the_environments_proxy_is_taken_as_kubectl_takes_it(
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", ".inside.example")
     assert proxy_of_environment(server) == proxy
+
+
+async def test_a_large_answer_of_many_short_values_is_refused_before_it_is_taken_apart() -> None:
+    settings = TransportSettings(body_dense_bytes=1000, body_max_values=2000)
+    dense, sparse = reply(200, [[]] * 2000), reply(200, ["x" * 5000])
+    async with ScriptedServer(dense, sparse) as server, transport_to(server, settings=settings) as (transport,):
+        with pytest.raises(AnswerTooLarge, match="more than 2,000 values"):
+            await transport.send(READ, "test")
+        assert (await transport.send(READ, "test")).status == 200
+
+
+async def test_large_answers_of_one_cluster_are_received_one_at_a_time() -> None:
+    settings = TransportSettings(body_small_bytes=1000)
+    large = reply(200, ["x" * 500_000])
+    async with ScriptedServer(large) as server, transport_to(server, settings=settings) as (transport,):
+        answers = await asyncio.gather(*(transport.send(READ, "test") for _ in range(8)))
+    assert {answer.status for answer in answers} == {200}

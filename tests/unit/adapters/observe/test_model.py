@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.adapters.kube.pods import NodeObject, Pod
+from reconciler.adapters.kube.shapes.pods import NodeObject, Pod
 from reconciler.adapters.observe.model import (
     PodRequests,
     Unscheduled,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.kube.pods import Pod
+from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners
 from reconciler.interpreters.registry import BUILT_IN_KINDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.kube.pods import NodeObject, Pod
+from reconciler.adapters.kube.shapes.pods import NodeObject, Pod
 from reconciler.adapters.observe.model import Unscheduled, unscheduled, workload
 from reconciler.adapters.observe.pod_signs import PodSigns, pod_signs
 from reconciler.interpreters.registry import BUILT_IN_KINDS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.adapters.kube.pods import Pod
+from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.model.refs import Identity
 from tests.tick_cases import policy, template
 from tests.unit.daemon.ticking import Ticking, ticking
