@@ -35,6 +35,13 @@ _POLL_MAX_S: Final = 86_400.0
 )
 @options.option("--accept-rewinds", is_flag=True, help="Follow a branch that was rewritten (force-pushed).")
 @options.option("--listen", default=None, metavar="HOST:PORT", help="Serve health, metrics and status there.")
+@options.option(
+    "--listen-name",
+    "listen_names",
+    multiple=True,
+    metavar="NAME",
+    help="Answer to this host name as well there; localhost and addresses are always answered to.",
+)
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
 def command(
     *,
@@ -46,6 +53,7 @@ def command(
     poll_s: float,
     accept_rewinds: bool,
     listen: str | None,
+    listen_names: tuple[str, ...],
     log_format: str | None,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
@@ -61,7 +69,7 @@ def command(
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
     )
-    asyncio.run(_run(service, listen))
+    asyncio.run(_run(service, listen, listen_names))
 
 
 def _checked_poll(value: float) -> float:
@@ -71,7 +79,7 @@ def _checked_poll(value: float) -> float:
     return value
 
 
-async def _run(service: Service, listen: str | None) -> None:
+async def _run(service: Service, listen: str | None, names: tuple[str, ...]) -> None:
     from reconciler.daemon.service.serve import serve
     from reconciler.daemon.service.service import in_service
     from reconciler.daemon.vitals.vitals import Vitals
@@ -79,5 +87,5 @@ async def _run(service: Service, listen: str | None) -> None:
 
     vitals = Vitals(source=service.store)
     clock = service.access.clock
-    async with in_service(vitals, clock) as signals, serving(listen, vitals, clock):
+    async with in_service(vitals, clock) as signals, serving(listen, vitals, clock, names):
         await serve(service, vitals, signals)

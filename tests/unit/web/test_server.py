@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import stat
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -182,3 +184,91 @@ async def test_warns_when_more_than_this_machine_can_read(caplog: pytest.LogCapt
 def test_refuses_what_is_no_address(text: str) -> None:
     with pytest.raises(ConfigurationError, match="HOST:PORT"):
         split_address(text)
+
+
+async def _raw(request: bytes, **options: Any) -> bytes:
+    """The answer to these bytes, up to the end of the connection."""
+    async with serving("127.0.0.1:0", busy(), TestClock(), **options) as address:
+        host, _, port = address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(request)
+        await writer.drain()
+        async with asyncio.timeout(60):
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
+
+MALFORMED = {
+    "no HTTP at all": b"SECRET-AND-MORE\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03SECRET\r\n\r\n",
+    "an illegal method": b"G\x00ET /SECRET HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "an illegal version": b"GET /SECRET HTTP/9.9\r\nHost: localhost\r\n\r\n",
+    "an illegal header": b"GET / HTTP/1.1\r\nHost: localhost\r\nSECRET\x00: x\r\n\r\n",
+    "a header without a colon": b"GET / HTTP/1.1\r\nHost: localhost\r\nSECRET\r\n\r\n",
+    "a line that is too long": b"GET /" + b"SECRET" * 2000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "too many headers": b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"a: SECRET\r\n" * 2000 + b"\r\n",
+    "an illegal length": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: SECRET\r\n\r\n",
+    "an illegal chunk": b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\nSECRET\r\n\r\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("request_bytes", MALFORMED.values(), ids=MALFORMED)
+async def test_what_is_no_request_gets_a_short_answer_of_ours_and_no_line_in_the_log(
+    request_bytes: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await _raw(request_bytes)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), answer
+    assert b"SECRET" not in answer
+    assert len(body) < 40
+    assert b"Content-Security-Policy" in head
+    assert not [record for record in caplog.records if record.levelno > logging.DEBUG and record.name != "reconciler"]
+    assert not [record for record in caplog.records if record.exc_info and record.levelno > logging.DEBUG]
+
+
+async def test_a_page_that_fails_says_nothing_of_why_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise ValueError("hunter2secret")
+
+    monkeypatch.setattr("reconciler.web.server.page", fail)
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answer = await _raw(request * 2 + request[:-2] + b"Connection: close\r\n\r\n")
+    assert answer.count(b"HTTP/1.1 500") == 3
+    assert b"hunter2secret" not in answer
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LocalHost:9180", 200),
+        ("localhost.", 200),
+        ("127.0.0.1", 200),
+        ("10.1.2.3:9180", 200),
+        ("[::1]:9180", 200),
+        ("fleet.example", 200),
+        ("Fleet.Example:9180", 200),
+        ("rebound.example", 421),
+        ("fleet.example.rebound.example", 421),
+        ("localhost.rebound.example", 421),
+        ("127.0.0.1.rebound.example", 421),
+        ("[::1].rebound.example", 421),
+    ],
+)
+async def test_answers_to_addresses_and_names_that_are_known(host: str, status: int) -> None:
+    request = f"GET /status.json HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    answer = await _raw(request, names=("Fleet.example",))
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:200]
+    assert (b'"clusters"' in answer) == (status == 200)
+
+
+async def test_a_request_that_names_two_hosts_is_for_nobody_and_one_that_names_none_is_a_probe() -> None:
+    two = await _raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: rebound.example\r\nConnection: close\r\n\r\n")
+    assert two.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4"))
+    assert (await _raw(b"GET /livez HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.0 200")
