@@ -80,11 +80,13 @@ def _checked_poll(value: float) -> float:
 
 
 async def _run(service: Service, listen: str | None, names: tuple[str, ...]) -> None:
+    from reconciler.daemon.service.descriptors import raise_descriptors
     from reconciler.daemon.service.serve import serve
     from reconciler.daemon.service.service import in_service
     from reconciler.daemon.vitals.vitals import Vitals
     from reconciler.web.server import serving
 
+    raise_descriptors()
     vitals = Vitals(source=service.store)
     clock = service.access.clock
     async with in_service(vitals, clock) as signals, serving(listen, vitals, clock, names):

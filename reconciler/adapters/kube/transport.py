@@ -8,8 +8,10 @@ that have gone silent never hold up the others.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
+import resource
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -38,6 +40,8 @@ from reconciler.errors import (
     Throttled,
 )
 
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_RAISE_LIMIT = "raise its limit (LimitNOFILE= of the unit, ulimit -n of the shell, --ulimit nofile= of the container)"
 _BEFORE_VALUES = (b",", b"{", b"[")
 """Each value of a JSON text has one of these before it. Inside of strings they are counted too."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -276,6 +280,11 @@ class Transport:
         """What a fault of the network means, counted by the breaker when the cluster gave no sign of life."""
         if isinstance(error, TimeoutError):
             return self._failed(f"no answer within {deadline_s:g} s", breaker)
+        if _os_errno(error) in _NO_DESCRIPTORS:
+            # That is our own want: the cluster had no chance to answer.
+            breaker.abandoned()
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            return ClusterUnreachable(self.name, f"this process may open no more files than {soft}; {_RAISE_LIMIT}")
         if isinstance(error, aiohttp.ClientPayloadError):
             return BadAnswer(self.name, f"the answer was cut off: {clean(str(error))}")
         message = clean(_reason(error))
@@ -355,6 +364,12 @@ def _is_about_certificates(error: BaseException) -> bool:
     """Whether TLS failed: the authority, the server's certificate or ours may have been replaced."""
     inner = (error, getattr(error, "os_error", None), getattr(error, "certificate_error", None), error.__cause__)
     return any(isinstance(found, ssl.SSLError) for found in inner)
+
+
+def _os_errno(error: BaseException) -> int | None:
+    """The number of the system's error, also of the one inside of the library's."""
+    inner = getattr(error, "os_error", None) or error
+    return inner.errno if isinstance(inner, OSError) else None
 
 
 def _reason(error: Exception) -> str:

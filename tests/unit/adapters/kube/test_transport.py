@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import random
+import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -315,3 +318,25 @@ async def test_large_answers_of_one_cluster_are_received_one_at_a_time() -> None
     async with ScriptedServer(large) as server, transport_to(server, settings=settings) as (transport,):
         answers = await asyncio.gather(*(transport.send(READ, "test") for _ in range(8)))
     assert {answer.status for answer in answers} == {200}
+
+
+async def test_files_that_run_out_are_named_and_not_counted_against_the_cluster() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    settings = TransportSettings(breaker=BreakerSettings(failures_max=1), attempts_max=1)
+    async with ScriptedServer(OK) as server, transport_to(server, settings=settings) as (transport,):
+        open_files = len(list(Path("/proc/self/fd").iterdir()))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(open_files, soft), hard))
+        taken = []
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(os.dup(0))
+            with pytest.raises(ClusterUnreachable, match=r"may open no more files than .*LimitNOFILE=") as error:
+                await transport.send(CREATE, "test")
+        finally:
+            for number in taken:
+                os.close(number)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert error.value.changed_nothing
+        assert not transport.breaker.is_open
+        assert (await transport.send(CREATE, "test")).status == 200

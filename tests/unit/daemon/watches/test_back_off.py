@@ -85,7 +85,7 @@ async def watched(answer: Watched) -> AsyncIterator[Counted]:
     async with ScriptedServer(by_target=respond) as server:
         found = Counted(clock, server.asked)
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
-        async with Members.open(configs, agent=UserAgent("f"), clock=clock, jitter=random.Random(1)) as members:  # noqa: S311
+        async with Members.open(configs, agent=UserAgent("f"), clock=clock, jitter=random.Random(1)) as members:
 
             def ended(cluster: str) -> None:
                 found.early += 1
@@ -93,7 +93,7 @@ async def watched(answer: Watched) -> AsyncIterator[Counted]:
             listeners = Listeners(
                 listed=lambda *_: None, event=lambda *_: None, trouble=lambda *_: None, ended_early=ended
             )
-            watches = Watches(listeners, clock, random.Random(2))  # noqa: S311
+            watches = Watches(listeners, clock, random.Random(2))
             watches.keep(members["m1"], frozenset({POD}), "a=b")
             try:
                 yield found
@@ -164,9 +164,9 @@ async def test_it_is_logged_when_watches_stop_lasting_and_when_they_last_again(
 
 
 def test_the_first_early_end_costs_nothing_and_a_failure_a_second() -> None:
-    assert BackOff(random.Random(1)).ended_early_s() == 0  # noqa: S311
-    assert 0.5 <= BackOff(random.Random(1)).ended_early_s(has_failed=True) <= 1  # noqa: S311
-    back_off = BackOff(random.Random(1))  # noqa: S311
+    assert BackOff(random.Random(1)).ended_early_s() == 0
+    assert 0.5 <= BackOff(random.Random(1)).ended_early_s(has_failed=True) <= 1
+    back_off = BackOff(random.Random(1))
     for _ in range(100):
         assert back_off.ended_early_s() <= 60
     back_off.lived()
