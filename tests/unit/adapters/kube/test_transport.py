@@ -338,5 +338,5 @@ async def test_files_that_run_out_are_named_and_not_counted_against_the_cluster(
                 os.close(number)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert error.value.changed_nothing
-        assert not transport.reading.is_open
+        assert not transport.writing.is_open
         assert (await transport.send(CREATE, "test")).status == 200

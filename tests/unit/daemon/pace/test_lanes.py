@@ -157,3 +157,32 @@ async def test_what_ends_before_the_service_does_is_recorded(tmp_path: Path) -> 
         told = [event.kind for event in scene.journal.events() if event.subject.endswith("app @ m2")]
         assert "failed" in told
         assert scene.vitals.changes["m2", "update", "failed"] == told.count("failed")
+
+
+async def test_a_copy_stays_while_the_one_that_takes_over_is_being_written(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.app("1", "m1")
+        await scene.until(lambda: scene.value("m2") is None)
+        scene.box.servers["m2"].faults.order(
+            Fault(kind=FaultKind.HANGING), when=lambda r: is_write(r) and r.path.endswith("/app"), times=2
+        )
+        scene.app("1", "m2")
+        await scene.until(lambda: struck(scene) > 0)
+        for number in range(3):
+            scene.app(str(number), "m1", name="other")
+            await scene.until(lambda number=number: scene.value("m1", "other") == str(number))  # type: ignore[misc]
+            assert scene.value("m1") == "1"
+            assert scene.value("m2") is None
+        await scene.until(lambda: scene.value("m1") is None)
+        assert scene.value("m2") == "1"
+
+
+async def test_a_cluster_that_takes_long_over_a_write_gets_what_came_meanwhile(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        hang(scene, times=1)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: struck(scene) == 1)
+        scene.app("1", "m2", name="other")
+        scene.put(app=None)
+        await scene.until(lambda: scene.value("m1") is None)
+        await scene.until(lambda: scene.value("m2") is None and scene.value("m2", "other") == "1")

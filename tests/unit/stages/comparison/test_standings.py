@@ -53,3 +53,12 @@ def test_looks_at_nothing_but_what_is_asked_for() -> None:
     assert standings.of(OURS).copies == {}
     assert standings.of(OURS).owners == {}
     assert standings.of(THEIRS).owners.keys() == {"m1"}
+
+
+def test_what_is_recorded_and_cannot_be_seen_now_may_be_there_still() -> None:
+    hidden: dict[str, Member] = {
+        "m1": Read(name="m1", unread={OURS: "forbidden"}), "m2": Read(name="m2", under_way=frozenset({OURS, THEIRS}))
+    }  # fmt: skip
+    standings = Standings(hidden, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS))
+    assert standings.of(OURS).copies == {"m1": 2, "m2": 2}
+    assert standings.of(THEIRS).copies == {}
