@@ -134,7 +134,7 @@ class Absent(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """Could not be read: nothing may be concluded. `why` is fit for a user."""
+    """Could not be read: nothing may be concluded. `why` is fit for a user; empty: an answer is still to come."""
 
     why: str
 
@@ -165,7 +165,7 @@ class Read(Struct, frozen=True, kw_only=True):
     unread: Mapping[Identity, str] = field(default_factory=dict)
     """Objects that could not be read, with why."""
     under_way: frozenset[Identity] = frozenset()
-    """Objects that are being written: how they are is known when the answers are in."""
+    """Objects that are being written, or read still: how they are is known when the answers are in."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
@@ -178,8 +178,7 @@ class Read(Struct, frozen=True, kw_only=True):
             return Present(object=found)
         if identity in self.absent:
             return Absent()
-        is_written = identity in self.under_way
-        return Unknown(why="a write to it is under way" if is_written else self.unread.get(identity, "not read"))
+        return Unknown(why="" if identity in self.under_way else self.unread.get(identity, "not read"))
 
     def serves(self, group_kind: tuple[str, str]) -> bool:
         """Whether any version of the kind is offered."""

@@ -22,6 +22,7 @@ from reconciler.daemon.loop.recorder import Recorder
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.daemon.loop.writer import Writer
+from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.pace.garbage import Garbage
@@ -63,6 +64,7 @@ class ControlLoop:
         self._memory = memory = Memory(lanes=Lanes(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._garbage = Garbage()
+        self._late = LateReadings(lambda identities: self._agenda.mark(*identities))
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
@@ -120,6 +122,7 @@ class ControlLoop:
             await self._leave()
         finally:
             await self._lanes.close()
+            await self._late.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -231,7 +234,7 @@ class ControlLoop:
         copies = _copies(state) if only is None else len(only) * len(fleet.clusters)
         progress = partial(parts.beat, "reading the clusters", copies)
         progress()
-        extent = Extent(only=only, schemas=state.schemas, progress=progress)
+        extent = Extent(only=only, schemas=state.schemas, progress=progress, read=self._late.read)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
         world = replace(world, members=self._lanes.without(world.members, only))

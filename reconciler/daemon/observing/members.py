@@ -69,22 +69,32 @@ async def read_members(
     async def read(name: str, member: MemberCluster | str) -> Member:
         if isinstance(member, str):
             return NotRead(name=name, why=member)
-        wanted = interest.get(name, Interest())
-        try:
-            # Lists of a large cluster may take their time; single objects may not.
-            async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
-                return await _read(member, wanted, fleet_names, interpreters)
-        except MemberClusterError as error:
-            return NotRead(name=name, why=error.message)
-        except TimeoutError:
-            return NotRead(name=name, why=f"no answer within {PROMPT_S:g} s")
-        except Exception as error:
-            return NotRead(name=name, why=told_fault(name, error))
-        finally:
-            progress()
+        return await read_member(member, interest.get(name, Interest()), fleet_names, interpreters, progress)
 
     found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
     return {member.name: member for member in found}
+
+
+async def read_member(
+    member: MemberCluster,
+    wanted: Interest,
+    fleet_names: tuple[str, ...],
+    interpreters: Registry,
+    progress: Callable[[], None] = lambda: None,
+) -> Member:
+    """One cluster as it was read, or why it was not."""
+    try:
+        # Lists of a large cluster may take their time; single objects may not.
+        async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
+            return await _read(member, wanted, fleet_names, interpreters)
+    except MemberClusterError as error:
+        return NotRead(name=member.name, why=error.message)
+    except TimeoutError:
+        return NotRead(name=member.name, why=f"no answer within {PROMPT_S:g} s")
+    except Exception as error:
+        return NotRead(name=member.name, why=told_fault(member.name, error))
+    finally:
+        progress()
 
 
 async def _read(

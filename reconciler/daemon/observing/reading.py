@@ -6,7 +6,7 @@ Source: design#pure-rounds; design#cluster-identity: a name that answers with an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
 from msgspec import Struct, field
@@ -27,7 +27,7 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
-from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.model.observation import ClusterObservation, Member, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.decision import withheld_prerequisites
 from reconciler.stages.observations import in_force
@@ -127,6 +127,19 @@ def _eviction(order: EvictionRecord) -> Constraint:
     )
 
 
+ReadMembers = Callable[
+    [
+        Mapping[str, MemberCluster | str],
+        Mapping[str, Interest],
+        tuple[str, ...],
+        Registry,
+        Callable[[], None],
+    ],
+    Awaitable[dict[str, Member]],
+]
+"""`read_members`, or what waits for fewer clusters."""
+
+
 class Extent(Struct, frozen=True, kw_only=True):
     """How much of the world a reading takes in.
 
@@ -144,6 +157,8 @@ class Extent(Struct, frozen=True, kw_only=True):
     """Kinds that members have described already."""
     progress: Callable[[], None] = lambda: None
     """Told after each cluster that was read."""
+    read: ReadMembers = read_members
+    """How the clusters are read."""
 
 
 EVERYTHING = Extent()
@@ -182,7 +197,7 @@ async def read_world(
     names = (fleet.settings.name, *fleet.settings.previous_names)
     chosen = {name: member for name, member in reachable.items() if not extent.clusters or name in extent.clusters}
     interest = _interest(decision, known, extent.only)
-    found = await read_members(chosen, interest, names, decision.interpreters, extent.progress)
+    found = await extent.read(chosen, interest, names, decision.interpreters, extent.progress)
     schemas = await described_kinds(decision, chosen, extent.schemas, extent.only)
     return World(
         fleet=fleet,

@@ -108,7 +108,9 @@ class Lanes:
             member, writes = found.get(name), lane.task.identities
             if isinstance(member, Read):
                 objects = {identity: live for identity, live in member.objects.items() if identity not in writes}
-                found[name] = replace(member, objects=objects, absent=member.absent - writes, under_way=writes)
+                found[name] = replace(
+                    member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
+                )
             lane.skipped.update(writes if only is None else writes.intersection(only))
         return found
 

@@ -101,7 +101,7 @@ def compare(  # noqa: PLR0913 - what is known of one object
         case Absent():
             return _absent(manifest, row, bodies, stance)
         case Unknown(why=why):
-            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}"))
+            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}") if why else None)
 
 
 def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:

@@ -186,3 +186,16 @@ async def test_a_cluster_that_takes_long_over_a_write_gets_what_came_meanwhile(t
         scene.put(app=None)
         await scene.until(lambda: scene.value("m1") is None)
         await scene.until(lambda: scene.value("m2") is None and scene.value("m2", "other") == "1")
+
+
+async def test_commits_reach_the_other_clusters_while_one_takes_long_to_answer(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.box.servers["m2"].faults.latency_s = (HANG_S, HANG_S)
+        for number in range(5):
+            began_s, value = time.monotonic(), f"n{number}"
+            scene.app(value, "m1", "m2")
+            await scene.until(lambda value=value: scene.value("m1") == value)  # type: ignore[misc]
+            assert time.monotonic() - began_s < PROMPT_S
+        await scene.until(lambda: scene.value("m2") == "n4")
+        scene.box.servers["m2"].faults.clear()
+        await scene.until(lambda: objects(scene, "m2")["pending"] == 0 and objects(scene, "m2")["synced"] > 0)

@@ -1,0 +1,159 @@
+"""Clusters that take long to answer are read beside the rounds: no round waits for its slowest cluster.
+
+What such a cluster was asked for is unknown to the round that asked. The answer is for the next one, which is marked
+when it comes. Rounds over everything wait, as they list what may be large. Source: design#promise-7; ADR 14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.observing.members import Interest, read_member, read_members
+from reconciler.errors import MemberClusterError
+from reconciler.interpreters.registry import Registry
+from reconciler.model.observation import Member, NotRead, Read
+from reconciler.model.refs import Identity
+
+_PATIENCE_S: Final = 0.5
+"""So long the others are waited for when half of the clusters have answered, and at least as long again as that took:
+on a busy machine all of them are slow."""
+_CACHED_S: Final = 0.05
+"""What is served is known from before, or the cluster has not answered at all."""
+
+
+class _Late(Struct, kw_only=True):
+    """A reading that goes on. `again`: what was wanted of the cluster once more meanwhile."""
+
+    task: asyncio.Task[Member]
+    identities: frozenset[Identity]
+    again: set[Identity] = field(default_factory=set)
+
+
+class LateReadings:
+    """At most one reading beside the rounds for each cluster."""
+
+    def __init__(self, mark: Callable[[Iterable[Identity]], None]) -> None:
+        """`mark` is told what the next round has to look at."""
+        self._mark = mark
+        self._late: dict[str, _Late] = {}
+
+    async def read(
+        self,
+        members: Mapping[str, MemberCluster | str],
+        interest: Mapping[str, Interest],
+        fleet_names: tuple[str, ...],
+        interpreters: Registry,
+        progress: Callable[[], None] = lambda: None,
+    ) -> dict[str, Member]:
+        """Each cluster as far as it has been read; what it has not told yet is `under_way`. As `read_members`."""
+        if any(wanted.kinds for wanted in interest.values()):
+            await self.close()
+            return await read_members(members, interest, fleet_names, interpreters, progress)
+        found: dict[str, Member] = {}
+        begun: dict[str, tuple[asyncio.Task[Member], Interest]] = {}
+        for name, member in sorted(members.items()):
+            wanted = interest.get(name, Interest())
+            if isinstance(member, str):
+                found[name] = NotRead(name=name, why=member)
+                continue
+            known = self._answered(name, wanted)
+            if known is not None:
+                found[name] = known
+                wanted = _without(wanted, known)
+            if isinstance(known, NotRead) or (known is not None and not wanted.wanted):
+                continue
+            if name in self._late:
+                self._late[name].again.update(_identities(wanted))
+                found[name] = await _unknown(member, wanted, known)
+                continue
+            reading = read_member(member, wanted, fleet_names, interpreters, progress)
+            begun[name] = asyncio.create_task(reading, name=f"reading {name}"), wanted
+        await _patiently([task for task, _ in begun.values()])
+        for name, (task, wanted) in begun.items():
+            member, known = members[name], found.get(name)
+            assert isinstance(member, MemberCluster), "a reading was begun"
+            if task.done():
+                found[name] = _joined(known, task.result())
+            else:
+                self._late[name] = _Late(task=task, identities=_identities(wanted))
+                task.add_done_callback(partial(self._ended, name))
+                found[name] = await _unknown(member, wanted, known)
+        return dict(sorted(found.items()))
+
+    def _answered(self, name: str, wanted: Interest) -> Member | None:
+        """What a reading that began in an earlier round has given, once; None: there is none, or it goes on."""
+        late = self._late.get(name)
+        if late is None or not late.task.done():
+            return None
+        del self._late[name]
+        if late.task.cancelled() or not late.identities & _identities(wanted):
+            return None
+        # What happened to these meanwhile may have come too late for that answer.
+        self._mark(late.again & late.identities)
+        return late.task.result()
+
+    def _ended(self, name: str, _: asyncio.Task[Member]) -> None:
+        late = self._late.get(name)
+        if late is not None and not late.task.cancelled():
+            self._mark(late.identities | late.again)
+
+    async def close(self) -> None:
+        """Leave what goes on; nobody waits for it."""
+        late, self._late = self._late, {}
+        for each in late.values():
+            each.task.cancel()
+        await asyncio.gather(*(each.task for each in late.values()), return_exceptions=True)
+
+
+async def _patiently(tasks: list[asyncio.Task[Member]]) -> None:
+    """Until all are done, or those that are not take much longer than half of them."""
+    began_s, pending = asyncio.get_running_loop().time(), set(tasks)
+    while pending and len(pending) > len(tasks) // 2:
+        _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+    if pending:
+        await asyncio.wait(pending, timeout=max(_PATIENCE_S, asyncio.get_running_loop().time() - began_s))
+
+
+def _identities(wanted: Interest) -> frozenset[Identity]:
+    return frozenset(ref.identity for ref in wanted.wanted)
+
+
+def _without(wanted: Interest, known: Member) -> Interest:
+    """What is still to be read."""
+    if isinstance(known, NotRead):
+        return wanted
+    told = known.objects.keys() | known.absent | known.unread.keys()
+    return replace(wanted, wanted=frozenset(ref for ref in wanted.wanted if ref.identity not in told))
+
+
+async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None) -> Member:
+    """The cluster with what it has not told yet."""
+    identities = _identities(wanted)
+    if isinstance(known, Read):
+        return replace(known, under_way=identities)
+    try:
+        async with asyncio.timeout(_CACHED_S):
+            served = (await member.discover()).served()
+    except (MemberClusterError, TimeoutError):
+        return NotRead(name=member.name, why="it has not answered yet")
+    return Read(name=member.name, served=served, under_way=identities)
+
+
+def _joined(known: Member | None, more: Member) -> Member:
+    if not isinstance(known, Read) or not isinstance(more, Read):
+        return more
+    return replace(
+        more,
+        objects={**known.objects, **more.objects},
+        absent=known.absent | more.absent,
+        unread={**known.unread, **more.unread},
+        autoscaled=known.autoscaled | more.autoscaled,
+        told={**known.told, **more.told},
+    )
