@@ -97,7 +97,7 @@ class LateReadings:
             return None
         # What happened to these meanwhile may have come too late for that answer.
         self._mark(late.again & late.identities)
-        return late.task.result()
+        return _of(late.task.result(), _identities(wanted))
 
     def _ended(self, name: str, _: asyncio.Task[Member]) -> None:
         late = self._late.get(name)
@@ -123,6 +123,15 @@ async def _patiently(tasks: list[asyncio.Task[Member]]) -> None:
 
 def _identities(wanted: Interest) -> frozenset[Identity]:
     return frozenset(ref.identity for ref in wanted.wanted)
+
+
+def _of(member: Member, identities: frozenset[Identity]) -> Member:
+    """What a round looks at, and nothing else: what it does not compare is not in order by that."""
+    if isinstance(member, NotRead) or member.objects.keys() <= identities:
+        return member
+    return replace(
+        member, objects={identity: live for identity, live in member.objects.items() if identity in identities}
+    )
 
 
 def _without(wanted: Interest, known: Member) -> Interest:

@@ -122,3 +122,15 @@ async def test_a_round_over_everything_waits_and_forgets_what_was_late(tmp_path:
         assert all(isinstance(member, Read) and ("", "ConfigMap") in member.kinds for member in found.values())
         await asyncio.sleep(0)
         assert scene.marked == set()
+
+
+async def test_an_answer_shows_a_round_nothing_that_it_does_not_look_at(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        for name in ("a", "b"):
+            metadata = {"name": name, "namespace": "demo", "uid": name, "resourceVersion": "1"}
+            scene.box["m2"].state.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        await scene.read(A, B)
+        await asyncio.wait_for(scene.came.wait(), 10)
+        found, _ = await scene.read(A)
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.objects.keys() == {A.identity}
