@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.model.fleet import Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.selector import LabelSelector, Operator
+from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.claims.match import Score, selects
 from reconciler.stages.documents import is_never_distributed
 
@@ -35,6 +36,7 @@ class _Bucket(Generic[AnyPolicy]):
 
     by_name: dict[str, list[Match[AnyPolicy]]] = field(default_factory=dict)
     by_label: dict[str, dict[str, list[tuple[Match[AnyPolicy], LabelSelector]]]] = field(default_factory=dict)
+    by_label_key: dict[str, list[tuple[Match[AnyPolicy], LabelSelector]]] = field(default_factory=dict)
     by_other_labels: list[tuple[Match[AnyPolicy], LabelSelector]] = field(default_factory=list)
     by_kind: list[Match[AnyPolicy]] = field(default_factory=list)
 
@@ -49,14 +51,16 @@ class _Bucket(Generic[AnyPolicy]):
             required = _required_label(selector.labels)
             if required is None:
                 self.by_other_labels.append(entry)
-            else:
-                key, value = required
-                self.by_label.setdefault(key, {}).setdefault(value, []).append(entry)
+                return
+            for value in required.values:
+                self.by_label.setdefault(required.key, {}).setdefault(value, []).append(entry)
+            if required.operator is Operator.EXISTS:
+                self.by_label_key.setdefault(required.key, []).append(entry)
 
     @property
     def looks_at_labels(self) -> bool:
         """Whether any selector here depends on labels."""
-        return bool(self.by_label or self.by_other_labels)
+        return bool(self.by_label or self.by_label_key or self.by_other_labels)
 
     def collect(self, name: str, labels: Mapping[str, str], found: list[Match[AnyPolicy]]) -> None:
         """Add every match of a template of this bucket."""
@@ -64,11 +68,11 @@ class _Bucket(Generic[AnyPolicy]):
             found.extend(self.by_kind)
         if name in self.by_name:
             found.extend(self.by_name[name])
-        for key, by_value in self.by_label.items() if labels else ():
-            value = labels.get(key)
-            entries = by_value.get(value) if value is not None else None
-            if entries:
-                found += [m for m, selector in entries if len(selector.requirements) == 1 or selector.matches(labels)]
+        for key, value in labels.items() if self.by_label or self.by_label_key else ():
+            of_key = self.by_label.get(key)
+            for entries in (of_key.get(value) if of_key else None, self.by_label_key.get(key)):
+                if entries:
+                    found += [m for m, sel in entries if len(sel.requirements) == 1 or sel.matches(labels)]
         if self.by_other_labels:
             found += [match for match, selector in self.by_other_labels if selector.matches(labels)]
 
@@ -81,12 +85,10 @@ class _Place(NamedTuple, Generic[AnyPolicy]):
     looks_at_labels: bool = False
 
 
-def _required_label(labels: LabelSelector) -> tuple[str, str] | None:
-    """A label with its value that every selected template has, None when there is no such label."""
-    for requirement in labels.requirements:
-        if requirement.operator is Operator.IN and len(requirement.values) == 1:
-            return (requirement.key, next(iter(requirement.values)))
-    return None
+def _required_label(labels: LabelSelector) -> LabelRequirement | None:
+    """A label that every selected template has, with the fewest values if there are several; None: there is no such."""
+    asked = [found for found in labels.requirements if found.operator in (Operator.IN, Operator.EXISTS)]
+    return min(asked, key=lambda found: (found.operator is Operator.EXISTS, len(found.values)), default=None)
 
 
 class PolicyIndex(Generic[AnyPolicy]):
@@ -156,15 +158,16 @@ _Templates = dict[Identity, Template]
 class TemplateIndex:
     """Templates by kind and namespace: the other direction, for one policy that changed.
 
-    Those of a label are sorted by its values when the first policy over all namespaces asks for it.
+    Those of a label are sorted by its values when the first policy asks for it, and by their names likewise.
     """
 
-    __slots__ = ("_by_kind", "_by_label", "_by_place")
+    __slots__ = ("_by_kind", "_by_label", "_by_name", "_by_place")
 
     def __init__(self, templates: Mapping[Identity, Template]) -> None:
         self._by_place: dict[tuple[str, str, str], _Templates] = {}
         self._by_kind: dict[tuple[str, str], _Templates] = {}
         self._by_label: dict[tuple[str, str], dict[str, dict[str, _Templates]]] = {}
+        self._by_name: dict[tuple[str, str], dict[str, _Templates]] = {}
         self.add(templates.values())
 
     def add(self, templates: Iterable[Template]) -> None:
@@ -176,6 +179,8 @@ class TemplateIndex:
             kind = (template.gvk.api_version, template.gvk.kind)
             self._by_place.setdefault((*kind, identity.namespace), {})[identity] = template
             self._by_kind.setdefault(kind, {})[identity] = template
+            if kind in self._by_name:
+                self._by_name[kind].setdefault(identity.name, {})[identity] = template
             for key, by_value in self._by_label.get(kind, {}).items():
                 _add_by_value(by_value, key, template)
 
@@ -186,6 +191,7 @@ class TemplateIndex:
             kind = (template.gvk.api_version, template.gvk.kind)
             self._by_place.get((*kind, identity.namespace), {}).pop(identity, None)
             self._by_kind.get(kind, {}).pop(identity, None)
+            self._by_name.get(kind, {}).get(identity.name, {}).pop(identity, None)
             for key, by_value in self._by_label.get(kind, {}).items():
                 by_value.get(template.labels.get(key, ""), {}).pop(identity, None)
 
@@ -201,14 +207,34 @@ class TemplateIndex:
         )
 
     def _candidates(self, selector: ResourceSelector, own_namespace: str) -> Iterable[Template]:
+        """Templates among which those are that a selector selects, found by its name or one of its labels."""
         namespace, kind = own_namespace or selector.namespace, (selector.api_version, selector.kind)
-        if namespace:
-            return self._by_place.get((*kind, namespace), {}).values()
-        required = _required_label(selector.labels) if selector.labels is not None and not selector.name else None
-        if required is None:
-            return self._by_kind.get(kind, {}).values()
-        key, value = required
-        return self._values_of(kind, key).get(value, {}).values()
+        place = self._by_place.get((*kind, namespace), {}) if namespace else self._by_kind.get(kind, {})
+        fewer = self._fewer(kind, selector, len(place))
+        if fewer is None:
+            return place.values()
+        return (found for found in fewer if not namespace or found.identity.namespace == namespace)
+
+    def _fewer(self, kind: tuple[str, str], selector: ResourceSelector, most: int) -> Iterable[Template] | None:
+        """Templates of a kind with the name or the label that a selector asks for; None: that are no fewer."""
+        required = None if selector.labels is None or selector.name else _required_label(selector.labels)
+        if selector.name:
+            sets = [self._named(kind, selector.name)]
+        elif required is not None:
+            by_value = self._values_of(kind, required.key)
+            values = required.values if required.operator is Operator.IN else by_value.keys()
+            sets = [by_value[value] for value in values if value in by_value]
+        else:
+            return None
+        return chain.from_iterable(each.values() for each in sets) if sum(map(len, sets)) < most else None
+
+    def _named(self, kind: tuple[str, str], name: str) -> _Templates:
+        """The templates of a kind with a name, one for each namespace at most."""
+        if kind not in self._by_name:
+            self._by_name[kind] = {}
+            for template in self._by_kind.get(kind, {}).values():
+                self._by_name[kind].setdefault(template.identity.name, {})[template.identity] = template
+        return self._by_name[kind].get(name, {})
 
     def _values_of(self, kind: tuple[str, str], key: str) -> dict[str, _Templates]:
         known = self._by_label.setdefault(kind, {})

@@ -22,7 +22,20 @@ def differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) 
     """The changes that say something else than the mapping does."""
     if not before:
         return {key: value for key, value in changes.items() if value is not None}
-    return {key: value for key, value in changes.items() if before.get(key) != value}
+    found: dict[Key, Value | None] = {}
+    # A policy is the value of all that it claims, and dear to compare when it has thousands of selectors.
+    compared: dict[tuple[int, int], bool] = {}
+    for key, value in changes.items():
+        known = before.get(key)
+        if known is value:
+            continue
+        pair = (id(known), id(value))
+        is_same = compared.get(pair)
+        if is_same is None:
+            is_same = compared[pair] = known == value
+        if not is_same:
+            found[key] = value
+    return found
 
 
 def with_differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value]:

@@ -163,3 +163,16 @@ def test_label_of_several_values_is_found_by_each_of_them() -> None:
         metadata = {"name": "s", "namespace": "demo", "labels": {"a": value}}
         template = template_of({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
         assert len(index.matches(template)) == found
+
+
+def test_a_policy_reaches_no_namesake_in_another_namespace() -> None:
+    metadata = [{"name": name, "namespace": place, "labels": {"a": "1"}} for name in ("s", "t") for place in NAMESPACES]
+    templates = [template_of({"apiVersion": "v1", "kind": "Secret", "metadata": found}) for found in metadata]
+    index = TemplateIndex({template.identity: template for template in templates})
+    label = LabelSelector(requirements=(LabelRequirement(key="a", operator=Operator.EXISTS),))
+    for chosen in ({"name": "s"}, {"labels": label}):
+        selector = ResourceSelector(api_version="v1", kind="Secret", **chosen)
+        policy = PropagationPolicy(
+            ref=PolicyRef("P", "demo", "p"), flavor=Flavor.ACK, source=NOWHERE, selectors=(selector,)
+        )
+        assert {found.namespace for found in index.selected_by(policy)} == {"demo"}
