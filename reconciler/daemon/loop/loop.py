@@ -47,6 +47,8 @@ _ABSENT_S = 1.0
 """How often it is looked up whether a cluster that could not be read is to be asked again."""
 _GRACE_S = 0.3
 """So long a round waits for its writes, whatever else there is to do: most are answered by then."""
+_PATIENCE_S = 2.0
+"""So long it waits for them when there is nothing else to do: what is made by then has to be told."""
 _LEAVE_S = 10.0
 """So long the end of the service waits for writes that are under way."""
 _BEAT_S = 5.0
@@ -260,15 +262,16 @@ class ControlLoop:
         self._keeper.follow(fleet, state.known.ledger, parts.members, anew=only is None)
 
     async def _written(self) -> None:
-        """Until everything is written; after the grace only for as long as nothing else is to be done."""
+        """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""
         clock, agenda = self._parts.clock, self._agenda
-        grace_s = clock.monotonic_s() + _GRACE_S
+        begun_s = clock.monotonic_s()
+        grace_s, patience_s = begun_s + _GRACE_S, begun_s + _PATIENCE_S
         while self._lanes.is_of_this_round_open:
             now_s = clock.monotonic_s()
-            is_wanted = not agenda.is_empty or self._stop.is_set() or now_s >= self._due_s()
+            is_wanted = not agenda.is_empty or self._stop.is_set() or now_s >= min(self._due_s(), patience_s)
             if is_wanted and now_s >= grace_s:
                 return
-            until_s = grace_s if is_wanted else min(self._due_s(), now_s + _BEAT_S)
+            until_s = grace_s if is_wanted else min(self._due_s(), patience_s)
             agenda.wake.clear()
             await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
             self._parts.beat("making changes")

@@ -94,6 +94,18 @@ async def test_what_is_being_written_is_shown_as_pending_and_then_as_failed(tmp_
         assert scene.value("m2") == "3"
 
 
+async def test_what_the_others_made_is_told_though_nothing_else_is_to_be_done(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        hang(scene)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        began_s = time.monotonic()
+        await scene.until(lambda: objects(scene, "m2")["pending"] == 1 and objects(scene, "m1")["pending"] == 0)
+        assert time.monotonic() - began_s < PROMPT_S
+        told = [event.subject for event in scene.journal.events() if event.kind == "updated"]
+        assert told == ["ConfigMap demo/app @ m1"]
+
+
 async def test_an_edit_by_hand_that_comes_meanwhile_is_taken_back(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.HANGING), when=is_of_app, times=1)
