@@ -63,7 +63,7 @@ class ControlLoop:
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
-        self._memory = memory = Memory(lanes=Lanes(self._wake))
+        memory = Memory(lanes=Lanes(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._garbage = Garbage()
         self._late = LateReadings(lambda identities: self._agenda.mark(*identities))

@@ -75,9 +75,7 @@ class Recorder:
         if known.has_history and not before.has_history:
             agenda.mark_everything()
         state = self._with_left(state, before.ledger, agenda)
-        awaited = {
-            (c.cluster, c.identity) for c in planned.plan.changes if self._lanes.is_awaited(c.cluster, c.identity)
-        }
+        awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
         every = (*results, *unmade(planned, results, awaited))
         tried = {identity for _, identity in awaited}
         pending = tried | {result.change.identity for result in every if result.error}
@@ -92,12 +90,17 @@ class Recorder:
             self._after(result, now_s)
         parts.vitals.rounds += 1
         parts.vitals.last_round_at = reading.now
-        # Of the members only whether they answered is kept: what they hold is large.
-        self._members = {
-            name: Read(name=name) if isinstance(member, Read) else member for name, member in world.members.items()
-        }
+        self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
         picture = merged(state.picture, planned, results, world.only, world.members)
         return self._shown(state, self._with_stalled(picture, timers, reading.now), results, reading.now)
+
+    def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
+        """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""
+        if not isinstance(member, Read):
+            return member
+        before = self._members.get(member.name)
+        left = before.under_way - only if isinstance(before, Read) and only is not None else frozenset()
+        return Read(name=member.name, under_way=left | member.under_way)
 
     def record_ended(self, state: State, ended: Ended, now: str, agenda: Agenda) -> State:
         """The state after writes that took longer than their round. `agenda`: of the next one."""
@@ -111,6 +114,10 @@ class Recorder:
                 self._unfinished.made(result.change.identity)
         for result in results:
             self._after(result, now_s)
+        shown = self._members.get(ended.task.cluster)
+        if isinstance(shown, Read):
+            left = shown.under_way - ended.task.identities
+            self._members = {**self._members, shown.name: replace(shown, under_way=left)}
         return self._shown(state, without_made(state.picture, results), results, now) if state.picture else state
 
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:

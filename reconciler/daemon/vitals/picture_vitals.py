@@ -10,7 +10,7 @@ from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
-from reconciler.model.observation import Member, NotRead
+from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change, Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
@@ -33,7 +33,7 @@ def show(vitals: Vitals, picture: Round, members: Mapping[str, Member], now: str
     for name, manifests in sorted(picture.manifests.items()):
         vital = vitals.clusters.setdefault(name, ClusterVitals(name=name))
         _show_answer(vital, members.get(name), now)
-        vital.objects = _objects(manifests, by_cluster[name], failures)
+        vital.objects = _objects(manifests, by_cluster[name], failures, members.get(name))
 
 
 def _log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
@@ -55,13 +55,17 @@ def _show_answer(vital: ClusterVitals, member: Member | None, now: str) -> None:
         vital.is_up, vital.why, vital.last_success = True, "", now
 
 
-def _objects(manifests: Mapping[Identity, Manifest], due: list[Change], failures: Failures) -> dict[str, int]:
+def _objects(
+    manifests: Mapping[Identity, Manifest], due: list[Change], failures: Failures, member: Member | None
+) -> dict[str, int]:
     waiting = {change.identity for change in due}
+    # What a cluster has not told yet may be as wanted, or not.
+    unknown = (member.under_way & manifests.keys()) - waiting if isinstance(member, Read) else frozenset()
     failed = sum((change.cluster, change.identity) in failures for change in due if change.held is None)
     held = sum(change.held is not None for change in due)
     return {
-        "synced": len(manifests) - len(waiting & manifests.keys()),
+        "synced": len(manifests) - len(waiting & manifests.keys()) - len(unknown),
         "held": held,
         "failed": failed,
-        "pending": len(due) - held - failed,
+        "pending": len(due) - held - failed + len(unknown),
     }

@@ -137,8 +137,11 @@ def _counts(picture: Picture, name: str, due: list[Change]) -> dict[str, int]:
     """How many objects are as wanted, and what keeps each of the others; an object counts once."""
     failed = {identity for cluster, identity in picture.failed if cluster == name}
     held = {change.identity for change in due if change.held is not None} - failed
-    waiting = {change.identity for change in due} - failed - held
     wanted = picture.round.manifests.get(name, {}).keys()
+    member = picture.members.get(name)
+    # What a cluster has not told yet may be as wanted, or not.
+    unknown = member.under_way & wanted if isinstance(member, Read) else frozenset()
+    waiting = ({change.identity for change in due} | unknown) - failed - held
     return {
         "synced": len(wanted) - len((failed | held | waiting) & wanted),
         "pending": len(waiting),
