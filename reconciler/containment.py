@@ -81,6 +81,16 @@ def internal_error(fault: Exception, source: Source, subject: str, consequence: 
     )
 
 
+def fault_fields(cluster: str = "", subject: object = None) -> dict[str, object]:
+    """What a log line of a fault carries beside its trace."""
+    return {
+        "event": "InternalError",
+        "cluster": cluster or None,
+        "obj": None if subject is None else str(subject),
+        "err_code": INTERNAL_ERROR,
+    }
+
+
 def _cause(fault: Exception) -> Exception:
     while isinstance(fault, SubjectFailed):
         fault = fault.fault

@@ -25,6 +25,7 @@ from reconciler.adapters.observe.model import (
 )
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners, pod_signs
+from reconciler.containment import fault_fields
 from reconciler.errors import Forbidden, KindNotServed
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
@@ -68,9 +69,10 @@ async def observe(
         try:
             return interpreted(identity, live)
         except Exception:
-            log.exception("a workload could not be interpreted; nothing is concluded from how it is",
-                          extra={"event": "InternalError", "cluster": member.name, "obj": str(identity),
-                                 "err_code": "internal-error"})  # fmt: skip
+            log.exception(
+                "a workload could not be interpreted; nothing is concluded from how it is",
+                extra=fault_fields(member.name, identity),
+            )
             return Workload(gvk=live.gvk, identity=identity)
 
     def interpreted(identity: Identity, live: LiveObject) -> Workload:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 
 from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.containment import fault_fields
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.parts import Parts
@@ -96,9 +97,9 @@ class EventJudge:
         try:
             return self._is_as_wanted(cluster, live)
         except Exception:
-            log.exception("an event could not be judged; a round looks at the object",
-                          extra={"event": "InternalError", "cluster": cluster, "obj": str(live.identity),
-                                 "err_code": "internal-error"})  # fmt: skip
+            log.exception(
+                "an event could not be judged; a round looks at the object", extra=fault_fields(cluster, live.identity)
+            )
             return False
 
     def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct, field
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.observing.live_autoscalers import autoscaled
 from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberClusterError, ObjectNotFound
 from reconciler.interpreters.registry import Registry
@@ -41,9 +42,8 @@ class Interest(Struct, frozen=True, kw_only=True):
 
 def told_fault(cluster: str, error: Exception) -> str:
     """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone."""
-    log.error("a cluster could not be read by a fault of this program", exc_info=error,
-              extra={"event": "InternalError", "cluster": cluster, "err_code": "internal-error"})  # fmt: skip
-    return f"internal-error: it could not be read: {type(error).__name__}"
+    log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=fault_fields(cluster))
+    return f"{INTERNAL_ERROR}: it could not be read: {type(error).__name__}"
 
 
 class _Findings(Struct):

@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from reconciler.containment import INTERNAL_ERROR
+from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
@@ -41,8 +41,8 @@ def _log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
     known = set(before)
     for problem in after:
         if problem.code == INTERNAL_ERROR and problem not in known:
-            extra = {"event": "InternalError", "cluster": problem.cluster or None, "obj": str(problem.source),
-                     "err_code": problem.code, "error": f"{problem.message}\n{problem.trace}"}  # fmt: skip
+            told = {"error": f"{problem.message}\n{problem.trace}"}
+            extra = fault_fields(problem.cluster, problem.source) | told
             log.error("a fault of the program; what it concerns stays as it is", extra=extra)
 
 

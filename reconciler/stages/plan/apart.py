@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from reconciler.containment import contained
+from reconciler.containment import INTERNAL_ERROR, contained
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
@@ -50,7 +50,7 @@ def _unread(scene: Scene, identity: Identity, clusters: list[str]) -> Scene:
     for name in clusters:
         member = members[name]
         assert isinstance(member, Read), "an object was seen in it"
-        unread = {**member.unread, identity: "internal-error: it could not be settled"}
+        unread = {**member.unread, identity: f"{INTERNAL_ERROR}: it could not be settled"}
         members[name] = replace(member, objects=_Without(member.objects, identity), unread=unread)
     return replace(scene, members=members)
 
