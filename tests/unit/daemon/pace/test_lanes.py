@@ -216,9 +216,10 @@ async def test_commits_reach_the_other_clusters_while_one_takes_long_to_answer(t
 async def test_what_a_late_cluster_has_not_told_yet_is_not_called_synced(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         scene.box.servers["m2"].faults.latency_s = (HANG_S, HANG_S)
+        before = (scene.journal.state() or {})["revision"]
         scene.app("2", "m1", "m2")
-        await scene.until(lambda: (scene.journal.state() or {})["revision"] == scene.vitals.revision)
-        await scene.until(lambda: objects(scene, "m1")["pending"] == 0 and scene.value("m1") == "2")
+        # The picture of a round that knows of the commit: what m1 holds may be seen before it.
+        await scene.until(lambda: (scene.journal.state() or {})["revision"] != before)
         assert scene.value("m2") == "1"
         assert objects(scene, "m2")["pending"] == scene.vitals.clusters["m2"].objects["pending"] > 0
         scene.box.servers["m2"].faults.clear()
