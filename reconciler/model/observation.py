@@ -166,6 +166,8 @@ class Read(Struct, frozen=True, kw_only=True):
     """Objects that could not be read, with why."""
     under_way: frozenset[Identity] = frozenset()
     """Objects that are being written, or read still: how they are is known when the answers are in."""
+    unasked: frozenset[Identity] = frozenset()
+    """Objects that a round looks at in other clusters alone: here they are at rest, as far as anybody has told."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
@@ -178,7 +180,8 @@ class Read(Struct, frozen=True, kw_only=True):
             return Present(object=found)
         if identity in self.absent:
             return Absent()
-        return Unknown(why="" if identity in self.under_way else self.unread.get(identity, "not read"))
+        is_to_come = identity in self.under_way or identity in self.unasked
+        return Unknown(why="" if is_to_come else self.unread.get(identity, "not read"))
 
     def serves(self, group_kind: tuple[str, str]) -> bool:
         """Whether any version of the kind is offered."""

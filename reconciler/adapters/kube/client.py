@@ -73,6 +73,11 @@ class MemberCluster:
         self._user_agent = user_agent
         self._discovery = DiscoveryCache(self.name, self._send)
 
+    @property
+    def answers(self) -> int:
+        """How often anything but a watch was heard of the cluster. It counts on while it answers."""
+        return self._transport.answers
+
     async def __aenter__(self) -> MemberCluster:
         """The cluster itself; connections belong to the pool."""
         return self

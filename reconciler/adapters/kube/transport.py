@@ -155,6 +155,8 @@ class Transport:
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
+        self.answers = 0
+        """Parts of answers that have come in, but for those of watches."""
         self.lists = Budget(config.name, shared.settings.lists_max_bytes)
         connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
@@ -320,7 +322,9 @@ class Transport:
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         chunks, size, limits = [], 0, self._settings
         async with AsyncExitStack() as held:
+            self.answers += 1
             async for chunk in response.content.iter_any():
+                self.answers += 1
                 if size <= limits.body_small_bytes < size + len(chunk):
                     await held.enter_async_context(self._large)
                 size += len(chunk)

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.observing.live_autoscalers import autoscaled
+from reconciler.daemon.observing.silence import unless_silent
 from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberClusterError, ObjectNotFound
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
@@ -22,6 +23,9 @@ from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.ownership import FLEET_LABEL
 
 log = logging.getLogger("reconciler")
+
+Reachable = Mapping[str, MemberCluster | str]
+"""The clients that answered, and why the others did not."""
 
 PROMPT_S = 5.0
 """So long all others wait for a cluster that does not answer."""
@@ -84,9 +88,9 @@ async def read_member(
 ) -> Member:
     """One cluster as it was read, or why it was not."""
     try:
+        reading = _read(member, wanted, fleet_names, interpreters)
         # Lists of a large cluster may take their time; single objects may not.
-        async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
-            return await _read(member, wanted, fleet_names, interpreters)
+        return await (reading if wanted.kinds else unless_silent(member, reading, PROMPT_S))
     except MemberClusterError as error:
         return NotRead(name=member.name, why=error.message)
     except TimeoutError:

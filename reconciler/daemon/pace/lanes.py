@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
@@ -103,6 +105,7 @@ class Lanes:
 
     def without(self, members: Mapping[str, Member], only: Collection[Identity] | None) -> dict[str, Member]:
         """The members with what is being written unknown. `only`: what the round looks at; None: everything."""
+        asked = partial(is_asked, only, members)
         found = dict(members)
         for name, lane in self._lanes.items():
             member, writes = found.get(name), lane.task.identities
@@ -111,7 +114,7 @@ class Lanes:
                 found[name] = replace(
                     member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
                 )
-            lane.skipped.update(writes if only is None else writes.intersection(only))
+            lane.skipped.update(identity for identity in writes if asked(name, identity))
         return found
 
     def collect(self, *, of_this_round: bool = False) -> list[Ended]:

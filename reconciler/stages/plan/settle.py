@@ -152,7 +152,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     bodies: Bodies | None = None
     for cluster, replicas in target.items():
         member = scene.members.get(cluster)
-        if not isinstance(member, Read):
+        if not isinstance(member, Read) or identity in member.unasked:
             continue
         manifest, faults = _rendered(scene, member, identity, replicas)
         problems += faults
