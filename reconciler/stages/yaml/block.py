@@ -192,9 +192,7 @@ def _literal(lines: list[str], number: int, at: int, late: _Late) -> tuple[int, 
 
 def _read_line(text: str) -> _Line | None:
     """What a line says that was not seen lately."""
-    line = _earlier_lines.get(text, _UNSEEN)
-    if line is _UNSEEN:
-        line = _new_line(text)
+    line = _earlier_lines[text] if text in _earlier_lines else _new_line(text)
     if len(text) <= _MAX_MEMO_TEXT:
         if len(_lines) >= _MAX_LINES:
             _earlier_lines.clear()
