@@ -13,6 +13,7 @@ from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.fleet import (
     FleetTables,
     ParsedFile,
+    Replaced,
     assemble,
     emptied,
     good_files,
@@ -47,6 +48,7 @@ class StoreInForce:
         self._broken: set[str] = set()
         self._assembled = FleetTables()
         self._good: dict[str, ParsedFile] = {}
+        self._replaced: Replaced = {}
         self._remembered = dict(good_blobs)
         self._read_blob = read_blob
         self._cache = cache
@@ -67,7 +69,9 @@ class StoreInForce:
         finally:
             gc.enable()
         self._recall(fresh)
-        in_force = with_last_good(self._parsed, self._good) if self._is_any_broken(fresh) else self._parsed
+        in_force = (
+            with_last_good(self._parsed, self._good, self._replaced) if self._is_any_broken(fresh) else self._parsed
+        )
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
         self._good.update(good_files(fresh))
         return fleet

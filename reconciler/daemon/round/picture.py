@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import Identity
 
 
@@ -41,7 +40,7 @@ def merged(
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
     left = {identity: found for identity, found in before.problems.items() if identity not in only}
-    problems = tuple(sorted({*planned.plan.problems, *chain(*left.values())}))
+    problems = with_problems(planned.plan.problems, *left.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     plan = replace(plan, is_complete=before.plan.is_complete and planned.plan.is_complete)
     manifests = _manifests(before.manifests, planned.manifests, only)
