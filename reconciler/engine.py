@@ -7,7 +7,6 @@ pure functions of frozen values: the same input gives the same output, byte for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison import Scene, Stance, compare
@@ -139,7 +138,7 @@ def _round(
         changes=changes,
         waves=waves(changes, decision.needs),
         placements=placements,
-        problems=tuple(sorted({*decision.problems, *settled.cluster_problems, *chain(*settled.problems.values())})),
+        problems=with_problems(decision.problems, settled.cluster_problems, *settled.problems.values()),
         is_complete=settled.is_complete and decision.fleet.is_complete,
         held_digest=guarded.digest,
         confirmed=guarded.confirmed,

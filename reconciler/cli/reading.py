@@ -100,12 +100,15 @@ def _fetched(store: str, rev: str | None, known: Collection[str], *, as_director
 
 
 def cache_folder() -> Path | None:
-    """The user's cache folder of ours, made when it is not there; to be deleted at will. None: there is none."""
-    home = os.environ.get("HOME")
+    """The user's cache folder of ours, made when it is not there; to be deleted at will. None: there is none.
+
+    systemd names the folder that it makes for a service.
+    """
+    given, home = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0], os.environ.get("HOME")
     base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
-    if not base:
+    if not (given or base):
         return None
-    folder = Path(base) / "fleet-reconciler"
+    folder = Path(given) if given else Path(base) / "fleet-reconciler"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -118,9 +121,12 @@ def _parse_cache(store: str) -> ParseCache | None:
     from reconciler.adapters.store.parse_cache import ParseCache
 
     folder = cache_folder()
-    if folder is None:
-        return None
-    return ParseCache(folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db")
+    return ParseCache(parse_cache_file(folder, store)) if folder is not None else None
+
+
+def parse_cache_file(folder: Path, store: str) -> Path:
+    """Where in a folder is kept what was parsed of a store."""
+    return folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db"
 
 
 def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:

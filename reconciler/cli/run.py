@@ -57,17 +57,22 @@ def command(
     log_format: str | None,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
+    from reconciler.cli.reading import cache_folder, parse_cache_file
     from reconciler.daemon.service.serve import Service
     from reconciler.daemon.vitals.logs import set_up_logging
 
     set_up_logging(log_format)
+    access = access_to(kubeconfig, journal)
+    # A service need not have a home, and always has a folder for its journal.
+    folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(
         store=store,
         rev=rev,
         as_directory=as_directory,
-        access=access_to(kubeconfig, journal),
+        access=access,
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
+        parse_cache=parse_cache_file(folder, store) if folder is not None else None,
     )
     asyncio.run(_run(service, listen, listen_names))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -56,6 +57,43 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
         where = " ".join(part for part in (str(self.source), self.path) if part)
         at = f"@ {self.cluster} " if self.cluster else ""
         return f"{self.severity} {where}: {at}{self.message} [{self.code}]"
+
+
+_MAX_INSERTED: Final = 64
+"""Above so many, sorting all of them is quicker than finding the place of each."""
+
+
+def with_problems(before: tuple[Problem, ...], *more: Iterable[Problem]) -> tuple[Problem, ...]:
+    """All of these, sorted and each once; `before`, which is so already, itself when nothing is added to it.
+
+    Thousands of hints of a store are not sorted again for each commit.
+    """
+    found = {problem for problems in more for problem in problems}
+    if len(found) > _MAX_INSERTED:
+        return tuple(sorted({*before, *found}))
+    added = [problem for problem in found if not _stands_in(before, problem)]
+    if not added:
+        return before
+    joined = list(before)
+    for problem in added:
+        joined.insert(bisect_left(joined, problem), problem)
+    return tuple(joined)
+
+
+def without_problems(before: tuple[Problem, ...], gone: Iterable[Problem]) -> tuple[Problem, ...]:
+    """What is left of problems that are sorted and each there once; themselves when nothing goes."""
+    found = {problem for problem in gone if _stands_in(before, problem)}
+    if len(found) > _MAX_INSERTED:
+        return tuple([problem for problem in before if problem not in found])
+    left = list(before)
+    for problem in found:
+        del left[bisect_left(left, problem)]
+    return tuple(left) if found else before
+
+
+def _stands_in(problems: tuple[Problem, ...], problem: Problem) -> bool:
+    place = bisect_left(problems, problem)
+    return place < len(problems) and problems[place] == problem
 
 
 class Document(Struct, frozen=True, kw_only=True):

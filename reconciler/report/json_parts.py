@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 
 import orjson
 
@@ -45,16 +46,26 @@ def reasons_part(reasons: Iterable[Reason]) -> list[Json]:
 def problems_part(problems: Iterable[Problem]) -> list[Json]:
     """`[{severity, code, source, path, message}]`, worst first, then by place."""
     masker = Masker()
-    return [
-        {
-            "severity": str(problem.severity),
-            "code": problem.code,
-            "source": str(problem.source),
-            "path": problem.path,
-            "message": f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message,
-        }
-        for problem in map(masker.problem, sorted_problems(problems))
-    ]
+    return [problem_part(problem) for problem in map(masker.problem, sorted_problems(problems))]
+
+
+def problem_part(problem: Problem) -> Json:
+    """A problem that is masked: `{severity, code, source, path, message}`."""
+    return {
+        "severity": str(problem.severity),
+        "code": problem.code,
+        "source": str(problem.source),
+        "path": problem.path,
+        "message": f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message,
+    }
+
+
+def worst_first(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems that are sorted, errors before warnings before hints."""
+    by_severity: dict[Severity, list[Problem]] = {severity: [] for severity in _SEVERITIES}
+    for problem in problems:
+        by_severity[problem.severity].append(problem)
+    return list(chain.from_iterable(by_severity.values()))
 
 
 def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:

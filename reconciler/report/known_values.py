@@ -25,6 +25,11 @@ class KnownValues:
             by_length = self._by_start[value[:SHORTEST]]
             by_length.setdefault(len(value), {}).setdefault(value, placeholder)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there is one."""
+        return bool(self._by_start)
+
     def hide(self, text: str) -> str:
         """The text with placeholders for these values. Where several overlap, one placeholder stands for all."""
         if not self._by_start:

@@ -149,6 +149,15 @@ class Masker:
             return text
         return self._cleaned(self._known.hide(text))
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether the value of a Secret was met."""
+        return not self._shows and self._known.has_any
+
+    def knows(self, text: str) -> bool:
+        """Whether a text quotes the value of a Secret that was met."""
+        return self._known.hide(text) != text
+
     def problem(self, problem: Problem) -> Problem:
         """The problem with its message masked, and cut where it repeats megabytes of a file."""
         return replace(problem, path=_cut(problem.path), message=_cut(self.text(problem.message)))

@@ -39,6 +39,9 @@ TEXTS = [
     b"apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: f}\n",
     b"replicas: 1\n",
     b"a: [",
+    b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, namespace: d}\nimmutable: on\n",
+    b"apiVersion: v1\nkind: ConfigMap\n\nmetadata: {name: h, namespace: d}\nimmutable: on\n",
+    POLICY % (b"PropagationPolicy", b"r", b"placment: {}"),
     b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w, namespace: d}\ndata: {a: no}\n",
 ]
 PATHS = ("a.yaml", "b.yaml", "c/Chart.yaml", "c/templates/x.yaml", "d.yaml", "e.yaml")
@@ -60,3 +63,19 @@ def test_a_patched_fleet_is_the_assembled_one(series: list[tuple[list[tuple[str,
         anew = assemble(f"r{number}", files.values(), problems)
         assert again == anew
         assert list(again.templates) == list(anew.templates)
+
+
+def test_a_fleet_is_patched_though_it_has_hints_and_broken_policies() -> None:
+    """A hint in every file, and a policy that is broken, do not make every commit assemble all files."""
+    hinted = [b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h%d}\nimmutable: on\n" % each for each in range(9)]
+    texts = {f"{number}.yaml": text for number, text in enumerate(hinted)}
+    texts["p.yaml"] = POLICY % (b"PropagationPolicy", b"r", b"placment: {}")
+    memo = FleetTables()
+    files = {path: parse_file(StoreFile(path=path, blob=path, data=data)) for path, data in texts.items()}
+    before = assemble("one", files.values(), (), memo)
+    assert len(before.problems) > 9 and not before.is_complete
+    edited = parse_file(StoreFile(path="3.yaml", blob="other", data=b"\n" + hinted[3].replace(b": on", b": off")))
+    files["3.yaml"] = edited
+    patched = memo.update("two", list(files.values()), ())
+    assert patched == assemble("two", files.values())
+    assert patched is not None and edited.problems[0] in patched.problems

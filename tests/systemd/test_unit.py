@@ -67,6 +67,7 @@ def test_it_names_options_that_run_has() -> None:
 def test_it_holds_no_secret_and_no_state_elsewhere() -> None:
     settings = _settings()
     assert settings["StateDirectoryMode"] == ["0700"]
+    assert (settings["CacheDirectory"], settings["CacheDirectoryMode"]) == (["fleet-reconciler"], ["0700"])
     assert settings["UMask"] == ["0077"]
     assert settings["LoadCredential"] == ["kubeconfig:/etc/fleet-reconciler/kubeconfig"]
     assert settings["DynamicUser"] == ["yes"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import orjson
@@ -152,9 +153,10 @@ def _last(file: JournalFile, table: Table) -> int:
 def record_state(file: JournalFile, document: JsonObject, before: JsonObject | None) -> None:
     """Replace the picture of the last round. `before`: what is recorded now, None: that is not known.
 
-    Each list of the document is a row, so that a long one that did not change is not written again.
+    Each list of the document is a row, and each part of a long one, so that what did not change is not written again.
     """
-    rows, known = _state_parts(document), _state_parts(before or {})
+    same = {key for key, value in document.items() if before is not None and before.get(key) is value}
+    rows, known = _state_parts(document, same), _state_parts(before or {}, same)
     if before is None:
         file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
     file.execute_many(f"DELETE FROM {STATE.name} WHERE name = ?", ((name,) for name in known.keys() - rows.keys()))  # noqa: S608 - constants
@@ -170,17 +172,49 @@ def state(file: JournalFile) -> dict[str, Json] | None:
     if _PICTURE not in rows:
         return None
     document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
-    return document | {name.removeprefix(_LIST): orjson.loads(text) for name, text in rows.items()}
+    lists: dict[str, list[Json]] = {}
+    for name in sorted(rows):
+        key = name.removeprefix(_LIST).partition(_PART)[0]
+        lists.setdefault(key, []).extend(orjson.loads(rows[name]))
+    return {**document, **lists}
 
 
 _PICTURE = "picture"
 _LIST = "picture."
 
 
-def _state_parts(document: JsonObject) -> dict[str, Json]:
-    """Row name to value: a row for every list, and one for the rest."""
-    lists: dict[str, Json] = {f"{_LIST}{key}": value for key, value in document.items() if isinstance(value, list)}
-    return lists | {_PICTURE: {key: value for key, value in document.items() if not isinstance(value, list)}}
+_PART = "/"
+_LONG = 1_000
+_PART_SIZE = 64
+"""Rows of a part, on average."""
+
+
+def _state_parts(document: JsonObject, left_out: Collection[str] = ()) -> dict[str, Json]:
+    """Row name to value: a row for every list, several for a long one, and one for the rest."""
+    parts: dict[str, Json] = {_PICTURE: {key: value for key, value in document.items() if not isinstance(value, list)}}
+    for key, value in document.items():
+        if isinstance(value, list) and key not in left_out:
+            for number, part in enumerate(_list_parts(value)):
+                parts[f"{_LIST}{key}{_PART}{number:05}" if number else f"{_LIST}{key}"] = part
+    return parts
+
+
+def _list_parts(rows: list[Json]) -> list[list[Json]]:
+    """A long list in parts that begin at the same rows whatever comes and goes before them.
+
+    A row that tells its source begins a part when the digest of that says so.
+    """
+    if len(rows) <= _LONG:
+        return [rows]
+    begins = [
+        number
+        for number, row in enumerate(rows)
+        if number
+        and isinstance(row, dict)
+        and "source" in row
+        and zlib.crc32(str(row["source"]).encode()) % _PART_SIZE == 0
+    ]
+    return [rows[start:end] for start, end in zip([0, *begins], [*begins, len(rows)], strict=True)]
 
 
 def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:

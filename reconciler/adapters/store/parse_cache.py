@@ -1,7 +1,8 @@
 """Parse results between runs, in a SQLite file that may be deleted at any time.
 
-Kept are files without a fault: nearly all of a store. Secrets are never written, nor files that hold one or may speak
-of one. A row counts only when its checksum and the versions of the parser and of the program are right.
+Kept is what files say, and what is wrong with them: nearly all of a store. Secrets are never written, nor files that
+hold one or may speak of one. A row counts only when its checksum and the versions of the parser and of the program are
+right.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Final
 
 from reconciler import __version__
 from reconciler.adapters.store.parse_cache_rows import Unpacker, packed_file
+from reconciler.adapters.store.parse_cache_secrets import is_cacheable
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.fleet import PARSER_VERSION, ParsedFile, memo_key
 
-_FORMAT: Final = 8
+_FORMAT: Final = 9
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, body BLOB NOT NULL)"
 )
@@ -106,13 +108,6 @@ def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[t
         packed = packed_file(file) if key not in kept and is_cacheable(file) else None
         if packed is not None:
             yield key, packed
-
-
-def is_cacheable(file: ParsedFile) -> bool:
-    """Whether a file holds no Secret, nothing that may go into one (an override), and is without any remark."""
-    if file.problems or file.frozen or file.overrides or file.has_template_syntax:
-        return False
-    return not any(template.gvk.kind == "Secret" for template in file.templates)
 
 
 def _checksum(key: str, body: bytes) -> int:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 
+from reconciler.adapters.store.parse_cache_secrets import may_hold_keys, may_hold_secrets
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content
 from reconciler.model.demand import Facts
-from reconciler.model.fleet import FleetSettings, Template
+from reconciler.model.fleet import FleetSettings, Reach, Template
+from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
-from reconciler.model.problem import Source
+from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.fleet import ParsedFile
 from reconciler.stages.templates import facts_of
@@ -32,8 +33,19 @@ class KeptTemplate(Struct, frozen=True, array_like=True):
     content: Content
 
 
+class KeptProblem(Struct, frozen=True, array_like=True):
+    """A problem of a file. Its path is that of the file."""
+
+    line: int
+    path: str
+    code: str
+    message: str
+    severity: Severity
+    cluster: str
+
+
 class KeptFile(Struct, frozen=True, array_like=True):
-    """A file without a fault."""
+    """What a file says, and what is wrong with it."""
 
     path: str
     blob: str
@@ -42,6 +54,10 @@ class KeptFile(Struct, frozen=True, array_like=True):
     clusters: tuple[Cluster, ...]
     settings: tuple[FleetSettings, ...]
     skipped: tuple[Source, ...]
+    overrides: tuple[OverridePolicy, ...]
+    problems: tuple[KeptProblem, ...]
+    frozen: tuple[Reach, ...]
+    has_template_syntax: bool
 
 
 class Unpacker:
@@ -52,6 +68,7 @@ class Unpacker:
         self._gvks: dict[tuple[str, str, str], GVK] = {}
         self._namespaces: dict[str, str] = {}
         self._places: dict[tuple[str, str, str, str], tuple[GVK, str]] = {}
+        self._texts: dict[str, str] = {}
 
     def file(self, packed: bytes) -> ParsedFile | None:
         """The file as it was packed; None when it is none of ours."""
@@ -68,6 +85,21 @@ class Unpacker:
             clusters=kept.clusters,
             settings=kept.settings,
             skipped=kept.skipped,
+            overrides=kept.overrides,
+            problems=tuple([self._problem(problem, path) for problem in kept.problems]) if kept.problems else (),
+            frozen=kept.frozen,
+            has_template_syntax=kept.has_template_syntax,
+        )
+
+    def _problem(self, kept: KeptProblem, path: str) -> Problem:
+        """Thousands of files may deserve the same hint."""
+        return Problem(
+            source=Source(path, kept.line),
+            path=self._texts.setdefault(kept.path, kept.path),
+            code=self._texts.setdefault(kept.code, kept.code),
+            message=self._texts.setdefault(kept.message, kept.message),
+            severity=kept.severity,
+            cluster=kept.cluster,
         )
 
     def _template(self, kept: KeptTemplate, path: str) -> Template:
@@ -88,18 +120,13 @@ class Unpacker:
 _decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
 
 
-_MARKS_OF_SECRETS: Final = (b"PRIVATE KEY", b"last-applied-configuration", b"Secret")
-"""Texts beside which something secret may stand though the kind is another one; such a file is parsed each time."""
-
-
 def packed_file(file: ParsedFile) -> bytes | None:
-    """A file without a fault and without overrides as bytes.
-
-    None when something secret may stand in it, or when it would come back as another one.
-    """
+    """A file as bytes. None when something secret may stand in it, or when it would come back as another one."""
     try:
         bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
-        if any(map(_may_hold_secrets, bodies)):
+        problems = tuple(map(_kept_problem, file.problems))
+        said = [msgspec.msgpack.encode(part) for part in (problems, file.overrides) if part]
+        if any(map(may_hold_secrets, (*bodies, *said))):
             return None
         kept = KeptFile(
             path=file.path,
@@ -109,17 +136,35 @@ def packed_file(file: ParsedFile) -> bytes | None:
             clusters=file.clusters,
             settings=file.settings,
             skipped=file.skipped,
+            overrides=file.overrides,
+            problems=problems,
+            frozen=file.frozen,
+            has_template_syntax=file.has_template_syntax,
         )
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.
-    if not (file.propagation or file.clusters or file.settings):
+    if not _is_more_than_templates(file):
         return packed
-    return None if _may_hold_secrets(packed) or Unpacker().file(packed) != file else packed
+    return None if may_hold_keys(packed) or Unpacker().file(packed) != file else packed
 
 
-def _may_hold_secrets(packed: bytes) -> bool:
-    return any(mark in packed for mark in _MARKS_OF_SECRETS)
+def _is_more_than_templates(file: ParsedFile) -> bool:
+    """Whether there is what may come back as another value; hints of the file's own lines come back as they are."""
+    if file.propagation or file.overrides or file.clusters or file.settings or file.frozen:
+        return True
+    return any(problem.source.path != file.path or problem.trace for problem in file.problems)
+
+
+def _kept_problem(problem: Problem) -> KeptProblem:
+    return KeptProblem(
+        line=problem.source.line,
+        path=problem.path,
+        code=problem.code,
+        message=problem.message,
+        severity=problem.severity,
+        cluster=problem.cluster,
+    )
 
 
 def _kept(template: Template, body: bytes) -> KeptTemplate:

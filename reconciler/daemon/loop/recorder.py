@@ -27,12 +27,12 @@ from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.engine import Decision, Round, World
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
-from reconciler.stages.moves import MOVE_STALLED, PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
+from reconciler.stages.moves import PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
 
 log = logging.getLogger("reconciler")
@@ -161,15 +161,14 @@ class Recorder:
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
         """The picture with what waits for too long, which is logged once."""
-        others = (found for found in picture.plan.problems if found.code != MOVE_STALLED)
         found = tuple(stalled(picture.plan.changes, timers, now))
         for problem in found:
             if problem not in self._stalled:
                 extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
                 log.warning("a move makes no progress", extra=extra)
-        self._stalled = frozenset(found)
-        problems = tuple(sorted({*others, *found}))
-        return replace(picture, plan=replace(picture.plan, problems=problems))
+        before, self._stalled = self._stalled, frozenset(found)
+        others = without_problems(picture.plan.problems, before)
+        return replace(picture, plan=replace(picture.plan, problems=with_problems(others, found)))
 
     def _placed(self, decision: Decision, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
         """What may be placed otherwise than the last round recorded; None: anything."""

@@ -119,7 +119,7 @@ class StoreFollower:
 
     def _say_what_is_broken(self, fleet: Fleet) -> None:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""
-        errors = tuple(sorted(found for found in fleet.problems if found.severity is Severity.ERROR))
+        errors = tuple([found for found in fleet.problems if found.severity is Severity.ERROR])
         if errors and errors != self._errors:
             log.warning(f"errors in the store: {len(errors)}; what they concern stays as it is",
                         extra={"event": "StoreBroken", "rev": fleet.revision, "err_code": errors[0].code,

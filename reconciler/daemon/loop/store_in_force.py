@@ -6,18 +6,25 @@ import gc
 from collections.abc import Callable, Mapping
 from itertools import compress
 from operator import is_not
+from typing import Final
 
+from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.fleet import (
     FleetTables,
     ParsedFile,
+    Replaced,
     assemble,
     emptied,
     good_files,
+    memo_key,
     parse_file,
     says_nothing,
     with_last_good,
 )
+
+_UNSAVED_MAX: Final = 200
+"""So many files at most are parsed again at the next start: saving touches the whole cache, and a commit few files."""
 
 _State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile], dict[str, str]]
 
@@ -25,19 +32,28 @@ _State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, Pars
 class StoreInForce:
     """Parses snapshots; only files that changed are parsed again."""
 
-    def __init__(self, good_blobs: Mapping[str, str], read_blob: Callable[[str, str], StoreFile | None]) -> None:
+    def __init__(
+        self,
+        good_blobs: Mapping[str, str],
+        read_blob: Callable[[str, str], StoreFile | None],
+        cache: ParseCache | None = None,
+    ) -> None:
         """Begin with what the journal remembers.
 
         `good_blobs`: path to the blob that was good last. `read_blob`: path and blob to the file, None when the store
-        no longer has it (a plain directory never has).
+        no longer has it (a plain directory never has). `cache`: what was parsed before this start.
         """
         self._stored: tuple[StoreFile, ...] = ()
         self._parsed: list[ParsedFile] = []
         self._broken: set[str] = set()
         self._assembled = FleetTables()
         self._good: dict[str, ParsedFile] = {}
+        self._replaced: Replaced = {}
         self._remembered = dict(good_blobs)
         self._read_blob = read_blob
+        self._cache = cache
+        self._cached: Mapping[str, ParsedFile] = {}
+        self._unsaved = 0
         self._is_directory = False
         self._before: _State = (self._stored, self._parsed, self._broken, self._good, self._remembered)
 
@@ -49,10 +65,13 @@ class StoreInForce:
         gc.disable()
         try:
             fresh = self._parse_new(snapshot.files)
+            self._save()
         finally:
             gc.enable()
         self._recall(fresh)
-        in_force = with_last_good(self._parsed, self._good) if self._is_any_broken(fresh) else self._parsed
+        in_force = (
+            with_last_good(self._parsed, self._good, self._replaced) if self._is_any_broken(fresh) else self._parsed
+        )
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
         self._good.update(good_files(fresh))
         return fleet
@@ -61,8 +80,17 @@ class StoreInForce:
         """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
         self._stored, self._parsed, self._broken, self._good, self._remembered = self._before
 
+    def _save(self) -> None:
+        """Keep what was parsed for the next start, when it is worth it."""
+        if self._cache is not None and self._unsaved > (_UNSAVED_MAX if self._before[0] else 0):
+            parsed = zip(self._stored, self._parsed, strict=True)
+            self._cache.save({memo_key(stored): file for stored, file in parsed})
+            self._unsaved = 0
+
     def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
         """Parse the files that are not as they were; those that are gone are forgotten."""
+        if self._cache is not None and not self._stored:
+            self._cached = self._cache.load(files)
         if len(files) == len(self._stored):
             differing = list(compress(range(len(files)), map(is_not, files, self._stored)))
             if all(files[index].path == self._stored[index].path for index in differing):
@@ -79,7 +107,7 @@ class StoreInForce:
             self._good.pop(path, None)
             self._remembered.pop(path, None)
             self._broken.discard(path)
-        self._parsed, self._stored = parsed, files
+        self._parsed, self._stored, self._cached = parsed, files, {}
         return fresh
 
     def _replace(self, files: tuple[StoreFile, ...], differing: list[int]) -> list[ParsedFile]:
@@ -93,7 +121,10 @@ class StoreInForce:
         return fresh
 
     def _parse_file(self, file: StoreFile) -> ParsedFile:
-        parsed = parse_file(file)
+        parsed = self._cached.get(memo_key(file)) if self._cached else None
+        if parsed is None:
+            parsed = parse_file(file)
+            self._unsaved += 1
         if not (self._is_directory and says_nothing(parsed)):
             return parsed
         earlier = self._good.get(file.path) or self._recalled(file.path)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from itertools import chain
 
 from msgspec.structs import replace
 
@@ -16,7 +15,7 @@ from reconciler.engine import Round, World, schemas_of
 from reconciler.errors import InvalidObject, MemberClusterError
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Change, Engine
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems
 from reconciler.stages.comparison import overall_cause
 from reconciler.stages.diff import dry_run_changes, is_write_needed
 from reconciler.stages.ownership import field_manager
@@ -70,7 +69,7 @@ async def dry_run(
         planned.plan,
         changes=changes,
         waves=waves_without(waves, changes),
-        problems=tuple(sorted({*planned.plan.problems, *chain(*problems.values())})),
+        problems=with_problems(planned.plan.problems, *problems.values()),
     )
     return replace(planned, plan=plan, problems=problems)
 

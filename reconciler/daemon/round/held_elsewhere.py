@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from reconciler.engine import Round
-from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.problem import NOWHERE, Problem, Severity, with_problems
 
 
 def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
@@ -18,5 +18,5 @@ def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
         Problem(source=NOWHERE, code="fleet-held-elsewhere", message=why, severity=Severity.ERROR, cluster=cluster)
         for cluster, why in held_elsewhere.items()
     }
-    problems = tuple(sorted({*planned.plan.problems, *found}))
+    problems = with_problems(planned.plan.problems, found)
     return replace(planned, plan=replace(planned.plan, problems=problems))

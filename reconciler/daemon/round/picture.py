@@ -15,7 +15,7 @@ from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import Identity
 
 
@@ -47,7 +47,7 @@ def merged(
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
     found = _problems(before.problems, planned.problems, only, asked)
-    problems = tuple(sorted({*planned.plan.problems, *chain(*found.values())}))
+    problems = with_problems(planned.plan.problems, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, members)
     return replace(planned, plan=plan, manifests=manifests, problems=found)

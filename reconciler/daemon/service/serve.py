@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource, open_source
+from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
@@ -39,6 +41,8 @@ class Service(Struct, frozen=True, kw_only=True):
     access: Access
     poll_s: float = 60.0
     accept_rewinds: bool = False
+    parse_cache: Path | None = None
+    """The file where what was parsed is kept for the next start; None: it is not kept."""
 
 
 async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
@@ -81,21 +85,24 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
     agent = UserAgent(journal.fleet or "unnamed", "")
     try:
         async with Members.open({}, agent=agent, clock=access.clock) as members:
-            yield ControlLoop(_parts(access, source, journal, members, agent, vitals))
+            yield ControlLoop(_parts(service, source, journal, members, agent, vitals))
     finally:
         await source.close()
 
 
 def _parts(
-    access: Access, source: StoreSource, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
+    service: Service, source: StoreSource, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
 ) -> Parts:
+    access = service.access
+    cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
+
     def configs_of(fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
         return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
 
     vitals.source = source.description
     return Parts(
         source=source,
-        store=StoreInForce(journal.good_blobs(), source.read_blob),
+        store=StoreInForce(journal.good_blobs(), source.read_blob, cache),
         journal=journal,
         holder=Holder(journal, access.clock),
         members=members,

@@ -46,7 +46,9 @@ def show(
 
 def _log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
     """Each fault of the program once, with the place in the code: what a report of it needs."""
-    known = set(before)
+    if before is after:
+        return
+    known = {problem for problem in before if problem.code == INTERNAL_ERROR}
     for problem in after:
         if problem.code == INTERNAL_ERROR and problem not in known:
             told = {"error": f"{problem.message}\n{problem.trace}"}

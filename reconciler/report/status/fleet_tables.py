@@ -12,6 +12,7 @@ from reconciler.model.binding import Binding
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import Json, JsonObject
 from reconciler.report.json_parts import resource_part
+from reconciler.report.status.problem_rows import ProblemRows
 from reconciler.stages.incremental import changed_keys
 
 
@@ -25,6 +26,7 @@ class FleetTables:
         self._rows: dict[PolicyRef, JsonObject] = {}
         self._policies: list[Json] = []
         self._unclaimed: list[Json] = []
+        self.problems = ProblemRows()
 
     def of(self, decision: Decision) -> tuple[list[Json], list[Json]]:
         """Every propagation policy with what it placed, by name; and the templates that nothing places, sorted."""

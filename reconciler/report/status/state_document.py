@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.engine import Round
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.report.json_parts import problems_part, resource_part
-from reconciler.report.mask import mask_plan, scrub_text, scrubber, secrets_among
+from reconciler.report.json_parts import resource_part
+from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 
@@ -46,8 +47,9 @@ def state_document(
 
     `before`: the document of the round before it. `tables`: what it was made with, so that only what differs is made.
     """
-    policies, unclaimed = (tables or FleetTables()).of(picture.round.decision)
-    decision, plan = picture.round.decision, mask_plan(picture.round.plan)
+    tables, masker = tables or FleetTables(), Masker()
+    policies, unclaimed = tables.of(picture.round.decision)
+    decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) not in picture.done)
     held = [change for change in due if change.held is not None]
     return {
@@ -64,7 +66,7 @@ def state_document(
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
         "failed": _failures(picture),
-        "problems": problems_part(plan.problems),
+        "problems": tables.problems.of(picture.round.plan.problems, masker),
         "unclaimed": unclaimed,
     }
 

@@ -1,21 +1,23 @@
 """Which policy speaks for which template, and what a broken file leaves as it is."""
 
+from reconciler.stages.claims.bucket import Match
 from reconciler.stages.claims.claim import Claims, ClaimTables, claim
 from reconciler.stages.claims.claimants import Claimants
-from reconciler.stages.claims.index import Match, PolicyIndex, TemplateIndex, best_matches
+from reconciler.stages.claims.index import PolicyIndex, best_matches
 from reconciler.stages.claims.match import matches_cluster, matching_clusters
-from reconciler.stages.claims.reach import frozen_by
+from reconciler.stages.claims.reach import Frozen
+from reconciler.stages.claims.template_index import TemplateIndex
 
 __all__ = [
     "ClaimTables",
     "Claimants",
     "Claims",
+    "Frozen",
     "Match",
     "PolicyIndex",
     "TemplateIndex",
     "best_matches",
     "claim",
-    "frozen_by",
     "matches_cluster",
     "matching_clusters",
 ]

@@ -14,8 +14,9 @@ from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.claims.index import Match, PolicyIndex, best_matches
-from reconciler.stages.claims.reach import frozen_by
+from reconciler.stages.claims.bucket import Match
+from reconciler.stages.claims.index import PolicyIndex, best_matches
+from reconciler.stages.claims.reach import Frozen
 from reconciler.stages.documents import CONTROL_GROUPS, is_never_distributed
 from reconciler.stages.incremental import Dependents, Table
 
@@ -40,7 +41,7 @@ class Claims(Struct, frozen=True, kw_only=True):
 class ClaimTables:
     """What the last call found."""
 
-    __slots__ = ("claims", "frozen", "index", "problems", "propagation", "reasons", "selected", "unclaimed")
+    __slots__ = ("broken", "claims", "frozen", "index", "problems", "propagation", "reasons", "selected", "unclaimed")
 
     def __init__(self) -> None:
         """Start with no template."""
@@ -50,12 +51,16 @@ class ClaimTables:
         self.problems = Table[Identity, Problem]()
         self.selected = Dependents[Identity, tuple[PolicyRef, int]]()
         """Template to the selectors that select it."""
+        self.broken = Frozen(())
         self.propagation: tuple[PropagationPolicy, ...] = ()
         self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
         self.reasons = _Reasons()
 
-    def follow(self, propagation: tuple[PropagationPolicy, ...]) -> None:
-        """Take the policies of the store."""
+    def follow(self, fleet: Fleet) -> None:
+        """Take the policies of the store, and what is broken in it."""
+        propagation = fleet.propagation
+        if fleet.frozen is not self.broken.reaches:
+            self.broken = Frozen(fleet.frozen)
         is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
         if not is_same:
             self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
@@ -70,7 +75,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     Source: design#claim; Karmada: precedence without stickiness.
     """
     tables = tables or ClaimTables()
-    tables.follow(fleet.propagation)
+    tables.follow(fleet)
     claims: dict[Identity, Claim | None] = {}
     frozen: dict[Identity, Reach | None] = {}
     unclaimed: dict[Identity, bool | None] = {}
@@ -79,7 +84,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     # One walk for all tables, without a step for what has nothing to say, as is most of a large store.
     for identity in fleet.templates if dirty is None else dirty:
         template = fleet.templates.get(identity)
-        looked, fault = contained(_look, fleet, template, tables.index) if template is not None else _NOTHING
+        looked, fault = contained(_look, tables, template) if template is not None else _NOTHING
         if looked is None:
             assert fault is not None, "without a fault there is a value"
             faults[identity] = fault
@@ -116,10 +121,10 @@ _NOTHING: Final = Contained[_Looked](((), None))
 """Of a template that is gone."""
 
 
-def _look(fleet: Fleet, template: Template, index: PolicyIndex[PropagationPolicy]) -> _Looked:
+def _look(tables: ClaimTables, template: Template) -> _Looked:
     """What selects a template, and what freezes it."""
-    reach = frozen_by(fleet, template) if fleet.frozen else None
-    matches, fault = contained(index.matches, template)
+    reach = tables.broken.by(template)
+    matches, fault = contained(tables.index.matches, template)
     if fault is not None and reach is None:
         raise fault
     return matches or (), reach
@@ -135,9 +140,9 @@ def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, fr
 def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Reasons) -> Claim:
     if len(matches) == 1:
         return Claim(identity=identity, policy=matches[0].policy.ref, reasons=reasons.of(matches[0]))
-    ranked = sorted(best_matches(matches), key=_rank)
+    ranked = reasons.ranked(matches)
     best = ranked[0]
-    losers = tuple((match.policy.ref, _why_lost(match, best)) for match in ranked[1:])
+    losers = reasons.of_losers(ranked[1:], best)
     return Claim(identity=identity, policy=best.policy.ref, reasons=reasons.of(best), losers=losers)
 
 
@@ -163,13 +168,40 @@ def _why_lost(loser: PropagationMatch, winner: PropagationMatch) -> str:
     return f"{won} selects as precisely and its name comes first"
 
 
-class _Reasons:
-    """Reasons of winners: one for each selector that wins, whatever it selects, since thousands share it."""
+_Lost = tuple[PolicyRef, str]
 
-    __slots__ = ("_known",)
+
+class _Reasons:
+    """Why selectors of one index win and lose: each said once, whatever they select, since thousands share it."""
+
+    __slots__ = ("_known", "_lost", "_ranks")
 
     def __init__(self) -> None:
         self._known: dict[tuple[PolicyRef, int | None], tuple[Reason, ...]] = {}
+        self._ranks: dict[int, tuple[bool, int, int, PolicyRef, int]] = {}
+        """By the id of a match, which the index keeps."""
+        self._lost: dict[int, dict[int, _Lost]] = {}
+
+    def ranked(self, matches: Sequence[PropagationMatch]) -> list[PropagationMatch]:
+        """One match a policy, the best first."""
+        ranks = self._ranks
+        for match in matches:
+            if id(match) not in ranks:
+                ranks[id(match)] = (*_rank(match), match.selector or 0)
+        ordered = sorted(matches, key=lambda match: ranks[id(match)])
+        # Those of one policy stand together unless they differ in precision, and the best of them comes first.
+        first: dict[int, PropagationMatch] = {}
+        for match in ordered:
+            first.setdefault(id(match.policy), match)
+        return list(first.values())
+
+    def of_losers(self, losers: Iterable[PropagationMatch], best: PropagationMatch) -> tuple[_Lost, ...]:
+        """Each policy that lost, with why."""
+        known = self._lost.setdefault(id(best), {})
+        for match in losers:
+            if id(match) not in known:
+                known[id(match)] = (match.policy.ref, _why_lost(match, best))
+        return tuple([known[id(match)] for match in losers])
 
     def of(self, winner: PropagationMatch) -> tuple[Reason, ...]:
         """The reason of a claim, with the place of the selector that decided it."""

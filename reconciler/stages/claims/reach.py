@@ -2,25 +2,73 @@
 
 from __future__ import annotations
 
-from reconciler.model.fleet import Fleet, Reach, Template
-from reconciler.stages.claims.match import Score, selects
+from collections.abc import Iterable, Sequence
+
+from reconciler.model.fleet import Reach, Template
+from reconciler.model.refs import Identity
+from reconciler.stages.claims.bucket import Bucket, Match
 
 
-def frozen_by(fleet: Fleet, template: Template) -> Reach | None:
-    """The first broken document whose reach holds a template, None when nothing froze it.
+class Frozen:
+    """The broken documents of a store by what they reach, so that a template meets only those that may concern it.
 
     Source: design#broken-input: no write, no delete, no new claim for what a broken document might select.
     """
-    return next((reach for reach in fleet.frozen if reaches(reach, template)), None)
 
+    __slots__ = ("_buckets", "_everything", "_identities", "_is_sorted_in", "_namespaces", "reaches")
 
-def reaches(reach: Reach, template: Template) -> bool:
-    """Whether a reach holds a template. Readable selectors say more than a namespace and replace it."""
-    if reach.everything or template.identity in reach.identities:
-        return True
-    namespace = template.identity.namespace
-    if reach.selectors:
+    def __init__(self, reaches: Sequence[Reach]) -> None:
+        """Take the broken documents in their order."""
+        self.reaches = reaches
+        self._is_sorted_in = False
+        self._everything = len(reaches)
+        self._identities: dict[Identity, int] = {}
+        self._namespaces: dict[str, int] = {}
+        self._buckets: dict[tuple[str, str, str], Bucket[Reach]] = {}
+
+    def _sort_in(self) -> None:
+        """When the first template comes: most rounds ask for none."""
+        self._is_sorted_in = True
+        for number, reach in enumerate(self.reaches):
+            if reach.everything:
+                self._everything = min(self._everything, number)
+            for identity in reach.identities:
+                self._identities.setdefault(identity, number)
+            if reach.selectors:
+                self._add_selectors(reach, number)
+            elif reach.namespace:
+                self._namespaces.setdefault(reach.namespace, number)
+
+    def _add_selectors(self, reach: Reach, number: int) -> None:
+        """Readable selectors say more than a namespace and replace it."""
         own = reach.policy.namespace if reach.policy else ""
-        reached = not own or namespace == own
-        return reached and any(selects(selector, template) is not Score.NONE for selector in reach.selectors)
-    return bool(reach.namespace) and namespace == reach.namespace
+        for selector in reach.selectors:
+            if not own or selector.namespace in ("", own):
+                key = (selector.api_version, selector.kind, own or selector.namespace)
+                self._buckets.setdefault(key, Bucket()).add(reach, number, selector)
+
+    def by(self, template: Template) -> Reach | None:
+        """The first broken document whose reach holds a template, None when nothing froze it."""
+        if not self.reaches:
+            return None
+        if not self._is_sorted_in:
+            self._sort_in()
+        identity, nowhere = template.identity, len(self.reaches)
+        first = min(
+            self._everything,
+            self._identities.get(identity, nowhere),
+            self._namespaces.get(identity.namespace, nowhere) if identity.namespace else nowhere,
+        )
+        if first and self._buckets:
+            first = min([first, *self._selecting(template)])
+        return self.reaches[first] if first < nowhere else None
+
+    def _selecting(self, template: Template) -> Iterable[int]:
+        """The numbers of the reaches with a selector that selects a template."""
+        gvk, identity = template.gvk, template.identity
+        found: list[Match[Reach]] = []
+        for namespace in (identity.namespace, "") if identity.namespace else ("",):
+            bucket = self._buckets.get((gvk.api_version, gvk.kind, namespace))
+            if bucket is not None:
+                bucket.collect(identity.name, template.labels if bucket.looks_at_labels else {}, found)
+        return [match.selector for match in found if match.selector is not None]

@@ -14,7 +14,7 @@ from reconciler.model.binding import Binding, Constraint
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Problem, Severity, with_problems
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import dig
 from reconciler.stages.claims import Claims, claim
@@ -137,7 +137,7 @@ def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
     holds, waiting = _waits_for_overrides(fleet, policies)
     tables.holds.replace(holds)
     tables.ticked.replace(_ticked(observations, tables.bindings.rows, now))
-    problems = (*fleet.problems, *claims.problems, *placed.problems, *tables.links.all_problems, *unknown_classes)
+    problems = (claims.problems, placed.problems, tables.links.all_problems, unknown_classes, waiting)
     decision = Decision(
         fleet=fleet,
         interpreters=interpreters,
@@ -150,7 +150,7 @@ def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
         needs=tables.links.needs.rows,
         definitions=tables.definitions,
         yielded=tables.autoscaling.yielded.rows,
-        problems=tuple(sorted({*problems, *waiting})),
+        problems=with_problems(fleet.problems, *problems),
     )
     tables.end(inputs)
     return decision

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.containment import SubjectFailed, contained, internal_error
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet, Reach, Template
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import Identity
 from reconciler.stages.templates import check_facts
 
@@ -44,7 +44,7 @@ class TemplateFaults:
         found = self._found.values()
         return replace(
             fleet,
-            problems=tuple(sorted({*fleet.problems, *(one.problem for one in found)})),
+            problems=with_problems(fleet.problems, (one.problem for one in found)),
             frozen=(*fleet.frozen, *(one.reach for one in found)),
             is_complete=False,
         )

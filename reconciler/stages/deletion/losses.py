@@ -16,7 +16,7 @@ from reconciler.model.observation import LiveObject, Member, Read
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity
-from reconciler.stages.claims import Claimants, frozen_by
+from reconciler.stages.claims import Claimants, Frozen
 from reconciler.stages.comparison import Seen
 from reconciler.stages.deletion.deletion import Fate, Loss, fate_of, keep_in_force
 from reconciler.stages.ownership import Owner
@@ -26,14 +26,16 @@ from reconciler.stages.placement import suspended_by
 class Decided(Struct, frozen=True, kw_only=True):
     """What the round decided, as far as losses need it.
 
-    `policies`: the policy that governs each template, own or its owner's. `claimants`: those that
-    speak for what no policy governs. `ticked`: (identity, cluster) that a constraint took away.
+    `policies`: the policy that governs each template, own or its owner's. `claimants`: those that speak for what no
+    policy governs. `broken`: documents that could not be read and what they reach. `ticked`: (identity, cluster) that a
+    constraint took away.
     """
 
     fleet: Fleet
     bindings: Mapping[Identity, Binding]
     policies: Mapping[Identity, PropagationPolicy]
     claimants: Claimants
+    broken: Frozen
     ticked: Collection[tuple[Identity, str]] = ()
 
 
@@ -80,7 +82,7 @@ def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None,
 
 def _loss(cluster: str, seen: Template, owner: Owner, binding: Binding | None, wanted: Decided) -> tuple[Loss, str]:
     fleet, identity = wanted.fleet, seen.identity
-    reach = frozen_by(fleet, seen)
+    reach = wanted.broken.by(seen)
     if reach is not None:
         return Loss.UNKNOWN, f"{reach.source} is broken and might say something about it"
     if binding is not None:

@@ -4,7 +4,7 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.clusters import CLUSTER_APIS
 from reconciler.stages.fleet.every_field import KINDS
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.last_good import emptied, good_files, says_nothing, with_last_good
+from reconciler.stages.fleet.last_good import Replaced, emptied, good_files, says_nothing, with_last_good
 from reconciler.stages.fleet.parse import PARSER_VERSION, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.settings import FLEET_API_VERSION
 from reconciler.stages.fleet.tables import FleetTables
@@ -17,6 +17,7 @@ __all__ = [
     "PARSER_VERSION",
     "FleetTables",
     "ParsedFile",
+    "Replaced",
     "assemble",
     "emptied",
     "good_files",

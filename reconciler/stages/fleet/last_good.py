@@ -6,7 +6,7 @@ store was not read completely, so nothing is deleted because it is absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
 from msgspec.structs import replace
 
@@ -14,12 +14,27 @@ from reconciler.model.fleet import Reach
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.stages.fleet.file import ParsedFile
 
+Replaced = MutableMapping[str, tuple[ParsedFile, ParsedFile, ParsedFile]]
+"""By path a broken file, the good content of before, and what was made of both."""
 
-def with_last_good(files: Iterable[ParsedFile], good: Mapping[str, ParsedFile]) -> Iterator[ParsedFile]:
-    """The files, broken ones replaced by what `good` has of their path; their problems are kept."""
+
+def with_last_good(
+    files: Iterable[ParsedFile], good: Mapping[str, ParsedFile], known: Replaced | None = None
+) -> Iterator[ParsedFile]:
+    """The files, broken ones replaced by what `good` has of their path; their problems are kept.
+
+    `known`: what was made before, so that it is the same object as long as it is made of the same.
+    """
+    known = {} if known is None else known
     for file in files:
-        earlier = good.get(file.path)
-        yield file if not file.frozen or earlier is None else _in_force(earlier, file)
+        earlier = good.get(file.path) if file.frozen else None
+        if earlier is None:
+            yield file
+            continue
+        made = known.get(file.path)
+        if made is None or made[0] is not file or made[1] is not earlier:
+            made = known[file.path] = (file, earlier, _in_force(earlier, file))
+        yield made[2]
 
 
 def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:

@@ -1,7 +1,7 @@
 """The last fleet and the files that made it, so that a commit of a few files does not assemble all of them again.
 
-Only files of ordinary content are patched into the last fleet: templates and policies, each with an identity of its own
-and without a remark. Everything else is assembled from all files.
+Only files of ordinary content are patched into the last fleet: templates and policies, each with an identity of its
+own, and what is to be said of them. Everything else is assembled from all files: what freezes something, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.incremental import Table
@@ -44,9 +44,14 @@ class FleetTables:
     def keep(
         self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], fleet: Fleet, *, has_charts: bool
     ) -> None:
-        """Remember an assembly; one that is incomplete or has charts, whose files are left out, is not built upon."""
+        """Remember an assembly.
+
+        One with charts, whose files are left out, is not built upon, nor one in which something is frozen by files
+        that are good by themselves: another edit may mend it.
+        """
         self._files, self._problems = files, problems
-        self._fleet = fleet if fleet.is_complete and not has_charts else None
+        is_of_files = len(fleet.frozen) == sum(len(file.frozen) for file in files)
+        self._fleet = fleet if is_of_files and not has_charts else None
         self._templates.replace(fleet.templates)
         self._propagation.replace({policy.ref: policy for policy in fleet.propagation})
         self._overrides.replace({policy.ref: policy for policy in fleet.overrides})
@@ -64,6 +69,7 @@ class FleetTables:
         overrides = _changes(self._overrides, pairs, attrgetter("overrides"), attrgetter("ref"))
         if templates is None or propagation is None or overrides is None:
             return None
+        said = _remarks(fleet.problems, pairs, problems)
         self._files = files
         self._templates.put(templates)
         self._propagation.put(propagation)
@@ -74,8 +80,18 @@ class FleetTables:
             templates=self._templates.rows,
             propagation=_values(self._propagation, fleet.propagation),
             overrides=_values(self._overrides, fleet.overrides),
+            problems=said,
         )
         return self._fleet
+
+
+def _remarks(
+    before: tuple[Problem, ...], pairs: Iterable[_Pair], of_snapshot: Iterable[Problem]
+) -> tuple[Problem, ...]:
+    """What is said of the store: of files that differ, what their new versions earn."""
+    old = {problem for file, _ in pairs for problem in (file.problems if file else ())}
+    new = {problem for _, file in pairs for problem in (file.problems if file else ())}
+    return with_problems(without_problems(before, old - new - set(of_snapshot)), new)
 
 
 def _changes(
@@ -122,7 +138,7 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
     """Whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
-    if file.clusters or file.settings or file.problems or file.frozen or file.skipped or file.has_template_syntax:
+    if file.clusters or file.settings or file.frozen or file.skipped or file.has_template_syntax:
         return False
     return not any(
         template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds

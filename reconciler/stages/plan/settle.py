@@ -19,7 +19,7 @@ from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.stages.claims import Claimants
+from reconciler.stages.claims import Claimants, Frozen
 from reconciler.stages.comparison import (
     Comparison,
     Copies,
@@ -384,6 +384,7 @@ def _wanted(decision: Decision) -> Decided:
         bindings=decision.bindings,
         policies=decision.policies,
         claimants=Claimants(decision.fleet.propagation),
+        broken=Frozen(decision.fleet.frozen),
         ticked=decision.ticked,
     )
 

@@ -16,7 +16,7 @@ from reconciler.model.plan import FieldChange, Unjudged
 from reconciler.model.policy import Division, PropagationPolicy
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.claims import Claimants
+from reconciler.stages.claims import Claimants, Frozen
 from reconciler.stages.comparison import Seen
 from reconciler.stages.decision import Decision
 from reconciler.stages.deletion import Decided, Fate, lost_copies
@@ -88,6 +88,7 @@ class _Differences:
         self._old = OverrideIndex(before.fleet.overrides, before.fleet.clusters)
         self._new = OverrideIndex(after.fleet.overrides, after.fleet.clusters)
         self._claimants = Claimants(after.fleet.propagation)
+        self._broken = Frozen(after.fleet.frozen)
 
     def of(self, identity: Identity, why: str) -> Unjudged | None:
         """The entry of one resource; None when nothing about it differs."""
@@ -168,6 +169,7 @@ class _Differences:
             bindings=self._after.bindings,
             policies=self._after.policies,
             claimants=self._claimants,
+            broken=self._broken,
         )
         members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}
         (lost,) = lost_copies(identity, seen, members, wanted)

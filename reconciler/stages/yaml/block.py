@@ -1,8 +1,9 @@
 """The usual YAML of Kubernetes, read line by line: in a third of the time that libyaml's nodes take.
 
 Usual is block style: a key or an item a line, values that are plain, quoted, in flow style on their line, or a literal
-text. Of everything else (anchors, tags, escapes, folding, tabs, what surprises, every fault) this reader judges
-nothing: it says None for the whole file, and `yaml_nodes` reads it. Source: ADR 11.
+text. A value that deserves a note is usual, too: most charts have a mode in octal. Of everything else (anchors, tags,
+escapes, folding, tabs, keys that surprise, every fault) this reader judges nothing: it says None for the whole file,
+and `yaml_nodes` reads it. Source: ADR 11.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import re
 from typing import Any, Final, NamedTuple
 
 from reconciler.model.tree import Json
+from reconciler.stages.yaml.limits import MAX_NODES
+from reconciler.stages.yaml.nodes import Note, Remark, remark_of
 from reconciler.stages.yaml.scalars import ScalarRefused, key_text, plain_value, surprise
 
-_MAX_BYTES: Final = 100_000
-"""What is larger must be counted before it is read: `check_shape`."""
+_SMALL_BYTES: Final = 50_000
+"""So short a file has room for no more values than are read, whatever is in it."""
 _MAX_DEPTH: Final = 50
 _MAX_FLOW_DEPTH: Final = 10
 _MAX_MEMO: Final = 20_000
+_MAX_LINES: Final = 10_000
 _MAX_MEMO_TEXT: Final = 64
 
 _UNUSUAL: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -39,10 +43,11 @@ class _Unsure(Exception):
 
 
 class _Late(NamedTuple):
-    """In place of a value that is made anew each time, or whose text is on the lines that follow."""
+    """In place of a value that is made anew each time, whose text is on the lines that follow, or that earns a note."""
 
     form: str
     made: Json = None
+    remarks: tuple[Remark, ...] = ()
 
 
 _NESTED: Final = _Late("a mapping, a list or null")
@@ -53,18 +58,26 @@ _LATE: Final = {"": _NESTED, "|": _CLIPPED, "|-": _STRIPPED}
 _Line = tuple[int, int, str | None, Any]
 """Indentation, the column of what follows a dash (-1: there is none), key, and value or `_Late`."""
 
+_Document = tuple[int, dict[str, Json], list[Note]]
+"""The line where it begins (from 1), its value, and what is to be said of it."""
+
 _lines: dict[str, _Line | None] = {}
-"""Lines seen before, since most of a store's lines stand in it many times. None: blank, or a comment."""
+"""Lines seen lately, since most of a store's lines stand in it many times. None: blank, or a comment."""
+_earlier_lines: dict[str, _Line | None] = {}
+"""Lines seen before these: those that are seen again outlive the many that stand in one file only."""
 _keys: dict[str, str] = {}
 _values: dict[str, Any] = {}
 """What follows a key, as it is read. Values are immutable, so sharing is safe."""
 _UNSEEN: Final = object()
 
 
-def read_block(data: bytes) -> list[tuple[int, dict[str, Json]]] | None:
-    """Line (from 1) and value of each document with content; None when something in the file is not usual."""
-    if len(data) > _MAX_BYTES or not data.endswith(b"\n"):
+def read_block(data: bytes) -> list[_Document] | None:
+    """Line (from 1), value and notes of each document with content; None when something in the file is not usual."""
+    if not data.endswith(b"\n") or (len(data) > _SMALL_BYTES and _most_nodes(data) > MAX_NODES):
         return None
+    if b"\r" in data:
+        # YAML reads both line ends as one. A carriage return alone is not usual, and is found below.
+        data = data.replace(b"\r\n", b"\n")
     try:
         text = data.decode()
         # Deleting the usual from ASCII is ten times as quick as a search for the unusual.
@@ -74,7 +87,15 @@ def read_block(data: bytes) -> list[tuple[int, dict[str, Json]]] | None:
         return None
 
 
-def _documents(lines: list[str]) -> list[tuple[int, dict[str, Json]]]:
+def _most_nodes(data: bytes) -> int:
+    """No less than the values that usual text of this shape may hold, as `check_shape` counts them.
+
+    A line holds a list, a mapping, a key and a value at most, and in flow style three more after a bracket or comma.
+    """
+    return 4 * data.count(b"\n") + 3 * (data.count(b",") + data.count(b"[") + data.count(b"{"))
+
+
+def _documents(lines: list[str]) -> list[_Document]:
     found = []
     number, end = 0, len(lines)
     while number < end:
@@ -82,13 +103,14 @@ def _documents(lines: list[str]) -> list[tuple[int, dict[str, Json]]]:
             number += 1
         else:
             begins = number + 1
-            number, body = _document(lines, number)
-            found.append((begins, body))
+            notes: list[Note] = []
+            number, body = _document(lines, number, notes)
+            found.append((begins, body, notes))
     return found
 
 
-def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
-    """The line after a document that begins at `number`, and its value."""
+def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, dict[str, Json]]:
+    """The line after a document that begins at `number`, and its value; what is to be said is added to `notes`."""
     # One loop without a call for a line that was seen before: this is where a cold start spends its time.
     known = _lines
     root: dict[str, Json] = {}
@@ -117,7 +139,7 @@ def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
         if at != indent or (box.__class__ is list) != (column >= 0) or len(outer) > _MAX_DEPTH:
             raise _Unsure
         if key is None:
-            box.append(_copied(value.made) if value.__class__ is _Late else value)
+            box.append(_noted(value, number, notes) if value.__class__ is _Late else value)
             continue
         if column >= 0:
             outer.append((at, box))
@@ -128,19 +150,17 @@ def _document(lines: list[str], number: int) -> tuple[int, dict[str, Json]]:
             raise _Unsure
         if value is _NESTED:
             box[key], awaiting = None, key
-        elif value.__class__ is _Late:
-            number, box[key] = _made(value, lines, number, at)
+        elif value is _CLIPPED or value is _STRIPPED:
+            number, box[key] = _literal(lines, number, at, value)
         else:
-            box[key] = value
+            box[key] = _noted(value, number, notes) if value.__class__ is _Late else value
     return number, root
 
 
-def _made(late: _Late, lines: list[str], number: int, at: int) -> tuple[int, Json]:
-    """The line that follows a value of a key in the column `at`, and the value."""
-    if late is _CLIPPED or late is _STRIPPED:
-        number, text = _literal(lines, number, at)
-        return number, text + "\n" if late is _CLIPPED else text
-    return number, _copied(late.made)
+def _noted(late: _Late, number: int, notes: list[Note]) -> Json:
+    """The value of a line; what is to be said of it is added to `notes`."""
+    notes.extend([Note(number, *remark) for remark in late.remarks])
+    return _copied(late.made)
 
 
 def _copied(value: Json) -> Json:
@@ -149,8 +169,8 @@ def _copied(value: Json) -> Json:
     return [_copied(item) for item in value] if value.__class__ is list else value
 
 
-def _literal(lines: list[str], number: int, at: int) -> tuple[int, str]:
-    """The line after a literal text, and the text without the line breaks at its end."""
+def _literal(lines: list[str], number: int, at: int, late: _Late) -> tuple[int, str]:
+    """The line after a literal text of a key in the column `at`, and the text."""
     first = lines[number]
     width = len(first) - len(first.lstrip(" "))
     if width <= at or width == len(first):
@@ -166,15 +186,27 @@ def _literal(lines: list[str], number: int, at: int) -> tuple[int, str]:
         else:
             found.append("")
         number += 1
-    return number, "\n".join(found).rstrip("\n")
+    text = "\n".join(found).rstrip("\n")
+    return number, text + "\n" if late is _CLIPPED else text
 
 
 def _read_line(text: str) -> _Line | None:
+    """What a line says that was not seen lately."""
+    line = _earlier_lines[text] if text in _earlier_lines else _new_line(text)
+    if len(text) <= _MAX_MEMO_TEXT:
+        if len(_lines) >= _MAX_LINES:
+            _earlier_lines.clear()
+            _earlier_lines.update(_lines)
+            _lines.clear()
+        _lines[text] = line
+    return line
+
+
+def _new_line(text: str) -> _Line | None:
     match = _LINE.fullmatch(text)
     assert match is not None, "the pattern ends with anything"
     blanks, dash, key, rest = match.groups()
     if not key and not dash and (not rest or rest[0] == "#"):
-        _remember(_lines, text, None)
         return None
     if key is not None:
         key = _keys.get(key) or _new_key(key)
@@ -184,9 +216,7 @@ def _read_line(text: str) -> _Line | None:
     if key is None and (not dash or (value.__class__ is _Late and value.made is None)):
         raise _Unsure
     indent = len(blanks)
-    line = (indent, indent + len(dash) if dash else -1, key, value)
-    _remember(_lines, text, line)
-    return line
+    return (indent, indent + len(dash) if dash else -1, key, value)
 
 
 def _remember(memo: dict[str, Any], text: str, what: Any) -> None:
@@ -218,28 +248,31 @@ def _new_value(text: str) -> Any:
             raise _Unsure
         value = match[2] if match[1] is None else match[1]
     elif text[0] in "[{":
-        made, end = _flow(text, 0, 0)
+        remarks: list[Remark] = []
+        made, end = _flow(text, 0, 0, remarks)
         if not _END.fullmatch(text, end):
             raise _Unsure
-        value = _Late("flow style", made)
+        value = _Late("flow style", made, tuple(remarks))
     else:
         plain = text.partition(" #")[0].rstrip(" ")
         is_usual = plain[0] not in _NO_PLAIN_START and ": " not in plain and plain[-1] != ":"
         if not is_usual or plain == "-" or plain.startswith("- "):
             raise _Unsure
-        value = _plain(plain)
+        value, remark = _plain(plain)
+        if remark is not None:
+            value = _Late("a value that surprises", value, (remark,))
     _remember(_values, text, value)
     return value
 
 
-def _flow(text: str, start: int, depth: int) -> tuple[Json, int]:
-    """A value in flow style that begins at `start`, and where it ends."""
+def _flow(text: str, start: int, depth: int, remarks: list[Remark]) -> tuple[Json, int]:
+    """A value in flow style that begins at `start`, and where it ends; what is to be said is added to `remarks`."""
     match = _TOKEN.match(text, start)
     if match is None or match[3] or depth > _MAX_FLOW_DEPTH:
         raise _Unsure
     quoted, plain, _, sign = match.groups()
     if quoted or plain:
-        return quoted[1:-1] if quoted else _plain(plain), match.end()
+        return quoted[1:-1] if quoted else _plain_among(plain, remarks), match.end()
     if sign not in ("[", "{"):
         raise _Unsure
     box: Any = [] if sign == "[" else {}
@@ -254,9 +287,9 @@ def _flow(text: str, start: int, depth: int) -> tuple[Json, int]:
             key, at = _keys.get(match[2]) or _new_key(match[2]), match.end()
             if key in box:
                 raise _Unsure
-            box[key], at = _flow(text, at, depth + 1)
+            box[key], at = _flow(text, at, depth + 1, remarks)
         else:
-            item, at = _flow(text, at, depth + 1)
+            item, at = _flow(text, at, depth + 1, remarks)
             box.append(item)
         match = _TOKEN.match(text, at)
         if match is None or match[4] not in (",", last):
@@ -266,11 +299,16 @@ def _flow(text: str, start: int, depth: int) -> tuple[Json, int]:
             return box, at
 
 
-def _plain(text: str) -> Json:
+def _plain_among(text: str, remarks: list[Remark]) -> Json:
+    value, remark = _plain(text)
+    if remark is not None:
+        remarks.append(remark)
+    return value
+
+
+def _plain(text: str) -> tuple[Json, Remark | None]:
     try:
         value = plain_value(text)
     except ScalarRefused as error:
         raise _Unsure from error
-    if surprise(text, is_key=False):
-        raise _Unsure
-    return value
+    return value, remark_of(text, value)

@@ -33,6 +33,24 @@ class Note(NamedTuple):
     severity: Severity
 
 
+class Remark(NamedTuple):
+    """A note without its place."""
+
+    code: str
+    message: str
+    severity: Severity
+
+
+def remark_of(text: str, value: Json) -> Remark | None:
+    """What a reader may not expect of a plain scalar, which reads as `value`; None: nothing."""
+    remark = surprise(text, is_key=False)
+    if not remark:
+        return None
+    is_lossy = not isinstance(value, bool) and ("8" in text or "9" in text)
+    severity = Severity.WARNING if is_lossy else Severity.HINT
+    return Remark("yaml-surprising-value", f"{remark}; quote it if text is meant", severity)
+
+
 _plain: dict[str, Json] = {}
 """Plain scalars seen before, without those that deserve a note. Values are immutable, so sharing is safe."""
 _keys: dict[str, str] = {}
@@ -132,11 +150,9 @@ def _scalar(node: ScalarNode, notes: list[Note]) -> Json:
 
 def _new_plain(node: ScalarNode, text: str, notes: list[Note]) -> Json:
     value = _guarded(plain_value, node, text)
-    remark = surprise(text, is_key=False)
-    if remark:
-        is_lossy = not isinstance(value, bool) and ("8" in text or "9" in text)
-        severity = Severity.WARNING if is_lossy else Severity.HINT
-        notes.append(Note(_line(node), "yaml-surprising-value", f"{remark}; quote it if text is meant", severity))
+    remark = remark_of(text, value)
+    if remark is not None:
+        notes.append(Note(_line(node), *remark))
     elif len(text) <= _MAX_MEMO_TEXT:
         if len(_plain) >= _MAX_MEMO:
             _plain.clear()

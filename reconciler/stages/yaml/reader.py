@@ -31,6 +31,8 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 """Files that are read; every other name is none of the store's documents."""
 
 _MAX_LIST_DEPTH: Final = 10
+_MAX_SMALL_BYTES: Final = 100_000
+"""What usual text of this size stands for is far smaller than the largest object: `Document.is_small`."""
 
 
 class BrokenDocument(Struct, frozen=True, kw_only=True):
@@ -85,7 +87,7 @@ class _Reading:
         self.documents: list[Document] = []
         self.problems: list[Problem] = []
         self.broken: list[BrokenDocument] = []
-        self.is_usual = False
+        self.is_small = False
 
     def result(self) -> YamlFile:
         """What was read."""
@@ -95,9 +97,9 @@ class _Reading:
         """Read all documents at once; when one is broken, read each by itself."""
         usual = read_block(self.data)
         if usual is not None:
-            self.is_usual = True
-            for line, body in usual:
-                self.accept(line, body, (), 0)
+            self.is_small = len(self.data) <= _MAX_SMALL_BYTES
+            for line, body, notes in usual:
+                self.accept(line, body, notes, 0)
             return
         try:
             found = list(_bodies(self.data))
@@ -153,7 +155,7 @@ class _Reading:
         items = body.get("items")
         kind = body.get("kind")
         if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
-            self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_usual))
+            self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_small))
             return
         if depth >= _MAX_LIST_DEPTH:
             message = f"lists nested deeper than {_MAX_LIST_DEPTH}"

@@ -6,9 +6,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pygit2 import hashfile
 
-from reconciler.cli.reading import read_fleet
+from reconciler.cli import run
+from reconciler.cli.reading import cache_folder, parse_cache_file, read_fleet
+from reconciler.daemon.service.serve import Service
 from reconciler.model.fleet import Fleet
 from reconciler.stages.fleet.file import ParsedFile
 from tests.fakes.store_trees import commit_all, write_files
@@ -72,3 +75,26 @@ def test_two_revisions_share_the_files_that_are_in_both(store: Path) -> None:
     shared = [identity for identity in before.templates if before.templates[identity] is after.templates[identity]]
     assert sorted(identity.name for identity in shared) == ["b", "s"]
     assert (before, after) == tuple(read_fleet(str(store), rev) for rev in ("HEAD~1", "HEAD"))
+
+
+def test_a_service_keeps_what_it_parsed_where_systemd_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", f"{tmp_path / 'given'}:{tmp_path / 'other'}")
+    assert cache_folder() == tmp_path / "given"
+    assert (tmp_path / "given").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_service_without_a_home_keeps_what_it_parsed_beside_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Service] = []
+
+    async def started_with(service: Service, *_: object) -> None:
+        started.append(service)
+
+    monkeypatch.setattr(run, "_run", started_with)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/proc")
+    result = CliRunner().invoke(run.command, ["/store", "--journal", str(tmp_path / "journal.db")])
+    assert result.exit_code == 0, result.output
+    (service,) = started
+    assert service.parse_cache == parse_cache_file(tmp_path, "/store")

@@ -3,19 +3,23 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
+import sys
 from base64 import b64encode
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from reconciler.adapters.store.parse_cache import _VERSION, ParseCache, is_cacheable
+from bench import unkind
+from reconciler.adapters.store.parse_cache import _VERSION, ParseCache
 from reconciler.adapters.store.parse_cache_rows import KeptFile
+from reconciler.adapters.store.parse_cache_secrets import is_cacheable
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
 from reconciler.stages.templates.facts import facts_of, references_of
 
+CANARY = "c4n4ry-of-the-mine"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\ndata: {a: 'b'}\n---\nx: 1\n"
 POLICY = (
     "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: ns}\n"
@@ -43,9 +47,30 @@ spec:
 """
 OVERRIDE = (
     "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {name: o, namespace: ns}\n"
-    "spec:\n  overrideRules:\n  - overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}\n"
+    "spec:\n  overrideRules:\n  - overriders: {labelsOverrider: [{operator: add, value: {a: c4n4ry-of-the-mine}}]}\n"
 )
-CANARY = "c4n4ry-of-the-mine"
+OF_CONFIG = OVERRIDE.replace("spec:\n", "spec:\n  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n")
+OF_SECRETS = OVERRIDE.replace("spec:\n", "spec:\n  resourceSelectors: [{apiVersion: v1, kind: Secret}]\n")
+EVERY_OVERRIDER = """
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterOverridePolicy
+metadata: {name: all}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {a: b}}}]
+  overrideRules:
+  - targetCluster: {clusterNames: [m1], labelSelector: {matchExpressions: [{key: a, operator: Exists}]}}
+    overriders:
+      plaintext:
+      - {path: /spec/replicas, operator: replace, value: 3}
+      - {path: /spec/x, operator: add, value: {y: [1.5, null]}}
+      imageOverrider: [{component: Tag, operator: replace, value: v2}]
+      commandOverrider: [{containerName: c, operator: add, value: [-v]}]
+      argsOverrider: [{containerName: c, operator: remove, value: [-q]}]
+      labelsOverrider: [{operator: add, value: {a: b}}]
+      annotationsOverrider: [{operator: remove, value: {c: d}}]
+"""
+HINTED = CONFIG.replace("data: {a: 'b'}", "data: {a: 'b'}\nimmutable: on")
+BROKEN_POLICY = POLICY.replace("placement: {}", "placment: {}")
 
 
 def _file(path: str, text: str) -> StoreFile:
@@ -86,27 +111,110 @@ def test_keeps_documents_of_every_kind_as_they_were(tmp_path: Path) -> None:
     assert any(file.propagation for file in kept.values())
     assert any(file.clusters for file in kept.values())
     assert any(file.settings for file in kept.values())
+    assert any(file.overrides for file in kept.values())
 
 
-def test_parses_again_what_cannot_be_kept_as_it_is(tmp_path: Path) -> None:
-    large = _file("a.yaml", CONFIG.replace("data: {a: 'b'}", "data: {a: 123456789012345678901}"))
-    kept = _file("b.yaml", CONFIG)
-    _saved(tmp_path / "c.db", large, kept)
-    assert set(ParseCache(tmp_path / "c.db").load([large, kept])) == {memo_key(kept)}
+@pytest.mark.parametrize(
+    "text",
+    {
+        "hint": HINTED,
+        "broken policy": BROKEN_POLICY,
+        "policy for Secrets": POLICY.replace("ConfigMap", "Secret"),
+        "broken policy that selects nothing readable": POLICY.replace(
+            "resourceSelectors: [", "resourceSelectors: [1, "
+        ),
+        "broken workload": WORKLOAD.format(kind="Deployment").replace("replicas: 3", "replicas: three"),
+        "broken text that tells what it is": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\na: [\n",
+        "override": OF_CONFIG,
+        "every overrider": EVERY_OVERRIDER,
+        "broken override": OF_CONFIG.replace("operator: add", "operator: ad"),
+        "private registry": WORKLOAD.format(kind="Deployment").replace(
+            "initContainers", "imagePullSecrets: [{name: r}]\n      initContainers"
+        ),
+        "unknown kind of ours": POLICY.replace("kind: PropagationPolicy", "kind: PropagationPolici"),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_gives_back_what_is_wrong_with_a_file_at_each_place_where_it_stands(
+    tmp_path: Path, text: tuple[str, str]
+) -> None:
+    """The same content under two names is told of under each of them."""
+    one = StoreFile(path="a.yaml", blob="same", data=text[1].encode())
+    two = StoreFile(path="folder/b.yaml", blob="same", data=text[1].encode())
+    parsed = _saved(tmp_path / "c.db", one, two)
+    kept = ParseCache(tmp_path / "c.db").load([one, two])
+    assert kept == parsed
+    for key, file in kept.items():
+        places = {problem.source.path for problem in file.problems} | {reach.source.path for reach in file.frozen}
+        assert places <= {file.path}
+        assert [found.trace for found in parsed[key].problems] == [""] * len(file.problems)
+        assert [(*map(str, (found, found.severity)),) for found in file.problems] == [
+            (*map(str, (found, found.severity)),) for found in parsed[key].problems
+        ]
+
+
+def test_keeps_all_of_the_unkind_fleet_but_its_secrets(tmp_path: Path) -> None:
+    files = unkind.snapshot(100).files
+    parsed = {memo_key(file): parse_file(file) for file in files}
+    ParseCache(tmp_path / "c.db").save(parsed)
+    kept = ParseCache(tmp_path / "c.db").load(files)
+    assert kept == {memo_key(file): parsed[memo_key(file)] for file in files if b"kind: Secret" not in file.data}
+    assert sum(len(file.problems) for file in kept.values()) >= 95
+    assert parse(unkind.snapshot(100), dict(kept)) == parse(unkind.snapshot(100))
+
+
+@pytest.mark.parametrize(
+    "text",
+    {
+        "override of everything": OVERRIDE,
+        "override of Secrets": OF_SECRETS,
+        "broken override of Secrets": OF_SECRETS.replace("operator: add", f"operator: {CANARY}"),
+        "broken override of nobody knows what": OVERRIDE.replace("overrideRules", CANARY),
+        "broken Secret": f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{{CANARY}: [1]}}\n",
+        "Secret that is no YAML": f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n{CANARY}: 1\n{CANARY}: 2\n",
+        "text of which nothing is known": f"{CANARY}: 1\n{CANARY}: 2\n",
+        "Secret in lower case": f"apiVersion: v1\nkind: secret\nmetadata: {{name: s}}\ndata: {{a: {CANARY}}}\n",
+        "Secret of another version": f"apiVersion: core/v1\nkind: Secret\nmetadata: {{name: s}}\ndata: {CANARY}\n",
+        "Secret in a ConfigMap": CONFIG.replace("'b'", f"'kind: Secret, stringData: {CANARY}'"),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_never_writes_what_may_quote_a_secret(tmp_path: Path, text: tuple[str, str]) -> None:
+    file = _file("a.yaml", f"{CONFIG}---\n{text[1]}")
+    _saved(tmp_path / "c.db", file)
+    assert CANARY.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert ParseCache(tmp_path / "c.db").load([file]) == {}
+
+
+def test_does_not_keep_a_fault_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(sys.modules["reconciler.stages.fleet.parse"], "classify", failing)
+    file = _file("a.yaml", CONFIG)
+    _saved(tmp_path / "c.db", file)
+    assert ParseCache(tmp_path / "c.db").load([file]) == {}
+
+
+@pytest.mark.parametrize("mark", ["-----BEGIN RSA PRIVATE KEY-----", "kind: Secret", "last-applied-configuration"])
+def test_parses_again_what_may_hold_a_secret(tmp_path: Path, mark: str) -> None:
+    marked, kept = _file("a.yaml", CONFIG.replace("'b'", f"'{mark}'")), _file("b.yaml", CONFIG)
+    _saved(tmp_path / "c.db", marked, kept)
+    assert set(ParseCache(tmp_path / "c.db").load([marked, kept])) == {memo_key(kept)}
 
 
 def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
     """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
     shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
     fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
-    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 8, "b5a13af0520d836b")
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 9, "78ba0ecc226a120c")
 
 
 def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:
     """Another answer needs another `_FORMAT` (unless it comes with a release), and then this digest."""
     parsed = [parse_file(_file(f"{kind}.yaml", WORKLOAD.format(kind=kind))) for kind in ("Deployment", "StatefulSet")]
     facts = msgspec.msgpack.encode([facts_of(file.templates[0], BUILT_IN_KINDS) for file in parsed])
-    assert (_VERSION, hashlib.sha256(facts).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 8, "f2a18c99284c41d7")
+    assert (_VERSION, hashlib.sha256(facts).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 9, "f2a18c99284c41d7")
 
 
 def test_keeps_what_a_workload_asks_for_and_refers_to(tmp_path: Path) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
+import pytest
 import yaml
 
+from reconciler.adapters.store.parse_cache import ParseCache
+from reconciler.daemon.loop import store_in_force
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
+from reconciler.stages.fleet import ParsedFile, parse_file
 from tests.fakes.worlds import FLEET, config_map
 
 GOOD = yaml.safe_dump(config_map(value="good"))
@@ -80,3 +85,43 @@ def test_other_edits_of_the_commit_that_breaks_a_file_take_effect() -> None:
     store.parse(snapshot(app=GOOD, other=yaml.safe_dump(other)))
     fleet = store.parse(snapshot(app=BROKEN, other=yaml.safe_dump(config_map("other", value="2"))))
     assert {t.identity.name: t.body["data"]["value"] for t in fleet.templates.values()} == {"app": "good", "other": "2"}
+
+
+def _parsed_anew(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of files that are parsed from now on."""
+    parsed: list[str] = []
+
+    def counted(stored: StoreFile) -> ParsedFile:
+        parsed.append(stored.path)
+        return parse_file(stored)
+
+    monkeypatch.setattr(store_in_force, "parse_file", counted)
+    return parsed
+
+
+def test_a_second_start_parses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hinted, other = GOOD.replace("\ndata:", "\nimmutable: on\ndata:"), GOOD.replace("name: ", "name: other-")
+    first = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db")).parse(snapshot(a=hinted, b=other))
+    parsed = _parsed_anew(monkeypatch)
+    store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    assert store.parse(snapshot(a=hinted, b=other)) == first
+    assert [problem.code for problem in first.problems] == ["yaml-surprising-value"]
+    assert parsed == []
+    store.parse(snapshot(a=BETTER, b=other))
+    assert parsed == ["a.yaml"]
+
+
+def test_many_new_files_are_kept_while_the_service_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    store.parse(snapshot())
+    texts = {f"a{number}": GOOD.replace("name: ", f"name: a{number}-") for number in range(300)}
+    store.parse(snapshot(**texts))
+    parsed = _parsed_anew(monkeypatch)
+    StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db")).parse(snapshot(**texts))
+    assert parsed == []
+
+
+def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
+    for _ in range(2):
+        store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "missing" / "parsed.db"))
+        assert value(store.parse(snapshot(app=GOOD))) == "good"

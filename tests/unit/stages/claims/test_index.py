@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,8 +13,9 @@ from reconciler.model.policy import Flavor, PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
-from reconciler.stages.claims.index import PolicyIndex, TemplateIndex, best_matches
+from reconciler.stages.claims.index import PolicyIndex, best_matches
 from reconciler.stages.claims.match import Score, selects
+from reconciler.stages.claims.template_index import TemplateIndex
 from reconciler.stages.documents.system_namespaces import is_never_distributed
 from tests.unit.stages.policy_cases import template_of
 
@@ -176,3 +179,42 @@ def test_a_policy_reaches_no_namesake_in_another_namespace() -> None:
             ref=PolicyRef("P", "demo", "p"), flavor=Flavor.ACK, source=NOWHERE, selectors=(selector,)
         )
         assert {found.namespace for found in index.selected_by(policy)} == {"demo"}
+
+
+def test_neither_direction_tries_every_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 policies that ask for a common label and one of their own, or exclude, are not asked one by one."""
+    asked: list[str] = []
+    matches = LabelRequirement.matches
+
+    def counted(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
+        asked.append(requirement.key)
+        return matches(requirement, labels)
+
+    monkeypatch.setattr(LabelRequirement, "matches", counted)
+    common = (
+        LabelRequirement(key="a", operator=Operator.IN, values=frozenset({"1"})),
+        LabelRequirement(key="a", operator=Operator.EXISTS),
+    )
+    policies, templates = [], []
+    for number in range(200):
+        own = frozenset({f"v{number}", f"w{number}"})
+        chosen = (
+            (*common, LabelRequirement(key="b", operator=Operator.IN, values=own)),
+            (common[1], LabelRequirement(key=f"v{number}", operator=Operator.EXISTS)),
+            (LabelRequirement(key="a", operator=Operator.NOT_IN, values=own | {"1"}),),
+        )
+        selectors = tuple(
+            ResourceSelector(api_version="v1", kind="Secret", labels=LabelSelector(requirements=found))
+            for found in chosen
+        )
+        ref = PolicyRef("P", "demo", f"p{number}")
+        policies.append(PropagationPolicy(ref=ref, flavor=Flavor.ACK, source=NOWHERE, selectors=selectors))
+        labels = {"a": "1", "b": f"v{number}", f"v{number}": ""}
+        metadata = {"name": f"s{number}", "namespace": "demo", "labels": labels}
+        templates.append(template_of({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
+    forward = PolicyIndex(policies)
+    backward = TemplateIndex({template.identity: template for template in templates})
+    for policy, template in zip(policies, templates, strict=True):
+        assert {match.policy.ref for match in forward.matches(template)} == {policy.ref}
+        assert backward.selected_by(policy) == {template.identity}
+    assert len(asked) <= 10 * len(templates)

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
-import pytest
-from msgspec.structs import replace
+from collections.abc import Mapping
 
-from reconciler.model.fleet import Fleet, Reach
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.fleet import Reach, Template
 from reconciler.model.policy import ResourceSelector
 from reconciler.model.problem import Source
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.claims.reach import frozen_by
+from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
+from reconciler.stages.claims.match import selects
+from reconciler.stages.claims.reach import Frozen
 from tests.unit.stages.policy_cases import template_of
 
 WEB = template_of({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "demo"}})
@@ -47,11 +52,99 @@ CLUSTER_POLICY = PolicyRef("ClusterPropagationPolicy", "", "p")
     ],
 )
 def test_reach_freezes_what_the_broken_document_might_have_said(reach: Reach, is_frozen: bool) -> None:
-    assert (frozen_by(Fleet(revision="test", frozen=(reach,)), WEB) is reach) is is_frozen
+    assert (Frozen((reach,)).by(WEB) is reach) is is_frozen
 
 
 def test_names_the_first_reach_that_holds_it() -> None:
     first, second = Reach(source=BROKEN, namespace="other"), Reach(source=BROKEN, namespace="demo")
-    fleet = Fleet(revision="test", frozen=(first, second))
-    assert frozen_by(fleet, WEB) is second
-    assert frozen_by(replace(fleet, frozen=()), WEB) is None
+    assert Frozen((first, second)).by(WEB) is second
+    assert Frozen(()).by(WEB) is None
+
+
+IDENTITIES = st.builds(
+    Identity,
+    st.just("apps"),
+    st.sampled_from(["Deployment", "StatefulSet"]),
+    st.sampled_from(["demo", "other"]),
+    st.sampled_from(["web", "db"]),
+)
+LABELS = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["1", "2"]), max_size=2)
+REQUIREMENTS = st.builds(
+    LabelRequirement,
+    key=st.sampled_from(["a", "b"]),
+    operator=st.sampled_from(list(Operator)),
+    values=st.frozensets(st.sampled_from(["1", "2"]), min_size=1),
+)
+SELECTORS = st.builds(
+    ResourceSelector,
+    api_version=st.just("apps/v1"),
+    kind=st.sampled_from(["Deployment", "StatefulSet"]),
+    namespace=st.sampled_from(["", "demo", "other"]),
+    name=st.sampled_from(["", "", "web"]),
+    labels=st.none() | st.builds(LabelSelector, requirements=st.lists(REQUIREMENTS, max_size=3).map(tuple)),
+)
+REACHES = st.builds(
+    Reach,
+    source=st.just(BROKEN),
+    everything=st.sampled_from([False, False, False, True]),
+    namespace=st.sampled_from(["", "", "demo"]),
+    identities=st.frozensets(IDENTITIES, max_size=2),
+    selectors=st.lists(SELECTORS, max_size=2).map(tuple),
+    policy=st.sampled_from([None, DEMO_POLICY, OTHER_POLICY, CLUSTER_POLICY]),
+)
+
+
+def reaches(reach: Reach, identity: Identity, labels: Mapping[str, str]) -> bool:
+    """What a reach holds, told by asking it alone."""
+    if reach.everything or identity in reach.identities:
+        return True
+    if not reach.selectors:
+        return bool(reach.namespace) and reach.namespace == identity.namespace
+    own = reach.policy.namespace if reach.policy else ""
+    template = _template(identity, labels)
+    return own in ("", identity.namespace) and any(selects(found, template) for found in reach.selectors)
+
+
+def _template(identity: Identity, labels: Mapping[str, str]) -> Template:
+    metadata = {"name": identity.name, "namespace": identity.namespace, "labels": dict(labels)}
+    return template_of({"apiVersion": "apps/v1", "kind": identity.kind, "metadata": metadata})
+
+
+@given(st.lists(REACHES, max_size=5).map(tuple), st.lists(st.tuples(IDENTITIES, LABELS), max_size=4))
+def test_the_index_finds_what_asking_each_broken_document_finds(
+    found: tuple[Reach, ...], templates: list[tuple[Identity, dict[str, str]]]
+) -> None:
+    frozen = Frozen(found)
+    for identity, labels in templates:
+        first = next((reach for reach in found if reaches(reach, identity, labels)), None)
+        assert frozen.by(_template(identity, labels)) is first
+
+
+def test_asks_no_selector_that_cannot_select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 broken policies a template meets those that may select it, whatever their selectors ask for."""
+    asked: list[LabelSelector] = []
+    matches = LabelSelector.matches
+
+    def counted(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+        asked.append(selector)
+        return matches(selector, labels)
+
+    monkeypatch.setattr(LabelSelector, "matches", counted)
+    common, several = _asks("a", Operator.IN, "1"), _asks("a", Operator.EXISTS)
+    owns = [f"own{number}" for number in range(100)]
+    asking = [
+        *((common, _asks("b", Operator.IN, own, f"{own}x")) for own in owns),
+        *((several, _asks(own, Operator.EXISTS)) for own in owns),
+        *((_asks("a", Operator.NOT_IN, "1", own),) for own in owns),
+    ]
+    broken = tuple(Reach(source=BROKEN, policy=DEMO_POLICY, selectors=(_by(found),)) for found in asking)
+    assert Frozen(broken).by(_template(WEB.identity, {"a": "1", "b": "own7"})) is broken[7]
+    assert len(asked) <= 3
+
+
+def _asks(key: str, operator: Operator, *values: str) -> LabelRequirement:
+    return LabelRequirement(key=key, operator=operator, values=frozenset(values))
+
+
+def _by(requirements: tuple[LabelRequirement, ...]) -> ResourceSelector:
+    return ResourceSelector(api_version="apps/v1", kind="Deployment", labels=LabelSelector(requirements=requirements))

@@ -1,0 +1,60 @@
+"""What may not be kept on a disk: Secrets, what may be written into them, and what may quote them.
+
+Source: design#promise-10: no secret value leaves the process except to the cluster it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from reconciler.containment import INTERNAL_ERROR
+from reconciler.model.fleet import Reach
+from reconciler.model.policy import ResourceSelector
+from reconciler.stages.documents import OVERRIDE_KINDS
+from reconciler.stages.fleet import ParsedFile
+
+_NEVER: Final = (b"PRIVATE KEY", b"last-applied-configuration")
+_MARK: Final = b"Secret"
+_HARMLESS: Final = b"imagePullSecrets"
+"""A field of most pods of private registries; it names Secrets and holds nothing of them."""
+
+
+def is_cacheable(file: ParsedFile) -> bool:
+    """Whether a file holds no Secret, nothing that may go into one or quote one, and no fault of the program.
+
+    A document that is broken may be kept when it still tells that it is no Secret.
+    """
+    if any(_is_secret(template.gvk.kind) for template in file.templates):
+        return False
+    if any(problem.code == INTERNAL_ERROR for problem in file.problems):
+        return False  # Another run may not meet it.
+    return not any(map(_may_quote_secrets, file.frozen)) and not any(
+        _may_select_secrets(override.selectors) for override in file.overrides
+    )
+
+
+def _may_quote_secrets(reach: Reach) -> bool:
+    """Whether what is wrong with a broken document may quote a value of a Secret, or of what is written into one."""
+    if reach.policy is not None:
+        return reach.policy.kind in OVERRIDE_KINDS and _may_select_secrets(reach.selectors)
+    return not reach.identities or any(_is_secret(identity.kind) for identity in reach.identities)
+
+
+def _may_select_secrets(selectors: Iterable[ResourceSelector]) -> bool:
+    kinds = [selector.kind for selector in selectors]
+    return not kinds or any(map(_is_secret, kinds))
+
+
+def _is_secret(kind: str) -> bool:
+    return kind.casefold() == "secret"
+
+
+def may_hold_secrets(packed: bytes) -> bool:
+    """Whether something secret may stand in the body of another kind, in an override, or in what is said of them."""
+    return may_hold_keys(packed) or (_MARK in packed and _MARK in packed.replace(_HARMLESS, b""))
+
+
+def may_hold_keys(packed: bytes) -> bool:
+    """The same of what only names Secrets, as a policy does that selects them."""
+    return any(mark in packed for mark in _NEVER)

@@ -1,0 +1,131 @@
+"""Selectors of one kind in one namespace, so that a template meets only those that may select it.
+
+A selector that asks for a label is found by the one of its labels that the fewest selectors ask for. One that only
+excludes is found by what it excludes: it selects every template that has none of that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from reconciler.model.fleet import Reach
+from reconciler.model.override import OverridePolicy
+from reconciler.model.policy import PropagationPolicy, ResourceSelector
+from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
+from reconciler.stages.claims.match import Score
+
+Selecting = TypeVar("Selecting", PropagationPolicy, OverridePolicy, Reach)
+
+
+class Match(NamedTuple, Generic[Selecting]):
+    """A policy that selects a template, by its best selector: its index in the policy, None without selectors."""
+
+    policy: Selecting
+    score: Score
+    selector: int | None
+
+
+class _Entry(NamedTuple, Generic[Selecting]):
+    """A selector by labels. `number` leads to what excludes it; `rest` is what else it asks for, None: nothing."""
+
+    number: int
+    match: Match[Selecting]
+    rest: LabelSelector | None
+
+
+_Key = tuple[str, str | None]
+"""A label and one of its values; None: any value."""
+
+
+class Bucket(Generic[Selecting]):
+    """Selectors by name, by labels and by kind."""
+
+    __slots__ = ("_by_kind", "_by_label", "_by_name", "_excluding", "_others", "_selectors")
+
+    def __init__(self) -> None:
+        """Start with no selector."""
+        self._by_name: dict[str, list[Match[Selecting]]] = {}
+        self._by_kind: list[Match[Selecting]] = []
+        self._selectors: list[tuple[Match[Selecting], LabelSelector]] = []
+        self._by_label: dict[_Key, list[_Entry[Selecting]]] | None = None
+        """Made from the selectors when the first template comes."""
+        self._excluding: dict[_Key, list[int]] = {}
+        self._others: list[_Entry[Selecting]] = []
+
+    def add(self, policy: Selecting, index: int, selector: ResourceSelector) -> None:
+        """Sort a selector in."""
+        if selector.name:
+            self._by_name.setdefault(selector.name, []).append(Match(policy, Score.NAME, index))
+        elif selector.labels is None:
+            self._by_kind.append(Match(policy, Score.KIND, index))
+        else:
+            self._selectors.append((Match(policy, Score.LABEL, index), selector.labels))
+            self._by_label = None
+
+    @property
+    def looks_at_labels(self) -> bool:
+        """Whether any selector here depends on labels."""
+        return bool(self._selectors)
+
+    def collect(self, name: str, labels: Mapping[str, str], found: list[Match[Selecting]]) -> None:
+        """Add every match of a template of this bucket."""
+        if self._by_kind:
+            found.extend(self._by_kind)
+        if name in self._by_name:
+            found.extend(self._by_name[name])
+        if not self._selectors:
+            return
+        by_label = self._by_label if self._by_label is not None else self._sorted_in()
+        keys = [(key, value) for key, value in labels.items()] + [(key, None) for key in labels]
+        gone = self._excluded(keys)
+        for key in keys:
+            if key in by_label:
+                found += [
+                    entry.match
+                    for entry in by_label[key]
+                    if entry.number not in gone and (entry.rest is None or entry.rest.matches(labels))
+                ]
+        if self._others:
+            found += [entry.match for entry in self._others if entry.number not in gone]
+
+    def _excluded(self, keys: Iterable[_Key]) -> set[int]:
+        """The numbers of selectors that a template with these labels is excluded from."""
+        gone: set[int] = set()
+        for key in keys if self._excluding else ():
+            gone.update(self._excluding.get(key, ()))
+        return gone
+
+    def _sorted_in(self) -> dict[_Key, list[_Entry[Selecting]]]:
+        usage = Counter(key for _, labels in self._selectors for asked in _asked(labels) for key in _keys(asked))
+        by_label: dict[_Key, list[_Entry[Selecting]]] = {}
+        self._excluding, self._others = {}, []
+        for number, (match, labels) in enumerate(self._selectors):
+            for excludes in labels.requirements:
+                if excludes.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
+                    for key in _keys(excludes):
+                        self._excluding.setdefault(key, []).append(number)
+            asked = list(_asked(labels))
+            if not asked:
+                self._others.append(_Entry(number, match, None))
+                continue
+            rarest = min(asked, key=lambda found: max((usage[key] for key in _keys(found)), default=0))
+            others = tuple(found for found in asked if found is not rarest)
+            entry = _Entry(number, match, LabelSelector(requirements=others) if others else None)
+            for key in _keys(rarest):
+                by_label.setdefault(key, []).append(entry)
+        self._by_label = by_label
+        return by_label
+
+
+def _asked(labels: LabelSelector) -> Iterator[LabelRequirement]:
+    """What a selector asks a template to have."""
+    return (found for found in labels.requirements if found.operator in (Operator.IN, Operator.EXISTS))
+
+
+def _keys(requirement: LabelRequirement) -> list[_Key]:
+    """The labels that a requirement speaks of, each value by itself."""
+    if requirement.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
+        return [(requirement.key, None)]
+    return [(requirement.key, value) for value in sorted(requirement.values)]
