@@ -164,5 +164,6 @@ def _joined(known: Member | None, more: Member) -> Member:
         absent=known.absent | more.absent,
         unread={**known.unread, **more.unread},
         autoscaled=known.autoscaled | more.autoscaled,
+        denied=tuple(sorted({*known.denied, *more.denied})),
         told={**known.told, **more.told},
     )

@@ -14,6 +14,7 @@ from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.stages.plan import RIGHT_MISSING
 
 
 def merged(
@@ -41,7 +42,9 @@ def merged(
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
     left = {identity: found for identity, found in before.problems.items() if identity not in only}
-    problems = tuple(sorted({*planned.plan.problems, *chain(*left.values())}))
+    # But what a list was refused is only known to rounds that list.
+    refused = (problem for problem in before.plan.problems if problem.code == RIGHT_MISSING)
+    problems = tuple(sorted({*planned.plan.problems, *refused, *chain(*left.values())}))
     plan = _plan(planned.plan, (*kept, *due), problems)
     plan = replace(plan, is_complete=before.plan.is_complete and planned.plan.is_complete)
     manifests = _manifests(before.manifests, planned.manifests, only)
