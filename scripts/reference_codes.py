@@ -171,7 +171,7 @@ CLUSTERS: Mapping[str, Code] = {
     "right-missing": Code(
         "Right missing",
         "Our credentials may not read something there; the message says what follows and which right it is.",
-        "Apply the role that `reconciler doctor --rbac` prints, or leave it so if that is meant.",
+        "Apply the role that `reconciler doctor --rbac full` prints, or leave it so if that is meant.",
     ),
     "fleet-held-elsewhere": Code(
         "Fleet held elsewhere",

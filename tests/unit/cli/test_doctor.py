@@ -33,7 +33,7 @@ class Desk:
         write_store(self.store)
         self.kubeconfig = folder / "kubeconfig"
         urls = fleet.call(lambda box: {name: server.url for name, server in box.servers.items()})
-        self.config = {
+        self.config: dict[str, Any] = {
             "clusters": [{"name": name, "cluster": {"server": urls[name]}} for name in NAMES],
             "users": [{"name": name, "user": {"token": "t"}} for name in NAMES],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}} for name in NAMES],

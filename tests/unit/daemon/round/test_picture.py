@@ -80,3 +80,12 @@ def test_a_picture_is_complete_only_when_every_part_is() -> None:
     gap = replace(planned, plan=replace(planned.plan, is_complete=False))
     assert not merged(gap, planned, [], frozenset({APP})).plan.is_complete
     assert not merged(planned, gap, [], frozenset({APP})).plan.is_complete
+
+
+def test_what_a_list_was_refused_is_told_until_the_next_round_that_lists() -> None:
+    """A commit in between lists nothing, and has nothing to say of it. Source: design#missing-right."""
+    planned = first_round()
+    lack = Problem(source=NOWHERE, code="right-missing", message="it may not", severity=Severity.WARNING, cluster="m1")
+    before = replace(planned, plan=replace(planned.plan, problems=(lack,)))
+    assert merged(before, planned, [], frozenset({APP})).plan.problems == (lack,)
+    assert merged(before, planned, [], None).plan.problems == ()
