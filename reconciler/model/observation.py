@@ -93,6 +93,8 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] | None = None
     """None: nodes could not be read, so free capacity is unknown."""
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
+    denied: tuple[str, ...] = ()
+    """What could not be read for want of a right, each with the right."""
     pods: Mapping[Identity, int] | None = None
     """The pods that each workload of the cluster has there, looked at or not; None: not known."""
 
@@ -170,6 +172,8 @@ class Read(Struct, frozen=True, kw_only=True):
     """Objects that a round looks at in other clusters alone: here they are at rest, as far as anybody has told."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
+    denied: tuple[str, ...] = ()
+    """What could not be listed for want of a right, each with the right; what is wanted of it was read by name."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
     """Of objects that have no status; that of all others says how they are."""
 

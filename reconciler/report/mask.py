@@ -22,13 +22,18 @@ from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.known_values import SHORTEST, KnownValues
-from reconciler.report.secret_forms import (
+from reconciler.stages.ownership import LAST_APPLIED, decoded
+from reconciler.stages.secrecy import (
+    BASE64_JSON,
     BASE64_PEM,
     BEARER,
     JWT,
+    KUBECONFIG_KIND,
     NAMED_KEY,
     PRIVATE_KEY,
+    REGISTRY_LOGIN,
     SECRET_MANIFEST,
+    SIGNATURE,
     TOKENS,
     TRIGGERS,
     USERINFO,
@@ -37,13 +42,15 @@ from reconciler.report.secret_forms import (
     is_open_metadata,
     is_secret_kind,
 )
-from reconciler.stages.ownership import LAST_APPLIED, decoded
 
 SECRET_ANNOTATIONS = frozenset(
     {LAST_APPLIED, "objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied", "kapp.k14s.io/original"}
 )
 """Annotations in which tools keep whole manifests."""
 
+_ONE_ALPHABET = str.maketrans("-_", "+/")
+_SHORTEST_KEY = 12
+"""Shorter names of members are no credentials."""
 _LONGEST = 2_000
 """Characters of a message or a path of a problem."""
 
@@ -102,15 +109,23 @@ class Masker:
 
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
         before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))
-        if before is field.before and after is field.after:
+        path = self._path(field.path)
+        if before is field.before and after is field.after and path is field.path:
             return field
-        return replace(field, before=before, after=after)
+        return replace(field, path=path, before=before, after=after)
+
+    def _path(self, path: str) -> str:
+        """A path has names of members in it, which are texts of a person too."""
+        is_long = len(path) >= _SHORTEST_KEY
+        return self._cleaned(path) if is_long and self._trigger.search(path.encode(errors="replace")) else path
 
     def _at(self, path: str, value: Json, is_secret: bool) -> Json:
         if value is MISSING or value is None:
             return value
         if any(name in path for name in self._annotations):
             return self._hidden(value)
+        if not is_secret and path.startswith("stringData"):  # No other kind has such a field.
+            return self._hidden_data(value, plain=True)
         if not is_secret:
             return self._walked(value)
         if not path:
@@ -185,7 +200,7 @@ class Masker:
             return self._cleaned(value)
         if isinstance(value, Mapping):
             masked = self._members(value)
-            return masked if any(masked[name] is not value[name] for name in value) else value
+            return masked if any(masked.get(name) is not value[name] for name in value) else value
         if isinstance(value, list):
             items = [self._walked(item) for item in value]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
@@ -195,8 +210,11 @@ class Masker:
         is_secret = is_secret_kind(value.get("kind"))
         # A reference has a kind as well; what has metadata or data is a manifest, where a value may stand anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
-            return {name: self._member_of_secret(name, below) for name, below in value.items()}
-        return {name: self._member(name, below) for name, below in value.items()}
+            return {self._name(name): self._member_of_secret(name, below) for name, below in value.items()}
+        return {self._name(name): self._member(name, below) for name, below in value.items()}
+
+    def _name(self, name: str) -> str:
+        return self._cleaned(name) if len(name) >= _SHORTEST_KEY else name
 
     def _member_of_secret(self, name: str, value: Json) -> Json:
         if name == "metadata" and isinstance(value, Mapping):
@@ -222,7 +240,7 @@ class Masker:
         return self._walked(value)
 
     def _cleaned(self, text: str) -> str:
-        if SECRET_MANIFEST.search(text):
+        if SECRET_MANIFEST.search(text) or _is_login(text):
             return self._hidden(text)
         if "://" in text:
             text = USERINFO.sub(self._userinfo, text)
@@ -232,6 +250,8 @@ class Masker:
             text = BASE64_PEM.sub(self._base64_pem, text)
         if "eyJ" in text:
             text = JWT.sub(lambda found: self._hidden(found[0]), text)
+        text = BASE64_JSON.sub(self._base64_json, text)
+        text = SIGNATURE.sub(lambda found: found[1] + self._hidden(found[2]), text)
         text = TOKENS.sub(lambda found: self._hidden(found[0]), text)
         text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
         return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
@@ -245,6 +265,11 @@ class Masker:
 
     def _base64_pem(self, found: re.Match[str]) -> str:
         return self._hidden(found[0]) if b"PRIVATE KEY" in _decoded_start(found[0]) else found[0]
+
+    def _base64_json(self, found: re.Match[str]) -> str:
+        # By another masker, so that what is found inside takes no number here.
+        inside = _decoded_text(found[0])
+        return found[0] if scrub_text(inside) == inside else self._hidden(found[0])
 
     def _without_known(self, value: Json) -> Json:
         if isinstance(value, str):
@@ -274,6 +299,19 @@ class Masker:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+def _is_login(text: str) -> bool:
+    """Whether a text is a file that logs in: a kubeconfig, or credentials for registries."""
+    is_kubeconfig = "Config" in text and "users" in text and KUBECONFIG_KIND.search(text) is not None
+    return is_kubeconfig or ("auths" in text and REGISTRY_LOGIN.search(text) is not None)
+
+
+def _decoded_text(text: str) -> str:
+    """What base64 of either alphabet stands for; a group that was cut off is left out."""
+    whole = text.partition("=")[0].translate(_ONE_ALPHABET)
+    whole = whole[: len(whole) // 4 * 4]
+    return base64.b64decode(whole).decode(errors="replace")
 
 
 def _decoded_start(text: str) -> bytes:

@@ -238,7 +238,14 @@ class MemberCluster:
     async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
         """Whether our credentials allow the verb on the kind, in all namespaces when none is named."""
         served = await self._served(gvk)
-        answer = await self._send(requests.access_review(verb, served.resource, namespace))
+        return await self.allows(verb, gvk.group, served.plural, namespace=namespace)
+
+    async def allows(self, verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> bool:
+        """Whether our credentials allow the verb on a resource type, whether it is served or not.
+
+        Without a namespace: in all of them. Without a name: for every object.
+        """
+        answer = await self._send(requests.access_review(verb, group, plural, namespace=namespace, name=name))
         return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 
     async def nodes(self) -> tuple[NodeObject, ...]:

@@ -55,6 +55,7 @@ class _Findings(Struct):
     absent: set[Identity] = field(default_factory=set)
     kinds: set[tuple[str, str]] = field(default_factory=set)
     unread: dict[Identity, str] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
 
 
 async def read_members(
@@ -123,6 +124,7 @@ async def _read(
             if ref.identity not in findings.absent
         }
     )
+    scaled = await autoscaled(member, discovery, findings.objects, interpreters)
     return Read(
         name=member.name,
         objects=findings.objects,
@@ -130,15 +132,17 @@ async def _read(
         kinds=frozenset(findings.kinds | interest.complete),
         served=served,
         unread=findings.unread,
-        autoscaled=await autoscaled(member, discovery, findings.objects, interpreters),
+        autoscaled=scaled.targets,
+        denied=tuple(sorted(findings.denied | scaled.denied)),
     )
 
 
 async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findings) -> None:
     try:
         listing = await member.list_objects(gvk, label_selector=selector)
-    except Forbidden:
+    except Forbidden as error:
         # Without the list nothing of the kind is deleted; what is wanted is still read by name.
+        findings.denied.add(f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}")
         return
     except KindNotServed:
         return

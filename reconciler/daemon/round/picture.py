@@ -17,6 +17,7 @@ from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import Identity
+from reconciler.stages.plan import RIGHT_MISSING
 
 
 def merged(
@@ -47,7 +48,9 @@ def merged(
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
     found = _problems(before.problems, planned.problems, only, asked)
-    problems = with_problems(planned.plan.problems, *found.values())
+    # But what a list was refused is only known to rounds that list.
+    refused = [problem for problem in before.plan.problems if problem.code == RIGHT_MISSING]
+    problems = with_problems(planned.plan.problems, refused, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, members)
     return replace(planned, plan=plan, manifests=manifests, problems=found)

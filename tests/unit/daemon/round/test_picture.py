@@ -105,3 +105,12 @@ def test_what_was_looked_at_in_one_cluster_alone_stays_as_it_was_in_the_others()
     assert [problem.cluster for problem in after.problems[APP]] == ["m2"]
     assert APP not in after.manifests["m1"]
     assert APP in after.manifests["m2"]
+
+
+def test_what_a_list_was_refused_is_told_until_the_next_round_that_lists() -> None:
+    """A commit in between lists nothing, and has nothing to say of it. Source: design#missing-right."""
+    planned = first_round()
+    lack = Problem(source=NOWHERE, code="right-missing", message="it may not", severity=Severity.WARNING, cluster="m1")
+    before = replace(planned, plan=replace(planned.plan, problems=(lack,)))
+    assert merged(before, planned, [], frozenset({APP})).plan.problems == (lack,)
+    assert merged(before, planned, [], None).plan.problems == ()

@@ -34,25 +34,39 @@ BEARER: Final = re.compile(r"(?i)\b((?:bearer|basic)\s+)((?=[\w.~+/=-]{0,200}\d|
 """A token after the name of its scheme; a word of prose has no digit and is shorter."""
 TOKENS: Final = re.compile(
     r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|[sr]k_live_\w{16,}"
+    r"|npm_\w{30,}|hvs\.[\w-]{24,}|hooks\.slack\.com/services/[\w/]{20,}"
     r"|AIza[\w-]{30,}|(?:AKIA|ASIA)[0-9A-Z]{16}\b|LTAI\w{12,}\b)"
 )
 """Keys of clouds and forges, which begin as only they do."""
 NAMED_KEY: Final = re.compile(
-    r"(?i)((?:aws_?)?secret_?access_?key(?:_?id)?|access_?key_?secret|account_?key)([\"']?\s*[=:]\s*[\"']?)([\w+/=-]{16,})"
+    r"(?i)((?:aws_?)?secret_?access_?key(?:_?id)?|access_?key_?secret|account_?key|shared_?access_?key|client_?secret"
+    r"|(?:session|auth|access|refresh)_?token)([\\\"']{0,3}\s*[=:]\s*[\\\"']{0,3})([\w+/=~.-]{16,})"
 )
+"""Keys by their usual names; a name of something else is shorter than 16 characters, or in another form."""
+SIGNATURE: Final = re.compile(r"([?&](?:sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=)([\w%+/=.-]{16,})")
+"""The part of a signed URL that opens it."""
 SECRET_MANIFEST: Final = re.compile(
-    r"^[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"'\[]*secrets?\b|\"kind\"\s*:\s*\[?\"secrets?\"", re.MULTILINE | re.IGNORECASE
+    r"(?:^|['\"`])[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"'\[]*secrets?\b|\"kind\"\s*:\s*\[?\"secrets?\"",
+    re.MULTILINE | re.IGNORECASE,
 )
+KUBECONFIG_KIND: Final = re.compile(r"[\"']?kind[\"']?\s*:\s*[\"']?Config\b")
+"""Beside `users`, a file that logs in to API servers."""
+REGISTRY_LOGIN: Final = re.compile(r"[\"']auths[\"']\s*:\s*\{|^auths\s*:\s*$", re.MULTILINE)
+"""A file of Docker's with credentials for registries, as it stands in a Secret `.dockerconfigjson`."""
+BASE64_JSON: Final = re.compile(r"\b(?:eyJ|ewo)[A-Za-z0-9+/=_-]{37,}")
+"""The base64 form of a JSON object, which may be a file with credentials."""
 TRIGGERS: Final = (
-    rb"(?i:kind)[\\\"' :\[]{1,40}(?i:secrets?)\b",
+    rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)",
     rb"stringData",
+    rb"auths[\\\"']{0,3}\s{0,40}:",
     rb"://[^\s\"]{1,1300}@",
     rb"PRIVATE KEY",
     rb"LS0tLS1CRUdJTi",
-    rb"eyJ",
+    rb"eyJ|ewo",
     rb"(?i:bearer|basic)\s",
-    rb"gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|k_live_|AIza|AKIA|ASIA|LTAI",
-    rb"(?i:access_?key|account_?key)",
+    rb"gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|k_live_|npm_|hvs\.|hooks\.slack|AIza|AKIA|ASIA|LTAI",
+    rb"(?i:access_?key|account_?key|client_?secret|(?:session|auth|access|refresh)_?token)",
+    rb"(?:sig|Signature|Security-Token)=",
 )
 """What a manifest holds at least when anything in it must be hidden."""
 

@@ -1,0 +1,41 @@
+"""What has the form of a secret: kinds that are Secrets, and credentials. Knows nothing of outputs."""
+
+from reconciler.stages.secrecy.forms import (
+    BASE64_JSON,
+    BASE64_PEM,
+    BEARER,
+    JWT,
+    KUBECONFIG_KIND,
+    NAMED_KEY,
+    PRIVATE_KEY,
+    REGISTRY_LOGIN,
+    SECRET_MANIFEST,
+    SIGNATURE,
+    TOKENS,
+    TRIGGERS,
+    USERINFO,
+    is_open,
+    is_open_field,
+    is_open_metadata,
+    is_secret_kind,
+)
+
+__all__ = [
+    "BASE64_JSON",
+    "BASE64_PEM",
+    "BEARER",
+    "JWT",
+    "KUBECONFIG_KIND",
+    "NAMED_KEY",
+    "PRIVATE_KEY",
+    "REGISTRY_LOGIN",
+    "SECRET_MANIFEST",
+    "SIGNATURE",
+    "TOKENS",
+    "TRIGGERS",
+    "USERINFO",
+    "is_open",
+    "is_open_field",
+    "is_open_metadata",
+    "is_secret_kind",
+]
