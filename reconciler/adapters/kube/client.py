@@ -17,6 +17,7 @@ from reconciler.adapters.kube import requests
 from reconciler.adapters.kube.answers import (
     AccessReview,
     Listing,
+    Page,
     Version,
     as_live_object,
     json_object,
@@ -261,9 +262,13 @@ class MemberCluster:
 
     async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
         served = await self._served(gvk)
-        pages = await self._pages(
-            served.resource, query, lambda body: page(self.name, body, api_version, gvk.kind), accept=accept
-        )
+        trees = self._transport.trees
+
+        def parse(body: bytes) -> Page:
+            return page(self.name, body, api_version, gvk.kind, trees)
+
+        with trees.reading():
+            pages = await self._pages(served.resource, query, parse, accept=accept)
         with reading(self.name, f"list of {gvk.kind}"):
             return listing(self.name, pages, gvk)
 

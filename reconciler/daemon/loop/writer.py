@@ -14,7 +14,16 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.pace.lanes import Task
 from reconciler.daemon.pace.memory import Memory
-from reconciler.daemon.round.act import Acting, Result, Waves, act_in, as_confirmed, not_held, waves_by_cluster
+from reconciler.daemon.round.act import (
+    Acting,
+    Result,
+    Waves,
+    act_in,
+    all_turns,
+    as_confirmed,
+    not_held,
+    waves_by_cluster,
+)
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Round
 from reconciler.errors import MemberClusterError
@@ -47,6 +56,7 @@ class Writer:
         self._fights = memory.fights
         self._lanes = memory.lanes
         self._failing = Transitions(log)
+        self._turns = all_turns()
 
     def restrained(self, planned: Round, now: str) -> Round:
         """The plan as far as suspensions, `observe` and fights allow it."""
@@ -80,6 +90,7 @@ class Writer:
             tell=self._told,
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
+            turns=self._turns,
         )
         acting = as_confirmed(plan, acting)
         free: dict[str, Waves] = {}
