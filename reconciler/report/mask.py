@@ -8,7 +8,6 @@ seeing what it is: no length, no hash to try words against. Source: design#secre
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -28,19 +27,21 @@ from reconciler.stages.secrecy import (
     BASE64_PEM,
     BEARER,
     JWT,
-    KUBECONFIG_KIND,
     NAMED_KEY,
     PRIVATE_KEY,
-    REGISTRY_LOGIN,
-    SECRET_MANIFEST,
     SIGNATURE,
     TOKENS,
-    TRIGGERS,
     USERINFO,
+    base64_text,
+    has_credential,
+    is_file_of_secrets,
     is_open,
     is_open_field,
     is_open_metadata,
+    is_password,
+    is_private_key,
     is_secret_kind,
+    may_hold_credentials,
 )
 
 SECRET_ANNOTATIONS = frozenset(
@@ -48,7 +49,6 @@ SECRET_ANNOTATIONS = frozenset(
 )
 """Annotations in which tools keep whole manifests."""
 
-_ONE_ALPHABET = str.maketrans("-_", "+/")
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
 _LONGEST = 2_000
@@ -62,8 +62,7 @@ class Masker:
         """Begin an output; its numbers start at 1."""
         self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
         self._shows = show_secrets
-        names = [re.escape(json.dumps(name, ensure_ascii=False)[1:-1].encode()) for name in sorted(self._annotations)]
-        self._trigger = re.compile(b"|".join([*TRIGGERS, *names]))
+        self._marks = tuple(json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in sorted(self._annotations))
         self._numbers: dict[bytes, int] = {}
         self._known = KnownValues()
 
@@ -117,7 +116,7 @@ class Masker:
     def _path(self, path: str) -> str:
         """A path has names of members in it, which are texts of a person too."""
         is_long = len(path) >= _SHORTEST_KEY
-        return self._cleaned(path) if is_long and self._trigger.search(path.encode(errors="replace")) else path
+        return self._cleaned(path) if is_long and may_hold_credentials(path.encode(errors="replace")) else path
 
     def _at(self, path: str, value: Json, is_secret: bool) -> Json:
         if value is MISSING or value is None:
@@ -150,9 +149,10 @@ class Masker:
             return True
         # One search through the whole is a hundred times faster than a walk, and most manifests hide nothing.
         try:
-            return self._trigger.search(orjson.dumps(body)) is not None
+            data = orjson.dumps(body)
         except TypeError:
             return True
+        return any(mark in data for mark in self._marks) or may_hold_credentials(data)
 
     def document(self, document: Json) -> Json:
         """A document of ours that holds manifests somewhere inside, with their values masked."""
@@ -240,9 +240,9 @@ class Masker:
         return self._walked(value)
 
     def _cleaned(self, text: str) -> str:
-        if SECRET_MANIFEST.search(text) or _is_login(text):
+        if is_file_of_secrets(text):
             return self._hidden(text)
-        if "://" in text:
+        if "://" in text and "@" in text:
             text = USERINFO.sub(self._userinfo, text)
         if "PRIVATE KEY" in text:
             text = PRIVATE_KEY.sub(lambda found: self._hidden(found[0]), text)
@@ -257,19 +257,13 @@ class Masker:
         return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
 
     def _userinfo(self, found: re.Match[str]) -> str:
-        # `ssh://git@host` names an account; a password or a token is what must go.
-        userinfo = found[1] or found[2]
-        if ":" not in userinfo and len(userinfo) < 16:
-            return found[0]
-        return f"://{self._hidden(userinfo)}@"
+        return f"://{self._hidden(found[1] or found[2])}@" if is_password(found) else found[0]
 
     def _base64_pem(self, found: re.Match[str]) -> str:
-        return self._hidden(found[0]) if b"PRIVATE KEY" in _decoded_start(found[0]) else found[0]
+        return self._hidden(found[0]) if is_private_key(found[0]) else found[0]
 
     def _base64_json(self, found: re.Match[str]) -> str:
-        # By another masker, so that what is found inside takes no number here.
-        inside = _decoded_text(found[0])
-        return found[0] if scrub_text(inside) == inside else self._hidden(found[0])
+        return self._hidden(found[0]) if has_credential(base64_text(found[0])) else found[0]
 
     def _without_known(self, value: Json) -> Json:
         if isinstance(value, str):
@@ -299,26 +293,6 @@ class Masker:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
-
-
-def _is_login(text: str) -> bool:
-    """Whether a text is a file that logs in: a kubeconfig, or credentials for registries."""
-    is_kubeconfig = "Config" in text and "users" in text and KUBECONFIG_KIND.search(text) is not None
-    return is_kubeconfig or ("auths" in text and REGISTRY_LOGIN.search(text) is not None)
-
-
-def _decoded_text(text: str) -> str:
-    """What base64 of either alphabet stands for; a group that was cut off is left out."""
-    whole = text.partition("=")[0].translate(_ONE_ALPHABET)
-    whole = whole[: len(whole) // 4 * 4]
-    return base64.b64decode(whole).decode(errors="replace")
-
-
-def _decoded_start(text: str) -> bytes:
-    try:
-        return base64.b64decode(text[:64])
-    except binascii.Error:
-        return b"PRIVATE KEY"  # cut off: better hidden than shown
 
 
 def _forms(raw: bytes) -> Iterable[str]:

@@ -156,12 +156,21 @@ CREDENTIALS: Final[Mapping[str, Shape]] = {
 }  # fmt: skip
 """Texts in which a credential is known by its form."""
 
+
+def _override(text: str) -> Document:
+    rules = [{"overriders": {"plaintext": [{"operator": "replace", "path": "/data/a", "value": text}]}}]
+    selectors = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}]
+    spec = {"resourceSelectors": selectors, "overrideRules": rules}
+    return _object("OverridePolicy", "policy.karmada.io/v1alpha1", spec=spec)
+
+
 CARRIERS: Final[Mapping[str, Callable[[str], Document]]] = {
     "a ConfigMap": config_map,
     "an annotation": _annotated,
     "args": lambda text: _workload(text, args=["--config", text]),
     "a command": lambda text: _workload(text, command=["sh", "-c", f"run '{text}'"]),
     "env": lambda text: _workload(text, env=[{"name": "A", "value": text}]),
+    "an override": _override,
     "a field of a kind of others": lambda text: _object("Widget", "example.com/v1", spec={"deep": [{"url": text}]}),
     "a key of a mapping": lambda text: _object("Widget", "example.com/v1", spec={text: "x"}),
 }  # fmt: skip

@@ -5,15 +5,22 @@ Source: design#secrets; docs/reference/security.md.
 
 from __future__ import annotations
 
+import base64
 import json
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from reconciler.adapters.store.parse_cache_rows import packed_file
+from reconciler.adapters.store.parse_cache_secrets import is_cacheable
 from reconciler.model.content import Content
+from reconciler.model.fleet import StoreFile
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest, Plan
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
@@ -23,12 +30,19 @@ from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.patches import plan_patches_json
 from reconciler.report.plan.text import plan_text
 from reconciler.report.yaml_dump import render_yaml
+from reconciler.stages.fleet import ParsedFile, without_secrets
+from reconciler.stages.fleet.parse import parse_file
+from reconciler.stages.secrecy import has_credential, holds_credential, may_hold_credentials
 from tests.fakes.store_trees import commit_all
 from tests.security.canaries import Canaries
-from tests.security.places import CREDENTIALS, SECRETS, Document, config_map, places, secret
+from tests.security.places import CARRIERS, CREDENTIALS, SECRETS, Document, config_map, places, secret
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET, run
 
 PLACES: Final = dict(places())
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _plans(kind: str, before: Document, after: Document) -> list[Plan]:
@@ -82,14 +96,67 @@ def test_no_report_shows_a_planted_value(place: str) -> None:
     assert canaries.leaks("\n".join(shown).encode()) == []
 
 
+def _parsed(document: Document) -> tuple[StoreFile, ParsedFile]:
+    file = StoreFile(path="a.yaml", blob="b", data=yaml.safe_dump(document).encode())
+    return file, parse_file(file)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_place_is_in_the_cache_of_parsed_files(place: str) -> None:
+    canaries = Canaries()
+    _, parsed = _parsed(PLACES[place](canaries.plant(place)))
+    packed = packed_file(parsed) if is_cacheable(parsed) else None
+    assert packed is None or canaries.leaks(packed) == []
+
+
+@pytest.mark.parametrize("place", SECRETS)
+def test_what_was_meant_to_be_a_secret_is_not_in_the_copy_of_a_directory(place: str) -> None:
+    canaries = Canaries()
+    file, _ = _parsed(SECRETS[place](canaries.plant(place)))
+    assert canaries.leaks(without_secrets(file).data) == []
+
+
 @pytest.mark.parametrize(
     "text",
     ["basic authentication", "https://registry:5000/repo@v1", "docker://registry:5000/team/app@sha256:" + "0" * 64,
      "ssh://git@host/x.git", "the bearer certificate is renewed", "http://host/path?mail=a@example.com",
-     "kind: SecretStore"],
+     "kind: SecretStore", "kind: ConfigMap\nusers: [a]", "kind: Config\nclusters: []", "the auths: none",
+     "access_token: short", "https://host/a?sig=abc", _base64(b'{"replicas": 3, "name": "a plain object"}'),
+     "https://hooks.slack.com/", "client_secret_name: a"],
 )  # fmt: skip
-def test_what_only_looks_similar_is_shown(text: str) -> None:
-    assert Masker().manifest(config_map(text)) == config_map(text)
+def test_what_only_looks_similar_is_shown_and_cached(text: str) -> None:
+    document = config_map(text)
+    assert Masker().manifest(document) == document
+    assert not holds_credential(document)
+
+
+@given(st.sampled_from(sorted(CREDENTIALS)), st.text("aé 'x\n:=", max_size=9), st.text("aé 'x\n:=", max_size=9))
+def test_what_is_masked_is_what_counts_as_a_credential(form: str, before: str, after: str) -> None:
+    """One form for what is shown and one for what is kept would part in time."""
+    text = before + CREDENTIALS[form]("0123456789abcdef0123456789abcdef") + after
+    assert has_credential(text) == (Masker().text(text) != text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["users " + "kind: Config " * 30_000, "auths : " * 30_000, "eyJ" * 90_000, "eyJhbGci." * 30_000,
+     "@ " + "://a:" * 9_000, "client_secret= " * 25_000, "?sig=" * 60_000, "auths" + " " * 300_000, "'kind " * 50_000,
+     _base64(b"{" + b"eyJ" * 90_000), "hooks.slack.com/services/" * 15_000],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_a_text_made_to_be_slow_is_read_in_linear_time(text: str) -> None:
+    """Twice the text costs about twice the time, not four times; the least of some tries, on a busy machine too."""
+
+    def cost_s(given: str) -> float:
+        tries = []
+        for _ in range(3):
+            started_s = time.process_time()
+            has_credential(given)
+            may_hold_credentials(given.encode())
+            tries.append(time.process_time() - started_s)
+        return min(tries)
+
+    assert cost_s(text) < 3 * cost_s(text[: len(text) // 2]) + 0.05
 
 
 def test_no_command_shows_a_planted_value(tmp_path: Path) -> None:
@@ -100,11 +167,14 @@ def test_no_command_shows_a_planted_value(tmp_path: Path) -> None:
         for index, (place, make) in enumerate(SECRETS.items()):
             text = yaml.safe_dump(make(canaries.plant(f"{when} {place}")))
             (store / f"s{index}.yaml").write_text(text.replace("name: s\n", f"name: s{index}\n"))
-        for index, (place, form) in enumerate(CREDENTIALS.items()):
-            text = yaml.safe_dump(config_map(canaries.plant(f"{when} {place}", form)))
+        for index, ((place, form), carrier) in enumerate(
+            zip(CREDENTIALS.items(), cycle(CARRIERS.values()), strict=False)
+        ):
+            text = yaml.safe_dump(carrier(form(canaries.plant(f"{when} {place}"))))
             (store / f"c{index}.yaml").write_text(text.replace("name: c\n", f"name: c{index}\n"))
 
-    kinds = ("v1, kind: ConfigMap", "v1, kind: Secret", "example.com/v1, kind: Secret")
+    kinds = ("v1, kind: ConfigMap", "v1, kind: Secret", "example.com/v1, kind: Secret", "apps/v1, kind: Deployment",
+             "example.com/v1, kind: Widget")  # fmt: skip
     selectors = ", ".join(f"{{apiVersion: {kind}}}" for kind in kinds)
     more = APP.replace("{apiVersion: v1, kind: ConfigMap, name: app}", selectors)
     (store / "fleet.yaml").write_text(f"{FLEET}{CLUSTERS}---\n{more}")

@@ -53,22 +53,28 @@ KUBECONFIG_KIND: Final = re.compile(r"[\"']?kind[\"']?\s*:\s*[\"']?Config\b")
 """Beside `users`, a file that logs in to API servers."""
 REGISTRY_LOGIN: Final = re.compile(r"[\"']auths[\"']\s*:\s*\{|^auths\s*:\s*$", re.MULTILINE)
 """A file of Docker's with credentials for registries, as it stands in a Secret `.dockerconfigjson`."""
-BASE64_JSON: Final = re.compile(r"\b(?:eyJ|ewo)[A-Za-z0-9+/=_-]{37,}")
+BASE64_JSON: Final = re.compile(r"\b(?:eyJ|eyAi|ewog|ew0K)[A-Za-z0-9+/=_-]{36,}")
 """The base64 form of a JSON object, which may be a file with credentials."""
-TRIGGERS: Final = (
-    rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)",
-    rb"stringData",
-    rb"auths[\\\"']{0,3}\s{0,40}:",
-    rb"://[^\s\"]{1,1300}@",
-    rb"PRIVATE KEY",
-    rb"LS0tLS1CRUdJTi",
-    rb"eyJ|ewo",
-    rb"(?i:bearer|basic)\s",
-    rb"gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|k_live_|npm_|hvs\.|hooks\.slack|AIza|AKIA|ASIA|LTAI",
-    rb"(?i:access_?key|account_?key|client_?secret|(?:session|auth|access|refresh)_?token)",
-    rb"(?:sig|Signature|Security-Token)=",
+MARKS: Final = tuple(
+    text.encode()
+    for text in (
+        *("stringData", "PRIVATE KEY", "LS0tLS1CRUdJTi", "eyJ", "eyAi", "ewog", "ew0K"),
+        *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "k_live_", "npm_", "hvs."),
+        *("hooks.slack", "AIza", "AKIA", "ASIA", "LTAI", "sig=", "Signature=", "Security-Token="),
+    )
 )
-"""What a manifest holds at least when anything in it must be hidden."""
+LOWER_MARKS: Final = tuple(
+    text.encode()
+    for text in (
+        *("bearer", "basic ", "basic\\", "basic\t", "basic\n", "auths", "access_key", "accesskey", "account_key"),
+        *("accountkey", "client_secret", "clientsecret", "session_token", "sessiontoken", "auth_token", "authtoken"),
+        *("access_token", "accesstoken", "refresh_token", "refreshtoken"),
+    )
+)
+"""What a document holds at least when anything in it must be hidden, beside what follows: in lower case too."""
+KIND_MARK: Final = re.compile(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
+URL_MARK: Final = re.compile(rb"://[^\s\"]{1,1300}@")
+"""Dear where a text has many URLs; `://` and `@` are looked for first."""
 
 
 def is_secret_kind(kind: Json) -> bool:
