@@ -63,6 +63,10 @@ class EventJudge:
         for event in ended.events:
             self.seen(ended.task.cluster, event)
 
+    def asked(self, cluster: str, gvk: GVK) -> None:
+        """A list of a kind is asked for."""
+        self._beliefs.list_begins(cluster, gvk.group_kind)
+
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at."""
         if isinstance(self._state().reachable.get(cluster), str):

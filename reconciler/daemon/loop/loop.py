@@ -59,6 +59,8 @@ _PATIENCE_S = 2.0
 """So long it waits for them when there is nothing else to do: what is made by then has to be told."""
 _LEAVE_S = 10.0
 """So long the end of the service waits for writes that are under way."""
+_TAKE_IN_S = 1.0
+"""How often what was written is taken in while much is: neither results nor events of it are to pile up."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -83,7 +85,11 @@ class ControlLoop:
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
         listeners = Listeners(
-            listed=judge.listed, event=judge.seen, trouble=judge.trouble, ended_early=parts.vitals.watch_ended_early
+            asked=judge.asked,
+            listed=judge.listed,
+            event=judge.seen,
+            trouble=judge.trouble,
+            ended_early=parts.vitals.watch_ended_early,
         )
         self._watches = Watches(listeners, parts.clock)
         self._keeper = WatchKeeper(self._watches)
@@ -177,7 +183,7 @@ class ControlLoop:
         clock = self._parts.clock
         self._beat_idle()
         while self._agenda.is_empty and not self._lanes.has_ended:
-            pause_s = min(self._due_s() - clock.monotonic_s(), _BEAT_S)
+            pause_s = min(self._due_s() - clock.monotonic_s(), _TAKE_IN_S if self._lanes.busy else _BEAT_S)
             if pause_s <= 0:
                 self._reader.mark(self._state, self._agenda, clock.monotonic_s())
                 self._mark_due(clock.monotonic_s())
@@ -187,7 +193,7 @@ class ControlLoop:
             await wait_for(self._agenda.wake, pause_s, clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
-            if self._stop.is_set():
+            if self._stop.is_set() or self._lanes.has_results:
                 return
 
     def _mark_due(self, now_s: float) -> None:

@@ -91,6 +91,7 @@ class Writer:
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
             turns=self._turns,
+            made=self._lanes.made,
         )
         acting = as_confirmed(plan, acting)
         free: dict[str, Waves] = {}
@@ -105,7 +106,7 @@ class Writer:
             task = Task(cluster=cluster, revision=fleet.revision, now=now, identities=_identities(waves))
             self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds))
 
-    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> tuple[Result, ...]:
+    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> None:
         try:
             # Where another journal holds one cluster, nothing is written to the others either, as far as they know.
             await asyncio.wait(holds.values(), timeout=_HOLD_S)
@@ -116,15 +117,17 @@ class Writer:
         finally:
             holds[member.name].cancel()
         if member.name not in failed:
-            return await act_in(member, waves, acting)
+            await act_in(member, waves, acting)
+            return
         refused = not_held(chain.from_iterable(waves), failed[member.name])
         for result in refused:
             self._told(result)
-        return refused
+        acting.made(member.name, refused)
 
     def _told(self, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat("making changes")
+        self._lanes.answered(result)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause)}  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
@@ -47,7 +46,7 @@ class Result(Struct, frozen=True, kw_only=True):
     resource_version: str = ""
 
 
-GROUP: Final = 256
+GROUP: Final = 128
 """So many changes of a cluster share a commit of the journal before they are sent, and one after it."""
 AT_ONCE: Final = 16
 """Of these so many have a task and a body at one time: as many as requests may be under way to a cluster."""
@@ -80,6 +79,8 @@ class Acting(Struct, frozen=True, kw_only=True):
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
     turns: SharedSlots = field(default_factory=all_turns)
+    made: Callable[[str, Sequence[Result]], None] = lambda cluster, results: None
+    """Told of the results in a cluster as soon as they are journaled."""
 
 
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
@@ -127,20 +128,20 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     Raises:
         JournalError: nothing is sent that could not be journaled first.
     """
-    acting = as_confirmed(plan, acting)
+    results: list[Result] = []
+    acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
     clusters = waves_by_cluster(plan).items()
-    ended = await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in clusters))
+    await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in clusters))
     order = {id(change): index for index, change in enumerate(plan.changes)}
-    return tuple(sorted(chain.from_iterable(ended), key=lambda result: order[id(result.change)]))
+    return tuple(sorted(results, key=lambda result: order[id(result.change)]))
 
 
-async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> tuple[Result, ...]:
-    """What came of one cluster's part of a plan.
+async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
+    """Make one cluster's part of a plan. `acting.made` is told what comes of it; nothing is kept here.
 
     Raises:
         JournalError: nothing is sent that could not be journaled first.
     """
-    results: list[Result] = []
     lost: MemberClusterError | None = None
     failed: set[Identity] = set()
     for number, wave in enumerate(waves):
@@ -153,18 +154,24 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> tuple[R
             left += not_held(due, lost)
         for result in left:
             acting.tell(result)
-        ended = left if lost is not None else [*left, *await _wave(member, due, acting)]
-        results += ended
-        failed |= {result.change.identity for result in ended if result.error}
-    return tuple(results)
+        if left:
+            acting.made(member.name, left)
+            failed |= {result.change.identity for result in left}
+        if lost is None:
+            failed |= await _wave(member, due, acting)
 
 
-async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
-    """All changes of one wave in one cluster, group by group: what a wave takes at one time does not grow with it."""
-    results: list[Result] = []
+async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> set[Identity]:
+    """Make all changes of one wave in one cluster, group by group: what it takes at one time does not grow with it.
+
+    What could not be made.
+    """
+    failed: set[Identity] = set()
     for begin in range(0, len(changes), GROUP):
-        results += await _group(member, changes[begin : begin + GROUP], acting)
-    return results
+        results = await _group(member, changes[begin : begin + GROUP], acting)
+        acting.made(member.name, results)
+        failed.update(result.change.identity for result in results if result.error)
+    return failed
 
 
 async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:

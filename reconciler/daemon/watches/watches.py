@@ -33,6 +33,8 @@ class Listeners(Struct, frozen=True, kw_only=True):
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
     event: Callable[[str, WatchEvent], None]
     trouble: Callable[[str, MemberClusterError], None]
+    asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
+    """Told before a list is asked for."""
     ended_early: Callable[[str], None] = lambda cluster: None
     """Told of each watch that ended before its time, or failed."""
 
@@ -81,6 +83,7 @@ class Watches:
         back_off = BackOff(self._jitter)
         while True:
             try:
+                self._listeners.asked(member.name, gvk)
                 listing = await member.list_metadata(gvk, label_selector=selector)
                 self._listeners.listed(member.name, gvk, listing.objects)
                 await self._stream(member, gvk, selector, listing.resource_version, back_off)
