@@ -87,7 +87,7 @@ class LateReadings:
         await _patiently([task for task, _ in begun.values()])
         for name, (task, wanted) in begun.items():
             member, known = members[name], found.get(name)
-            assert isinstance(member, MemberCluster), "a reading was begun"
+            assert not isinstance(member, str), "a reading was begun"
             if task.done():
                 found[name] = _joined(known, task.result())
             else:
