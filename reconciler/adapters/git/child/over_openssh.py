@@ -280,8 +280,13 @@ def _written(program: Path) -> Path:
 def _hand_out(pipe: Path, line: bytes) -> None:
     """Write the line to each reader; what waits for one ends with its process."""
     while pipe.exists():
-        with contextlib.suppress(OSError), pipe.open("wb", buffering=0) as file:
-            file.write(line)
+        with contextlib.suppress(OSError):
+            # Only what is there: a pipe that was taken away meanwhile must not come back as a file with the passphrase.
+            descriptor = os.open(pipe, os.O_WRONLY)
+            try:
+                os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
         # The reader takes one line and goes; without a pause it would be met again.
         time.sleep(_HAND_OUT_S)
 

@@ -197,6 +197,15 @@ def test_the_passphrase_is_given_by_a_program_where_programs_may_be_run(
         over_openssh.OverOpenSsh(request, lambda received_bytes, worked: None)
 
 
+def test_a_pipe_that_goes_away_leaves_no_file_with_the_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([True, False])
+    monkeypatch.setattr(Path, "exists", lambda path: next(found, False))
+    over_openssh._hand_out(tmp_path / "passphrase", PASSPHRASE.encode())
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("way", WAYS)
 @served
 async def test_only_a_key_that_is_vouched_for_is_taken(tmp_path: Path, server: SshServer, keys: Keys, way: str) -> None:
