@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench import report
@@ -17,23 +18,36 @@ WORKLOADS = 10_000
 DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
 
 
-def part(module: str, workloads: int) -> dict[str, float]:
+def part(module: str, workloads: int, *fleet: str) -> dict[str, float]:
     """What a part measured, in a process of its own."""
-    command = [sys.executable, "-m", f"bench.{module}", str(workloads)]
+    command = [sys.executable, "-m", f"bench.{module}", str(workloads), *fleet]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
-def best_part(module: str, workloads: int, key: str, rounds: int = 3) -> dict[str, float]:
+def best_part(module: str, workloads: int, key: str, rounds: int = 3, *fleet: str) -> dict[str, float]:
     """Of several runs of a part the whole one with the least of `key`."""
-    return min((part(module, workloads) for _ in range(rounds)), key=lambda found: found[key])
+    return min((part(module, workloads, *fleet) for _ in range(rounds)), key=lambda found: found[key])
 
 
-def least(module: str, workloads: int, rounds: int = 3) -> dict[str, float]:
+def least(module: str, workloads: int, rounds: int = 3, *fleet: str) -> dict[str, float]:
     """Of several runs of a part the least of each figure: other work only ever adds to it."""
-    runs = [part(module, workloads) for _ in range(rounds)]
+    runs = [part(module, workloads, *fleet) for _ in range(rounds)]
     return {key: min(found[key] for found in runs) for key in runs[0]}
+
+
+def unkind(kind: Mapping[str, float]) -> dict[str, float]:
+    """The unkind twin, and how its plans compare with those of the fleet itself (`kind`)."""
+    cold = best_part("plan", WORKLOADS, "cold", 3, "unkind")
+    commit = least("incremental", WORKLOADS, 3, "unkind")
+    found = {f"unkind_{key}": cold[key] for key in ("cold", "parse", "decide", "render", "bytes", "problems")}
+    return found | {
+        "unkind_cold_ratio": cold["cold"] / kind["cold"],
+        "unkind_warm_ratio": kind["warm_unkind"] / kind["warm"],
+        "unkind_commit_p50": commit["commit_p50"],
+        "unkind_commit_p99": commit["commit_p99"],
+    }
 
 
 def help_s() -> float:
@@ -59,6 +73,8 @@ def main() -> None:
     loops.append(calibration_s())
     print("commit after commit ...", flush=True)
     found |= least("incremental", WORKLOADS)
+    print("the unkind twin ...", flush=True)
+    found |= unkind(found)
     print("placement at three sizes ...", flush=True)
     found |= part("scaling", WORKLOADS)
     loops.append(calibration_s())

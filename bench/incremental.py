@@ -1,4 +1,4 @@
-"""One commit after another in a process that has the fleet: `python -m bench.incremental 10000` prints JSON."""
+"""One commit after another in a process that has the fleet: `python -m bench.incremental 10000 [unkind]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bench import corpus
+from bench import corpus, unkind
 from bench.measure import percentile, timed
 from bench.members import members_of
 from bench.repository import commit_files
@@ -79,19 +79,23 @@ class Loop(Struct):
         return [sum(parts) for parts in zip(*self.steps.values(), strict=True)]
 
 
-def main(workloads: int) -> dict[str, float]:
-    """CPU seconds of following a commit: one workload, a new file, one policy over many workloads, a lost cluster."""
+def main(workloads: int, fleet: str = "") -> dict[str, float]:
+    """CPU seconds of following a commit: one workload, a new file, one policy over many workloads, a lost cluster.
+
+    `fleet`: `unkind`, or the usual one.
+    """
     gc.disable()
+    twin = unkind if fleet == "unkind" else corpus
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "store"
-        first = commit_files(root, corpus.store_files(workloads))
+        first = commit_files(root, twin.store_files(workloads))
         loop = Loop(GitStore(root))
         loop.follow(first)
         found = _settle_everything(loop)
         gc.collect()
         gc.freeze()
         namespaces = workloads // corpus.PER_NAMESPACE
-        found |= _series(loop, root, "commit", COMMITS, lambda n: _workload(n % namespaces, n))
+        found |= _series(loop, root, "commit", COMMITS, lambda n: _workload(twin.workload_file, n % namespaces, n))
         found |= _series(loop, root, "new_file", 10, lambda n: (f"apps/new-{n}.yaml", _new_file(n)))
         found |= _series(loop, root, "policy", 6, lambda n: ("policies/wide-3.yaml", _policy(n)))
         found["cluster_lost"], _ = timed(lambda: _lose_cluster(loop))
@@ -132,8 +136,8 @@ def _series(
     return found
 
 
-def _workload(namespace: int, number: int) -> tuple[str, bytes]:
-    return corpus.file_path(namespace, number % 50), corpus.workload_file(namespace, number % 50, 2 + number)
+def _workload(text_of: Callable[[int, int, int], bytes], namespace: int, number: int) -> tuple[str, bytes]:
+    return corpus.file_path(namespace, number % 50), text_of(namespace, number % 50, 2 + number)
 
 
 def _new_file(number: int) -> bytes:
@@ -153,4 +157,4 @@ def _lose_cluster(loop: Loop) -> Decision:
 
 
 if __name__ == "__main__":
-    json.dump(main(int(sys.argv[1])), sys.stdout)
+    json.dump(main(int(sys.argv[1]), *sys.argv[2:]), sys.stdout)

@@ -1,4 +1,4 @@
-"""The whole plan of a generated fleet, in a process of its own: `python -m bench.plan 10000` prints JSON."""
+"""The whole plan of a generated fleet, in a process of its own: `python -m bench.plan 10000 [unkind]` prints JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from bench import corpus
+from bench import corpus, unkind
 from bench.measure import make_bodies, peak_rss_mib, timed
 from bench.repository import commit_files
 from reconciler.adapters.git.snapshot import GitStore
@@ -22,30 +22,32 @@ from reconciler.stages.fleet import ParsedFile, parse
 NOW = "2026-11-21T10:00:00Z"
 
 
-def main(workloads: int) -> dict[str, float]:
-    """CPU seconds of each step, with peak memory in MiB."""
+def main(workloads: int, fleet: str = "") -> dict[str, float]:
+    """CPU seconds of each step, with peak memory in MiB. `fleet`: `unkind`, or the usual one."""
+    twin = unkind if fleet == "unkind" else corpus
     gc.disable()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        commit = commit_files(root / "store", corpus.store_files(workloads))
-        changed = ((corpus.file_path(0, n), corpus.workload_file(0, n, 2)) for n in range(25))
+        commit = commit_files(root / "store", twin.store_files(workloads))
+        changed = ((corpus.file_path(0, n), twin.workload_file(0, n, 2)) for n in range(25))
         head = commit_files(root / "store", changed)
         store = GitStore(root / "store")
         gc.collect()
         started = time.process_time()
         found["read"], snapshot = timed(lambda: store.snapshot(commit))
         parsed: dict[str, ParsedFile] = {}
-        found["parse"], fleet = timed(lambda: parse(snapshot, parsed))
+        found["parse"], parsed_fleet = timed(lambda: parse(snapshot, parsed))
         gc.freeze()
         observations = corpus.observations()
-        found["decide"], decision = timed(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
+        found["decide"], decision = timed(lambda: decide(parsed_fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
         found["render"], rendering = timed(lambda: render_decision(decision))
         found["bodies"], _ = timed(partial(make_bodies, rendering))
         found["cold"] = time.process_time() - started
         found["rss_mib"] = peak_rss_mib()
-        found["claim"], _ = timed(lambda: claim(fleet))
+        found["claim"], _ = timed(lambda: claim(parsed_fleet))
         found["pairs"] = len(rendering.manifests)
+        found["problems"] = len(parsed_fleet.problems)
         found["bytes"] = sum(len(file.data) for file in snapshot.files)
         del rendering
         if workloads > 10_000:
@@ -65,4 +67,4 @@ def main(workloads: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    json.dump(main(int(sys.argv[1])), sys.stdout)
+    json.dump(main(int(sys.argv[1]), *sys.argv[2:]), sys.stdout)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from bench import corpus
+from bench import corpus, unkind
 from bench.measure import make_bodies, timed
 from bench.repository import commit_files
 from reconciler.adapters.git.snapshot import GitStore
@@ -26,6 +26,7 @@ ROUNDS: Final = 5
 FLEETS: Final[dict[str, Callable[[int], Iterator[tuple[str, bytes]]]]] = {
     "warm": corpus.store_files,
     "warm_plain": corpus.plain_files,
+    "warm_unkind": unkind.store_files,
 }
 
 
@@ -41,6 +42,7 @@ def main(workloads: int, rounds: int = ROUNDS) -> dict[str, float]:
         best = min(starts, key=lambda start: start["total"])
         whole = min(start["bodies"] for start in starts)
         found |= {name: best["total"], f"{name}_load": best["load"], f"{name}_bodies": whole}
+        found[f"{name}_parsed"] = best["parsed"]
     return found
 
 
@@ -63,16 +65,18 @@ def second(root: Path, commit: str) -> dict[str, float]:
     """A second start: nothing is parsed, everything is decided and rendered; then bodies that nobody needed yet."""
     store, cache, observations = GitStore(root / "store"), ParseCache(root / "parse.db"), corpus.observations()
     loads: list[float] = []
+    anew: list[int] = []
 
     def plan() -> Rendering:
         read = store.snapshot(commit, known=cache.keys())
         load, parsed = timed(lambda: cache.load(read.files))
         loads.append(load)
+        anew.append(len(read.files) - len(parsed))
         return render_decision(decide(parse(read, parsed), observations, NOW, interpreters=BUILT_IN_KINDS))
 
     total, rendering = timed(plan)
     bodies, _ = timed(lambda: make_bodies(rendering))
-    return {"total": total, "load": loads[0], "bodies": total + bodies}
+    return {"total": total, "load": loads[0], "bodies": total + bodies, "parsed": anew[0]}
 
 
 if __name__ == "__main__":
@@ -84,4 +88,6 @@ if __name__ == "__main__":
             answer = second(Path(folder), commit)
         case [workloads]:
             answer = main(int(workloads))
+        case _:
+            sys.exit(__doc__)
     json.dump(answer, sys.stdout)

@@ -21,7 +21,7 @@ WRITES = {
 EMPTY = re.compile(r"\{\}|\[\]|(dict|list|set|deque)(\[.*\])?\(\)|defaultdict\b.*")
 MEMOS = {
     "stages/schemas/types.py": {"_known"},
-    "stages/yaml/block.py": {"_keys", "_lines", "_values"},
+    "stages/yaml/block.py": {"_earlier_lines", "_keys", "_lines", "_values"},
     "stages/yaml/nodes.py": {"_keys", "_plain"},
 }
 """What modules remember of the text, or of the bundled table, that it follows from. It never changes an answer."""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from bench.measure import percentile
-from bench.report import document, markdown_table, rows
+from bench.report import document, markdown_table, rows, unkind_rows
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -31,3 +31,11 @@ def test_the_page_says_what_was_not_measured() -> None:
 
 def test_a_table_has_a_line_for_each_row() -> None:
     assert markdown_table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_the_twin_stands_beside_the_fleet() -> None:
+    found = {"cold": 2.0, "unkind_cold": 3.0, "warm_parsed": 0, "warm_unkind_parsed": 500, "problems": 0}
+    assert unkind_rows(found) == [
+        ("full plan, cold", "2 s", "3 s", "1.50"),
+        ("files that a second start parses", "0", "500", ""),
+    ]
