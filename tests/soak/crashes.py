@@ -213,11 +213,11 @@ def undisturbed(folder: Path) -> Record:
         first = True
         for name, step in STEPS.items():
             step(store)
-            store.commit(name)
+            revision = store.commit(name)
             if first:
                 daemon.start(RECONCILER_FAIL_POINT_LOG=str(trace))
                 first = False
-            _quiet(referee, daemon)
+            _quiet(referee, daemon, revision)
             record.states.append(referee.state())
             record.ledgers.append(ledger_of(daemon.journal))
         record.comings = referee.comings()
@@ -226,14 +226,26 @@ def undisturbed(folder: Path) -> Record:
     return record
 
 
-def _quiet(referee: Referee, daemon: Daemon) -> None:
-    """Return when nothing of ours has been written for a second and no intent is open."""
+def _has_done(daemon: Daemon, revision: str) -> bool:
+    """Whether a round with this commit has left nothing to be done."""
+    if not daemon.journal.exists():
+        return False
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        shown = journal.state() or {}
+    return shown.get("revision") == revision and not shown.get("held") and not any(dict(shown["summary"]).values())
+
+
+def _quiet(referee: Referee, daemon: Daemon, revision: str) -> None:
+    """Return when the commit is done, nothing of ours has been written for a second, and no intent is open.
+
+    A busy machine may be silent for a second before it has seen the commit.
+    """
     deadline, still_since = time.monotonic() + REST_TIMEOUT_S, time.monotonic()
     before: tuple[int, dict[str, Any]] = (-1, {})
     while time.monotonic() < deadline:
         assert daemon.is_running, daemon.text()
         now = (referee.ours(), referee.state())
-        if now != before or daemon.has_open_intents():
+        if now != before or daemon.has_open_intents() or not _has_done(daemon, revision):
             before, still_since = now, time.monotonic()
         elif time.monotonic() - still_since > 1.0:
             return

@@ -60,6 +60,12 @@ class EventJudge:
     def caught_up(self, ended: Ended) -> None:
         """Mark what was left out while a cluster was written to, and judge the events that came meanwhile."""
         self._agenda().mark_in(ended.task.cluster, ended.skipped)
+        # The event that shows just what was made was not kept; what waits for that may go on all the same.
+        made = {result.change.identity for result in ended.results if not result.error}
+        if self._passed is not None:
+            self._passed |= made
+        else:
+            self._agenda().mark(*filter(self._unfinished.is_held, made))
         for event in ended.events:
             self.seen(ended.task.cluster, event)
 
