@@ -26,6 +26,8 @@ def reader(tmp_path: Path, three_clusters: ThreeClusters, kubernetes_binaries: P
     config = json.loads(three_clusters.kubeconfig.read_text())
     config["contexts"] = [{**found, "name": CONTEXTS.get(found["name"], found["name"])} for found in config["contexts"]]
     kubeconfig.write_text(json.dumps(config))
+    # As every program writes it: others on the machine may not read it.
+    kubeconfig.chmod(0o600)
     path = f"{kubernetes_binaries}{os.pathsep}{os.environ['PATH']}"
     clusters = (three_clusters.m1, three_clusters.m2)
     for cluster in clusters:

@@ -120,6 +120,7 @@ class Trial:
         self.ever_unwanted: set[tuple[str, str]] = set()
         self.ever_absent: set[str] = set()
         self.changes = 0
+        self.vitals = Vitals()
 
     async def run(self) -> int:
         """Go through everything; how many faults struck.
@@ -309,10 +310,17 @@ class Trial:
 
     async def _rest(self, when: str) -> None:
         deadline = time.monotonic() + REST_TIMEOUT_S
-        while self._wrong():
+        while self._wrong() or not self._has_seen_all():
             assert not self._stopped.done(), f"{when}: the daemon ended: {self._stopped}"
             assert time.monotonic() < deadline, "\n".join([f"{when}, {REST_TIMEOUT_S:g} s later:", *self._case()])
             await asyncio.sleep(0.02)
+
+    def _has_seen_all(self) -> bool:
+        """Whether this run of the service has looked into every cluster.
+
+        What an earlier one left may be right already; this one still puts its mark there, once it gets an answer.
+        """
+        return len(self.vitals.clusters) == len(CLUSTERS) and all(seen.is_up for seen in self.vitals.clusters.values())
 
     async def _stays_at_rest(self) -> None:
         """Once nothing is written for a while, nothing more is ever written."""
@@ -349,6 +357,7 @@ class Trial:
     @asynccontextmanager
     async def _daemon(self) -> AsyncIterator[None]:
         clock, stop = QuickClock(), asyncio.Event()
+        self.vitals = Vitals()
         self.source.forget()
         with Journal.open(self.folder / "journal.db") as journal:
             agent = UserAgent("chaos")
@@ -364,7 +373,7 @@ class Trial:
                     ),
                     agent=agent,
                     clock=clock,
-                    vitals=Vitals(),
+                    vitals=self.vitals,
                     interpreters=BUILT_IN_KINDS,
                 )
                 self._stopped = asyncio.create_task(ControlLoop(parts).run(stop))
