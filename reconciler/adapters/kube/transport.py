@@ -29,6 +29,7 @@ from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
 from reconciler.adapters.kube.bounds.budget import Budget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
+from reconciler.adapters.kube.bounds.tls_buffers import keep_tls_buffers_small
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
@@ -107,6 +108,7 @@ class Shared:
 
 def open_session() -> aiohttp.ClientSession:
     """A session without cookies, redirects or environment, whose only limits are our own. Close it in its loop."""
+    keep_tls_buffers_small()
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=75),
         cookie_jar=aiohttp.DummyCookieJar(),

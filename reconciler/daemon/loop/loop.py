@@ -307,7 +307,7 @@ class ControlLoop:
             self._judge.caught_up(each)
         self._judge.round_ends()
         self._lanes.round_ends()
-        self._keeper.follow(fleet, state.known.ledger, parts.members, anew=scope is None)
+        self._keeper.follow(decision, state.known.ledger, parts.members, anew=scope is None)
 
     async def _written(self) -> None:
         """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""
