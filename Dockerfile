@@ -1,7 +1,10 @@
 # The fleet reconciler as a container image. How to run it and how to add exec plugins: docs/how-to/container.md.
 # tests/unit/test_dockerfile.py runs the same steps without a container engine.
 
-FROM python:3.12-slim AS build
+# A tag can be moved; a digest cannot: docker build --build-arg BASE=python:3.12-slim@sha256:...
+ARG BASE=python:3.12-slim
+
+FROM ${BASE} AS build
 WORKDIR /src
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/fleet-reconciler
@@ -19,7 +22,8 @@ RUN /opt/fleet-reconciler/bin/pip install --no-deps --no-index /wheels/*.whl
 # pip and its copies of other packages are of no use in the image.
 RUN /opt/fleet-reconciler/bin/pip uninstall --yes pip
 
-FROM python:3.12-slim
+# The same image: a virtual environment works with the Python that made it.
+FROM ${BASE}
 LABEL org.opencontainers.image.title="fleet-reconciler" \
       org.opencontainers.image.description="Keeps many Kubernetes clusters equal to a Git repository" \
       org.opencontainers.image.licenses="Apache-2.0"

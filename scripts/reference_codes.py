@@ -168,6 +168,11 @@ CLUSTERS: Mapping[str, Code] = {
     "cluster-not-read": Code(
         "Cluster not read", "It cannot be reached or read; nothing is changed there.", "See `reconciler doctor`."
     ),
+    "right-missing": Code(
+        "Right missing",
+        "Our credentials may not read something there; the message says what follows and which right it is.",
+        "Apply the role that `reconciler doctor --rbac full` prints, or leave it so if that is meant.",
+    ),
     "fleet-held-elsewhere": Code(
         "Fleet held elsewhere",
         "A process with a copy of this journal was started later; this one writes nothing there.",

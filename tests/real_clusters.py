@@ -37,6 +37,9 @@ rules:
   resources: [{group: coordination.k8s.io}, {group: "", resources: [events]}, {group: events.k8s.io}]
 - level: None
   userGroups: ["system:nodes"]
+- level: Metadata
+  userGroups: ["system:serviceaccounts:fleet-system"]
+  verbs: [get, list, watch]
 - level: RequestResponse
   verbs: [create, update, patch]
   resources: [{group: apps, resources: [deployments, statefulsets, daemonsets, deployments/scale,
@@ -128,6 +131,10 @@ class RealCluster:
 
         `since` is a `mark()`; `user_agent` a part of the User-Agent header.
         """
+        return [event for event in self.events(since, user_agent) if event["verb"] not in ("get", "list", "watch")]
+
+    def events(self, since: int | None = None, user_agent: str | None = None) -> list[dict[str, Any]]:
+        """As `writes`, with the reads of ServiceAccounts of `fleet-system`, of whom every request is logged."""
         self._settle_audit_log()
         with self.audit_log.open("rb") as log:
             log.seek(since or 0)

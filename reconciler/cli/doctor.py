@@ -1,38 +1,52 @@
-"""`reconciler doctor`: whether every cluster can be reached and what our credentials may do there."""
+"""`reconciler doctor`: whether every cluster can be reached, how, and what our credentials may do there."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark, style_for
 from reconciler.cli.reading import check_clusters, read_fleet
+from reconciler.cli.rights import DEFAULT_SUBJECT, decided, needed, recorded_kinds, role
 from reconciler.cli.running import run
+from reconciler.errors import ConfigurationError, ReconcilerError
 from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
+    from reconciler.adapters.kube.kubeconfig import MemberConfig
     from reconciler.daemon.round.session import Access
+    from reconciler.stages.rights import Level, Right
 
 VERBS = ("list", "patch", "delete")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What was found out about one cluster. `denied`: verb and kind that are not allowed."""
+    """What was found out about one cluster.
+
+    `denied`: rights of what the store needs that we do not have. `level`: what the rest is enough for; empty: nothing.
+    `risks`: what is unwise in how it is reached. `exec_plugin`: the command that is run for credentials.
+    """
 
     cluster: str
     context: str
     version: str = ""
     error: str = ""
     uid: str = ""
-    denied: tuple[str, ...] = ()
+    denied: tuple[Right, ...] = ()
+    level: str = ""
+    risks: tuple[str, ...] = ()
+    exec_plugin: str = ""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -42,6 +56,18 @@ class Finding(Struct, frozen=True, kw_only=True):
 @options.kubeconfig
 @options.journal
 @options.cluster_filter
+@options.option(
+    "--rbac",
+    type=click.Choice(["read", "apply", "full"]),
+    default=None,
+    help="Print the role that STORE needs: to read, to apply without deleting, or for everything.",
+)
+@options.option(
+    "--subject",
+    default=DEFAULT_SUBJECT,
+    show_default=True,
+    help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.",
+)
 @options.output("text", "json", default="text")
 def command(
     *,
@@ -51,73 +77,133 @@ def command(
     kubeconfig: Path | None,
     journal: Path | None,
     clusters: tuple[str, ...],
+    rbac: str | None,
+    subject: str,
     output: str,
 ) -> None:
-    """Check access to every cluster of STORE: context, version, and the right to list, patch and delete each kind."""
+    """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.text.table import table
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)
     access = access_to(kubeconfig, journal, clusters)
+    if rbac is not None:
+        answer(run(role(fleet, access, rbac, subject, output)))
+        return
     findings = run(_examine(fleet, access))
     if output == "json":
         answer(json_text({"version": 1, "clusters": [_part(finding) for finding in findings]}))
     else:
-        rows = [
-            [
-                finding.cluster,
-                finding.context,
-                finding.version or "-",
-                "no" if finding.error else "yes",
-                *(_allowed(finding, verb) for verb in VERBS),
-            ]
-            for finding in findings
-        ]
-        answer(table(["CLUSTER", "CONTEXT", "VERSION", "REACHABLE", "LIST", "PATCH", "DELETE"], rows))
-        style = style_for(sys.stderr)
-        for finding in findings:
-            if finding.error:
-                remark(f"{style.red(finding.cluster)}: {finding.error}")
-            if finding.denied:
-                remark(f"{style.yellow(finding.cluster)}: not allowed: {', '.join(finding.denied)}")
-        if not fleet.settings.name:
-            remark("the store has no document of kind Fleet with a name; apply and run need one ('reconciler init')")
+        _tell(findings, fleet)
     sys.exit(1 if any(finding.error or finding.denied for finding in findings) else 0)
 
 
-async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
-    from reconciler.daemon.round.session import open_members
-    from reconciler.errors import ReconcilerError
+def _tell(findings: list[Finding], fleet: Fleet) -> None:
+    from reconciler.report.text.table import table
 
-    kinds = sorted({template.gvk for template in fleet.templates.values()})
+    rows = [
+        [
+            finding.cluster,
+            finding.context,
+            finding.version or "-",
+            "no" if finding.error else "yes",
+            *(_allowed(finding, verb) for verb in VERBS),
+        ]
+        for finding in findings
+    ]
+    answer(table(["CLUSTER", "CONTEXT", "VERSION", "REACHABLE", "LIST", "PATCH", "DELETE"], rows))
+    style = style_for(sys.stderr)
+    for finding in findings:
+        name = style.yellow(finding.cluster)
+        if finding.error:
+            remark(f"{style.red(finding.cluster)}: {finding.error}")
+        if finding.denied:
+            enough = f"enough to {finding.level}; " if finding.level else ""
+            lacking = "; ".join(map(str, finding.denied))
+            remark(f"{name}: {enough}not allowed: {lacking}; 'reconciler doctor --rbac full' prints the role")
+        for risk in finding.risks:
+            remark(f"{name}: {risk}")
+        if finding.exec_plugin:
+            plugin = finding.exec_plugin
+            remark(f"{finding.cluster}: credentials come from the exec plugin {plugin}, which is run as this user")
+    if not fleet.settings.name:
+        remark("the store has no document of kind Fleet with a name; apply and run need one ('reconciler init')")
+
+
+async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
+    from reconciler.adapters.kube.kubeconfig import load_members
+    from reconciler.daemon.round.session import open_members
+    from reconciler.stages.rights import Level, resource_names
+
+    decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
 
     async def one(member: MemberCluster) -> Finding:
         version, uid, discovery = await asyncio.gather(member.version(), member.identity(), member.discover())
-        served = [gvk for gvk in kinds if gvk in discovery.kinds]
-        questions = [(verb, gvk) for gvk in served for verb in VERBS]
-        answers = await asyncio.gather(*(member.may(verb, gvk) for verb, gvk in questions))
-        denied = tuple(
-            f"{verb} {gvk.kind}" for (verb, gvk), allowed in zip(questions, answers, strict=True) if not allowed
-        )
+        names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
+        served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
+        wanted = {level: needed(decision, level, recorded, names)[0] for level in Level}
+        asked = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
+        denied = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
         context = fleet.clusters[member.name].context_name
-        return Finding(cluster=member.name, context=context, version=version, uid=uid, denied=denied)
+        return Finding(
+            cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied)
+        )
 
+    configs = load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
     async with open_members(fleet, access) as members:
         found = await members.each(one)
     return [
-        Finding(cluster=name, context=fleet.clusters[name].context_name, error=getattr(result, "message", str(result)))
-        if isinstance(result, ReconcilerError)
-        else result
+        _with_risks(_finding(fleet, name, result), configs[name], access.clock.now())
         for name, result in sorted(found.items())
-        if isinstance(result, Finding | ReconcilerError)
+        if not access.clusters or name in access.clusters
     ]
+
+
+def _finding(fleet: Fleet, name: str, result: Finding | ReconcilerError) -> Finding:
+    if isinstance(result, Finding):
+        return result
+    return Finding(
+        cluster=name, context=fleet.clusters[name].context_name, error=getattr(result, "message", str(result))
+    )
+
+
+def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now: str) -> Finding:
+    from reconciler.adapters.kube.risks.kubeconfig_risks import exec_plugin_of, kubeconfig_risks
+
+    if isinstance(config, ConfigurationError):
+        return finding
+    return replace(finding, risks=kubeconfig_risks(config, now), exec_plugin=exec_plugin_of(config))
+
+
+async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
+    """What of a right our credentials do not have."""
+    names = right.names or ("",)
+    questions = [(verb, name) for verb in right.verbs for name in names]
+    answers = await asyncio.gather(
+        *(member.allows(verb, right.group, right.resource, name=name) for verb, name in questions)
+    )
+    refused = [question for question, allowed in zip(questions, answers, strict=True) if not allowed]
+    lacking = {name: tuple(verb for verb in right.verbs if (verb, name) in refused) for name in names}
+    return tuple(replace(right, names=(name,) if name else (), verbs=verbs) for name, verbs in lacking.items() if verbs)
+
+
+def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...]) -> str:
+    """The highest level of which nothing is denied; empty: there is none."""
+    refused = {pair for right in denied for pair in _single(right)}
+    enough = [level for level, rights in wanted.items() if refused.isdisjoint(chain(*map(_single, rights)))]
+    return str(enough[-1]) if enough else ""
+
+
+def _single(right: Right) -> Iterator[tuple[str, str, str, str]]:
+    """The right verb by verb and name by name."""
+    for verb in right.verbs:
+        yield from ((verb, right.group, right.resource, name) for name in right.names or ("",))
 
 
 def _allowed(finding: Finding, verb: str) -> str:
     if finding.error:
         return "-"
-    return "partly" if any(entry.startswith(f"{verb} ") for entry in finding.denied) else "yes"
+    return "partly" if any(verb in right.verbs for right in finding.denied) else "yes"
 
 
 def _part(finding: Finding) -> dict[str, object]:
@@ -128,5 +214,8 @@ def _part(finding: Finding) -> dict[str, object]:
         "reachable": not finding.error,
         "error": finding.error or None,
         "uid": finding.uid or None,
-        "denied": list(finding.denied),
+        "denied": [str(replace(right, verbs=(verb,))) for right in finding.denied for verb in right.verbs],
+        "level": finding.level or None,
+        "risks": list(finding.risks),
+        "execPlugin": finding.exec_plugin or None,
     }

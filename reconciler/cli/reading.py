@@ -6,10 +6,11 @@ import gc
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet, Snapshot
@@ -18,6 +19,8 @@ from reconciler.model.observation import Observations
 if TYPE_CHECKING:
     from reconciler.adapters.store.parse_cache import ParseCache
     from reconciler.stages.fleet import ParsedFile
+
+_TELL_S: Final = 5.0
 
 
 @contextmanager
@@ -96,7 +99,26 @@ def _fetched(store: str, rev: str | None, known: Collection[str], *, as_director
 
     kept = cache_folder()
     with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
-        return run(fetch_snapshot(parse_git_url(store), rev, Path(folder) / "git", os.environ, known))
+        url = parse_git_url(store)
+        tell = _Telling(str(url))
+        return run(fetch_snapshot(url, rev, Path(folder) / "git", os.environ, known=known, tell=tell))
+
+
+class _Telling:
+    """Says what a fetch that takes a while does: what it waits for at once, what has come now and then."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last = ""
+        self._next_s = time.monotonic() + _TELL_S
+
+    def __call__(self, text: str) -> None:
+        from reconciler.cli.printing import remark
+
+        is_due = time.monotonic() >= self._next_s or text.startswith("waiting")
+        if text != self._last and is_due:
+            self._last, self._next_s = text, time.monotonic() + _TELL_S
+            remark(f"{self._name}: {text}")
 
 
 def cache_folder() -> Path | None:

@@ -93,6 +93,8 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] | None = None
     """None: nodes could not be read, so free capacity is unknown."""
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
+    denied: tuple[str, ...] = ()
+    """What could not be read for want of a right, each with the right."""
     pods: Mapping[Identity, int] | None = None
     """The pods that each workload of the cluster has there, looked at or not; None: not known."""
 
@@ -166,8 +168,12 @@ class Read(Struct, frozen=True, kw_only=True):
     """Objects that could not be read, with why."""
     under_way: frozenset[Identity] = frozenset()
     """Objects that are being written, or read still: how they are is known when the answers are in."""
+    unasked: frozenset[Identity] = frozenset()
+    """Objects that a round looks at in other clusters alone: here they are at rest, as far as anybody has told."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
+    denied: tuple[str, ...] = ()
+    """What could not be listed for want of a right, each with the right; what is wanted of it was read by name."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
     """Of objects that have no status; that of all others says how they are."""
 
@@ -178,7 +184,8 @@ class Read(Struct, frozen=True, kw_only=True):
             return Present(object=found)
         if identity in self.absent:
             return Absent()
-        return Unknown(why="" if identity in self.under_way else self.unread.get(identity, "not read"))
+        is_to_come = identity in self.under_way or identity in self.unasked
+        return Unknown(why="" if is_to_come else self.unread.get(identity, "not read"))
 
     def serves(self, group_kind: tuple[str, str]) -> bool:
         """Whether any version of the kind is offered."""

@@ -8,7 +8,6 @@ seeing what it is: no length, no hash to try words against. Source: design#secre
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,28 +21,36 @@ from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.known_values import SHORTEST, KnownValues
-from reconciler.report.secret_forms import (
+from reconciler.stages.ownership import LAST_APPLIED, decoded
+from reconciler.stages.secrecy import (
+    BASE64_JSON,
     BASE64_PEM,
     BEARER,
     JWT,
     NAMED_KEY,
     PRIVATE_KEY,
-    SECRET_MANIFEST,
+    SIGNATURE,
     TOKENS,
-    TRIGGERS,
     USERINFO,
+    base64_text,
+    has_credential,
+    is_file_of_secrets,
     is_open,
     is_open_field,
     is_open_metadata,
+    is_password,
+    is_private_key,
     is_secret_kind,
+    may_hold_credentials,
 )
-from reconciler.stages.ownership import LAST_APPLIED, decoded
 
 SECRET_ANNOTATIONS = frozenset(
     {LAST_APPLIED, "objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied", "kapp.k14s.io/original"}
 )
 """Annotations in which tools keep whole manifests."""
 
+_SHORTEST_KEY = 12
+"""Shorter names of members are no credentials."""
 _LONGEST = 2_000
 """Characters of a message or a path of a problem."""
 
@@ -55,8 +62,7 @@ class Masker:
         """Begin an output; its numbers start at 1."""
         self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
         self._shows = show_secrets
-        names = [re.escape(json.dumps(name, ensure_ascii=False)[1:-1].encode()) for name in sorted(self._annotations)]
-        self._trigger = re.compile(b"|".join([*TRIGGERS, *names]))
+        self._marks = tuple(json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in sorted(self._annotations))
         self._numbers: dict[bytes, int] = {}
         self._known = KnownValues()
 
@@ -102,15 +108,23 @@ class Masker:
 
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
         before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))
-        if before is field.before and after is field.after:
+        path = self._path(field.path)
+        if before is field.before and after is field.after and path is field.path:
             return field
-        return replace(field, before=before, after=after)
+        return replace(field, path=path, before=before, after=after)
+
+    def _path(self, path: str) -> str:
+        """A path has names of members in it, which are texts of a person too."""
+        is_long = len(path) >= _SHORTEST_KEY
+        return self._cleaned(path) if is_long and may_hold_credentials(path.encode(errors="replace")) else path
 
     def _at(self, path: str, value: Json, is_secret: bool) -> Json:
         if value is MISSING or value is None:
             return value
         if any(name in path for name in self._annotations):
             return self._hidden(value)
+        if not is_secret and path.startswith("stringData"):  # No other kind has such a field.
+            return self._hidden_data(value, plain=True)
         if not is_secret:
             return self._walked(value)
         if not path:
@@ -135,9 +149,10 @@ class Masker:
             return True
         # One search through the whole is a hundred times faster than a walk, and most manifests hide nothing.
         try:
-            return self._trigger.search(orjson.dumps(body)) is not None
+            data = orjson.dumps(body)
         except TypeError:
             return True
+        return any(mark in data for mark in self._marks) or may_hold_credentials(data)
 
     def document(self, document: Json) -> Json:
         """A document of ours that holds manifests somewhere inside, with their values masked."""
@@ -185,7 +200,7 @@ class Masker:
             return self._cleaned(value)
         if isinstance(value, Mapping):
             masked = self._members(value)
-            return masked if any(masked[name] is not value[name] for name in value) else value
+            return masked if any(masked.get(name) is not value[name] for name in value) else value
         if isinstance(value, list):
             items = [self._walked(item) for item in value]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
@@ -195,8 +210,11 @@ class Masker:
         is_secret = is_secret_kind(value.get("kind"))
         # A reference has a kind as well; what has metadata or data is a manifest, where a value may stand anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
-            return {name: self._member_of_secret(name, below) for name, below in value.items()}
-        return {name: self._member(name, below) for name, below in value.items()}
+            return {self._name(name): self._member_of_secret(name, below) for name, below in value.items()}
+        return {self._name(name): self._member(name, below) for name, below in value.items()}
+
+    def _name(self, name: str) -> str:
+        return self._cleaned(name) if len(name) >= _SHORTEST_KEY else name
 
     def _member_of_secret(self, name: str, value: Json) -> Json:
         if name == "metadata" and isinstance(value, Mapping):
@@ -222,9 +240,9 @@ class Masker:
         return self._walked(value)
 
     def _cleaned(self, text: str) -> str:
-        if SECRET_MANIFEST.search(text):
+        if is_file_of_secrets(text):
             return self._hidden(text)
-        if "://" in text:
+        if "://" in text and "@" in text:
             text = USERINFO.sub(self._userinfo, text)
         if "PRIVATE KEY" in text:
             text = PRIVATE_KEY.sub(lambda found: self._hidden(found[0]), text)
@@ -232,19 +250,20 @@ class Masker:
             text = BASE64_PEM.sub(self._base64_pem, text)
         if "eyJ" in text:
             text = JWT.sub(lambda found: self._hidden(found[0]), text)
+        text = BASE64_JSON.sub(self._base64_json, text)
+        text = SIGNATURE.sub(lambda found: found[1] + self._hidden(found[2]), text)
         text = TOKENS.sub(lambda found: self._hidden(found[0]), text)
         text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
         return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
 
     def _userinfo(self, found: re.Match[str]) -> str:
-        # `ssh://git@host` names an account; a password or a token is what must go.
-        userinfo = found[1] or found[2]
-        if ":" not in userinfo and len(userinfo) < 16:
-            return found[0]
-        return f"://{self._hidden(userinfo)}@"
+        return f"://{self._hidden(found[1] or found[2])}@" if is_password(found) else found[0]
 
     def _base64_pem(self, found: re.Match[str]) -> str:
-        return self._hidden(found[0]) if b"PRIVATE KEY" in _decoded_start(found[0]) else found[0]
+        return self._hidden(found[0]) if is_private_key(found[0]) else found[0]
+
+    def _base64_json(self, found: re.Match[str]) -> str:
+        return self._hidden(found[0]) if has_credential(base64_text(found[0])) else found[0]
 
     def _without_known(self, value: Json) -> Json:
         if isinstance(value, str):
@@ -274,13 +293,6 @@ class Masker:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
-
-
-def _decoded_start(text: str) -> bytes:
-    try:
-        return base64.b64decode(text[:64])
-    except binascii.Error:
-        return b"PRIVATE KEY"  # cut off: better hidden than shown
 
 
 def _forms(raw: bytes) -> Iterable[str]:

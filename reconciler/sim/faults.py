@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from enum import StrEnum
@@ -35,7 +36,11 @@ class FaultKind(StrEnum):
     HTML = "html"
     """200 with a page of some proxy."""
     HANGING = "hanging"
-    """The connection stays open and no answer comes."""
+    """The connection stays open and no answer comes, until the faults are cleared; then it breaks."""
+    WATCH_ENDS = "watch-ends"
+    """A watch that is over as soon as it begins, as behind some load balancers."""
+    WATCH_SILENT = "watch-silent"
+    """A watch that tells nothing, not even that it lives, until the faults are cleared."""
     FORBIDDEN = "forbidden"
     """403 of a revoked permission."""
     UNAUTHORIZED = "unauthorized"
@@ -68,6 +73,7 @@ def is_write(request: Request) -> bool:
 
 _LIST_ONLY = frozenset({FaultKind.PARTIAL_LIST, FaultKind.EMPTY_LIST, FaultKind.EXPIRED})
 _WRITE_ONLY = frozenset({FaultKind.LOST_RESPONSE})
+_WATCH_ONLY = frozenset({FaultKind.WATCH_ENDS, FaultKind.WATCH_SILENT})
 
 
 class Faults:
@@ -83,6 +89,8 @@ class Faults:
         """(fault, method, path) of everything that went wrong."""
         self._rng = random.Random(seed)  # noqa: S311  faults must repeat with the seed; nothing secret
         self._orders: list[_Order] = []
+        self.over = asyncio.Event()
+        """Set when the faults are cleared: what hung until then hangs no longer."""
 
     def order(self, fault: Fault, *, when: Callable[[Request], bool] = any_request, times: int = 1) -> None:
         """Let a fault strike the next requests that match."""
@@ -93,6 +101,8 @@ class Faults:
         self.rates.clear()
         self._orders.clear()
         self.latency_s = (0.0, 0.0)
+        self.over.set()
+        self.over = asyncio.Event()
 
     def delay_s(self) -> float:
         """How long this answer waits."""
@@ -118,6 +128,8 @@ class Faults:
     def _by_chance(self, request: Request) -> Fault | None:
         for kind in sorted(self.rates):
             if (kind in _WRITE_ONLY and not is_write(request)) or (kind in _LIST_ONLY and is_write(request)):
+                continue
+            if kind in _WATCH_ONLY and "watch" not in request.query:
                 continue
             if self._rng.random() < self.rates[kind]:
                 return Fault(kind=kind)

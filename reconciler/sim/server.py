@@ -124,7 +124,15 @@ class ClusterServer:
                 self._answered(request)
                 return _reset(raw)
             case FaultKind.HANGING:
-                await asyncio.Event().wait()
+                await self.faults.over.wait()
+                return _reset(raw)
+            case FaultKind.WATCH_ENDS:
+                return web.Response(content_type="application/json")
+            case FaultKind.WATCH_SILENT:
+                response = web.StreamResponse(headers={"Content-Type": "application/json"})
+                await response.prepare(raw)
+                await self.faults.over.wait()
+                return response
             case FaultKind.HTML:
                 return web.Response(text="<html><body>Welcome</body></html>", content_type="text/html")
             case FaultKind.TRUNCATED:

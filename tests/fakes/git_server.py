@@ -32,6 +32,8 @@ class GitServer:
         self.status = 0
         self.location = ""
         self.is_silent = False
+        self.stops_after: int | None = None
+        """How many bytes of a pack are sent before nothing more comes."""
         self.asked: list[tuple[str, str]] = []
         """Paths with what was sent to sign in."""
         self._git = needed("git")
@@ -61,7 +63,7 @@ class GitServer:
     ) -> None:
         await self._runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         sent = request.headers.get("Authorization", "")
         self.asked.append((request.path, sent))
         if self.is_silent:
@@ -71,7 +73,18 @@ class GitServer:
         password = base64.b64decode(sent.removeprefix("Basic ")).decode().partition(":")[2] if sent else ""
         if self._token and password != self._token:
             return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="x"'})
-        return await self._backend(request)
+        answer = await self._backend(request)
+        if self.stops_after is not None and request.method == "POST":
+            await self._send_some(request, answer, self.stops_after)
+        return answer
+
+    @staticmethod
+    async def _send_some(request: web.Request, answer: web.Response, count: int) -> None:
+        assert isinstance(answer.body, bytes)
+        begun = web.StreamResponse(headers={"Content-Type": answer.headers["Content-Type"]})
+        await begun.prepare(request)
+        await begun.write(answer.body[:count])
+        await asyncio.Event().wait()
 
     async def _backend(self, request: web.Request) -> web.Response:
         process = await asyncio.create_subprocess_exec(

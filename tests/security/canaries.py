@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
 
 from msgspec import Struct, field
@@ -20,10 +20,10 @@ class Canaries(Struct):
 
     planted: dict[str, str] = field(default_factory=dict)
 
-    def plant(self, place: str, shape: str = "{}") -> str:
+    def plant(self, place: str, shape: str | Callable[[str], str] = "{}") -> str:
         """A new value for a place; `shape` is what stands around it."""
-        self.planted[place] = secrets.token_hex(16)
-        return shape.format(self.planted[place])
+        value = self.planted[place] = secrets.token_hex(16)
+        return shape.format(value) if isinstance(shape, str) else shape(value)
 
     def encoded(self, place: str, shape: str = "{}") -> str:
         """The same as base64, as `data` of a Secret has it."""

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from reconciler.sim.fleet_in_a_box import BackgroundFleet
 from tests.security.canaries import Canaries
+from tests.security.places import CREDENTIALS
 
 NAMESPACE = "demo"
 KARMADA = "policy.karmada.io/v1alpha1"
@@ -69,6 +70,8 @@ def store(canaries: Canaries, when: str) -> dict[str, list[dict[str, Any]]]:
         "others.yaml": [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "embedded", "namespace": NAMESPACE},
              "data": {"secret.json": embedded, "key.pem": key}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "credentials", "namespace": NAMESPACE},
+             "data": {f"k{index}": shape(plant(form)) for index, (form, shape) in enumerate(CREDENTIALS.items())}},
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "refused", "namespace": NAMESPACE},
              "data": {"url": f"https://u:{plant('a URL in a refused ConfigMap')}@host/"}},
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": NAMESPACE},

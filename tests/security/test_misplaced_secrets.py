@@ -5,16 +5,23 @@ Source: design#secrets; docs/reference/security.md.
 
 from __future__ import annotations
 
+import base64
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from reconciler.adapters.store.parse_cache_rows import packed_file
+from reconciler.adapters.store.parse_cache_secrets import is_cacheable
 from reconciler.model.content import Content
+from reconciler.model.fleet import StoreFile
 from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest, Plan
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
@@ -24,92 +31,41 @@ from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.patches import plan_patches_json
 from reconciler.report.plan.text import plan_text
 from reconciler.report.yaml_dump import render_yaml
+from reconciler.stages.fleet import ParsedFile, without_secrets
+from reconciler.stages.fleet.parse import parse_file
+from reconciler.stages.secrecy import has_credential, holds_credential, may_hold_credentials
 from tests.fakes.store_trees import commit_all
 from tests.security.canaries import Canaries
+from tests.security.places import CARRIERS, CREDENTIALS, SECRETS, Document, config_map, places, secret
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET, run
 
-Document = dict[str, Any]
+PLACES: Final = dict(places())
 
 
-def secret(**more: Any) -> Document:
-    metadata = {"name": "s", "namespace": "demo", **more.pop("metadata", {})}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, **more}
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
-def config_map(value: str) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "c", "namespace": "demo"},
-        "data": {"a": value},
-    }
-
-
-def without(document: Document, field: str) -> Document:
-    return {key: value for key, value in document.items() if key != field}
-
-
-SECRETS: Final[dict[str, Callable[[str], Document]]] = {
-    "stringData": lambda v: secret(stringData={"a": v}),
-    "stringData of the metadata": lambda v: secret(metadata={"stringData": {"a": v}}),
-    "data of the metadata": lambda v: secret(metadata={"data": {"a": v}}),
-    "a field of the metadata": lambda v: secret(metadata={"password": v}),
-    "a list for the name": lambda v: secret(metadata={"labels": {"a": [v]}}),
-    "immutable": lambda v: secret(immutable=v),
-    "type as a list": lambda v: secret(type=[v]),
-    "type as a mapping": lambda v: secret(type={"a": v}),
-    "a field beside data": lambda v: secret(password=v),
-    "data that is no mapping": lambda v: secret(data=v),
-    "data in lists": lambda v: secret(stringData={"a": [{"b": v}]}),
-    "apiVersion core/v1": lambda v: secret(stringData={"a": v}) | {"apiVersion": "core/v1"},
-    "apiVersion V1": lambda v: secret(stringData={"a": v}) | {"apiVersion": "V1"},
-    "no apiVersion": lambda v: without(secret(stringData={"a": v}), "apiVersion"),
-    "kind secret": lambda v: secret(data={"a": v}) | {"kind": "secret"},
-    "kind SECRET": lambda v: secret(password=v) | {"kind": "SECRET"},
-    "kind Secrets": lambda v: secret(data={"a": v}) | {"kind": "Secrets"},
-    "kind Sercet": lambda v: secret(data={"a": v}) | {"kind": "Sercet"},
-    "kind in a list": lambda v: secret(data={"a": v}) | {"kind": ["Secret"]},
-    "kind of another group": lambda v: secret(spec={"a": v}) | {"apiVersion": "example.com/v1"},
-    "no kind": lambda v: without(secret(stringData={"a": v}), "kind"),
-    "no metadata": lambda v: {"apiVersion": "v1", "kind": "Secret", "stringData": {"a": v}},
-}  # fmt: skip
-
-CREDENTIALS: Final = {
-    "a bearer token": "Authorization: Bearer {}",
-    "a basic token": "Authorization: Basic {}",
-    "a password in a URL": "postgres://app:{}@db/app",
-    "a password with a slash": "postgres://app:ab/{}@db/app",
-    "a password with two slashes": "amqp://app:x/y/{}@db",
-    "a user with a slash before the password": "https://bot:/{}@host/x.git",
-    "a token as the user": "https://{}@host/x.git",
-    "a private key": "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
-    "a key of a forge": "token ghp_{}",
-    "a key of a cloud": "aws_secret_access_key = {}",
-    "a quoted key of a cloud": '{{"accessKeySecret": "{}"}}',
-    "an account key": "DefaultEndpointsProtocol=https;AccountKey={};x",
-    "a Secret in text": "kind: Secret\nstringData: {{a: {}}}",
-    "a misspelt Secret in text": 'kind: "secret"\nstringData: {{a: {}}}',
-}  # fmt: skip
-
-
-def _plans(kind: str, before: Document, after: Document) -> list[Plan]:
-    gvk, identity = GVK("", "v1", kind), Identity("", kind, "demo", "s")
-    change = Change(action=Action.UPDATE, cluster="m1", gvk=gvk, identity=identity, cause=Cause.DECLARED,
-                    before=before, manifest=after, source=Source("a.yaml", 1))  # fmt: skip
-    fields = tuple(
-        FieldChange(path=path, before=was, after=now)
-        for (path, was), (_, now) in zip(_leaves(before), _leaves(after), strict=True)
-        if was != now
-    )
-    whole = (FieldChange(path="", before=before, after=after),)
-    found = [
-        Plan(base="", head="", changes=(_with(change, fields),)),
-        Plan(base="", head="", changes=(_with(change, whole),)),
-    ]
-    create = Change(
-        action=Action.CREATE, cluster="m1", gvk=gvk, identity=identity, cause=Cause.DECLARED, manifest=after
-    )
-    return [*found, Plan(base="", head="", changes=(create,))]
+def _plans(pairs: list[tuple[Document, Document]]) -> list[Plan]:
+    """The objects before and after as edits field by field, as edits of the whole, and as new ones."""
+    edits, wholes, new = [], [], []
+    for before, after in pairs:
+        given = after.get("kind")
+        kind = given if isinstance(given, str) else "Secret"
+        gvk, identity = GVK("", "v1", kind), Identity("", kind, "demo", "s")
+        change = Change(action=Action.UPDATE, cluster="m1", gvk=gvk, identity=identity, cause=Cause.DECLARED,
+                        before=before, manifest=after, source=Source("a.yaml", 1))  # fmt: skip
+        fields = tuple(
+            FieldChange(path=path, before=was, after=now)
+            for (path, was), (_, now) in zip(_leaves(before), _leaves(after), strict=True)
+            if was != now
+        )
+        edits.append(_with(change, fields))
+        wholes.append(_with(change, (FieldChange(path="", before=before, after=after),)))
+        new.append(
+            Change(action=Action.CREATE, cluster="m1", gvk=gvk, identity=identity, cause=Cause.DECLARED, manifest=after)
+        )
+    return [Plan(base="", head="", changes=tuple(changes)) for changes in (edits, wholes, new)]
 
 
 def _with(change: Change, fields: tuple[FieldChange, ...]) -> Change:
@@ -129,36 +85,94 @@ def _printed(plan: Plan) -> str:
 
 @pytest.mark.parametrize("place", SECRETS)
 def test_no_report_shows_what_was_meant_to_be_a_secret(place: str) -> None:
-    canaries = Canaries()
-    before, after = (SECRETS[place](canaries.plant(when)) for when in ("before", "after"))
-    kind = after.get("kind") if isinstance(after.get("kind"), str) else "Secret"
-    manifest = Manifest(
-        "m1", GVK("", "v1", "x"), Identity("", "x", "", "s"), Content(tree=after), Source("a"), None, ()
-    )
-    shown = [
-        render_yaml([manifest]),
-        json.dumps(Masker().manifest(after)),
-        *map(_printed, _plans(str(kind), before, after)),
-    ]
-    assert canaries.leaks("\n".join(shown).encode()) == []
+    assert _shown({place: SECRETS[place]}) == []
 
 
 @pytest.mark.parametrize("form", CREDENTIALS)
 def test_no_report_shows_what_has_the_form_of_a_credential(form: str) -> None:
+    assert _shown({name: make for name, make in PLACES.items() if name.startswith(f"{form} in ")}) == []
+
+
+def _shown(made: Mapping[str, Callable[[str], Document]]) -> list[str]:
+    """The places whose value is in any report of the documents."""
     canaries = Canaries()
-    before, after = (config_map(canaries.plant(when, CREDENTIALS[form])) for when in ("before", "after"))
-    shown = [json.dumps(Masker().manifest(after)), *map(_printed, _plans("ConfigMap", before, after))]
-    assert canaries.leaks("\n".join(shown).encode()) == []
+    pairs = [
+        (make(canaries.plant(f"{place} before")), make(canaries.plant(f"{place} after")))
+        for place, make in made.items()
+    ]
+    bodies = [after for _, after in pairs]
+    gvk, identity, source = GVK("", "v1", "x"), Identity("", "x", "", "s"), Source("a")
+    manifests = [Manifest("m1", gvk, identity, Content(tree=body), source, None, ()) for body in bodies]
+    shown = [
+        render_yaml(manifests),
+        *(json.dumps(Masker().manifest(body)) for body in bodies),
+        *map(_printed, _plans(pairs)),
+    ]
+    return canaries.leaks("\n".join(shown).encode())
+
+
+def _parsed(document: Document) -> tuple[StoreFile, ParsedFile]:
+    file = StoreFile(path="a.yaml", blob="b", data=yaml.safe_dump(document).encode())
+    return file, parse_file(file)
+
+
+def test_no_place_is_in_the_cache_of_parsed_files() -> None:
+    canaries, kept = Canaries(), []
+    for place, make in PLACES.items():
+        _, parsed = _parsed(make(canaries.plant(place)))
+        packed = packed_file(parsed) if is_cacheable(parsed) else None
+        kept += [packed] if packed is not None else []
+    assert canaries.leaks(b" ".join(kept)) == []
+
+
+@pytest.mark.parametrize("place", SECRETS)
+def test_what_was_meant_to_be_a_secret_is_not_in_the_copy_of_a_directory(place: str) -> None:
+    canaries = Canaries()
+    file, _ = _parsed(SECRETS[place](canaries.plant(place)))
+    assert canaries.leaks(without_secrets(file).data) == []
 
 
 @pytest.mark.parametrize(
     "text",
     ["basic authentication", "https://registry:5000/repo@v1", "docker://registry:5000/team/app@sha256:" + "0" * 64,
      "ssh://git@host/x.git", "the bearer certificate is renewed", "http://host/path?mail=a@example.com",
-     "kind: SecretStore"],
+     "kind: SecretStore", "kind: ConfigMap\nusers: [a]", "kind: Config\nclusters: []", "the auths: none",
+     "access_token: short", "https://host/a?sig=abc", _base64(b'{"replicas": 3, "name": "a plain object"}'),
+     "https://hooks.slack.com/", "client_secret_name: a"],
 )  # fmt: skip
-def test_what_only_looks_similar_is_shown(text: str) -> None:
-    assert Masker().manifest(config_map(text)) == config_map(text)
+def test_what_only_looks_similar_is_shown_and_cached(text: str) -> None:
+    document = config_map(text)
+    assert Masker().manifest(document) == document
+    assert not holds_credential(document)
+
+
+@given(st.sampled_from(sorted(CREDENTIALS)), st.text("aé 'x\n:=", max_size=9), st.text("aé 'x\n:=", max_size=9))
+def test_what_is_masked_is_what_counts_as_a_credential(form: str, before: str, after: str) -> None:
+    """One form for what is shown and one for what is kept would part in time."""
+    text = before + CREDENTIALS[form]("0123456789abcdef0123456789abcdef") + after
+    assert has_credential(text) == (Masker().text(text) != text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["users " + "kind: Config " * 30_000, "auths : " * 30_000, "eyJ" * 90_000, "eyJhbGci." * 30_000,
+     "@ " + "://a:" * 9_000, "client_secret= " * 25_000, "?sig=" * 60_000, "auths" + " " * 300_000, "'kind " * 50_000,
+     _base64(b"{" + b"eyJ" * 90_000), "hooks.slack.com/services/" * 15_000],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_a_text_made_to_be_slow_is_read_in_linear_time(text: str) -> None:
+    """Twice the text costs about twice the time, not four times; the least of some tries, on a busy machine too."""
+
+    def cost_s(given: str) -> float:
+        tries = []
+        for _ in range(3):
+            started_s = time.process_time()
+            has_credential(given)
+            may_hold_credentials(given.encode())
+            tries.append(time.process_time() - started_s)
+        return min(tries)
+
+    assert cost_s(text) < 3 * cost_s(text[: len(text) // 2]) + 0.05
 
 
 def test_no_command_shows_a_planted_value(tmp_path: Path) -> None:
@@ -169,11 +183,14 @@ def test_no_command_shows_a_planted_value(tmp_path: Path) -> None:
         for index, (place, make) in enumerate(SECRETS.items()):
             text = yaml.safe_dump(make(canaries.plant(f"{when} {place}")))
             (store / f"s{index}.yaml").write_text(text.replace("name: s\n", f"name: s{index}\n"))
-        for index, (place, form) in enumerate(CREDENTIALS.items()):
-            text = yaml.safe_dump(config_map(canaries.plant(f"{when} {place}", form)))
+        for index, ((place, form), carrier) in enumerate(
+            zip(CREDENTIALS.items(), cycle(CARRIERS.values()), strict=False)
+        ):
+            text = yaml.safe_dump(carrier(form(canaries.plant(f"{when} {place}"))))
             (store / f"c{index}.yaml").write_text(text.replace("name: c\n", f"name: c{index}\n"))
 
-    kinds = ("v1, kind: ConfigMap", "v1, kind: Secret", "example.com/v1, kind: Secret")
+    kinds = ("v1, kind: ConfigMap", "v1, kind: Secret", "example.com/v1, kind: Secret", "apps/v1, kind: Deployment",
+             "example.com/v1, kind: Widget")  # fmt: skip
     selectors = ", ".join(f"{{apiVersion: {kind}}}" for kind in kinds)
     more = APP.replace("{apiVersion: v1, kind: ConfigMap, name: app}", selectors)
     (store / "fleet.yaml").write_text(f"{FLEET}{CLUSTERS}---\n{more}")

@@ -28,7 +28,7 @@ from reconciler.daemon.observing.reading import remembered
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.sim import ClusterSpec, FaultKind, FleetInABox, Request
+from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event
 from tests.fakes.clocks import SPEED, QuickClock
@@ -44,6 +44,8 @@ FAULTS = (
     FaultKind.TRUNCATED, FaultKind.PARTIAL_LIST, FaultKind.EMPTY_LIST, FaultKind.EXPIRED, FaultKind.HTML,
     FaultKind.UNAUTHORIZED, FaultKind.FORBIDDEN,
 )  # fmt: skip
+STORMS = (FaultKind.WATCH_ENDS, FaultKind.WATCH_SILENT, FaultKind.EXPIRED)
+"""What every watch meets for a while, or every list."""
 KINDS = {"ConfigMap": "configmaps", "Secret": "secrets", "Deployment": "deployments"}
 
 
@@ -157,7 +159,7 @@ class Trial:
         for _ in range(self.rng.randint(3, 6)):
             name = self.rng.choice(CLUSTERS)
             server = self.box.servers[name]
-            match self.rng.randrange(6):
+            match self.rng.randrange(9):
                 case 0 | 1:
                     self._commit()
                 case 2:
@@ -173,7 +175,26 @@ class Trial:
                     await server.stop()
                     await asyncio.sleep(self.rng.uniform(0.0, 0.2))
                     await server.start()
+                case 6:
+                    # A dead admission webhook: reads are answered.
+                    server.faults.order(Fault(kind=FaultKind.HANGING), when=is_write, times=self.rng.randint(1, 40))
+                case 7:
+                    server.faults.rates |= {self.rng.choice(STORMS): 1.0}
+                case 8:
+                    await self._move_while_away()
             await asyncio.sleep(self.rng.uniform(0.0, 0.3))
+
+    async def _move_while_away(self) -> None:
+        """A Deployment moves, and one of the clusters that it leaves or comes to is away just then."""
+        app = self.rng.choice([app for app in self.apps if app.kind == "Deployment"])
+        before = app.clusters
+        app.clusters = frozenset(self.rng.sample(CLUSTERS, self.rng.randint(1, 2)))
+        self._publish()
+        await asyncio.sleep(self.rng.uniform(0.0, 0.1))
+        away = self.box.servers[self.rng.choice(sorted(before | app.clusters))]
+        await away.stop()
+        await asyncio.sleep(self.rng.uniform(0.1, 0.5))
+        await away.start()
 
     def _commit(self) -> None:
         for app in self.rng.sample(self.apps, self.rng.randint(1, 3)):

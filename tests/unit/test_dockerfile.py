@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 QUIET = ("--quiet", "--disable-pip-version-check", "--no-compile")
-KNOWN = {"FROM", "WORKDIR", "ENV", "RUN", "COPY", "LABEL", "USER", "VOLUME", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+KNOWN = {"ARG", "FROM", "WORKDIR", "ENV", "RUN", "COPY", "LABEL", "USER", "VOLUME", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
 
 
 def _instructions() -> list[tuple[str, str]]:
@@ -27,21 +27,35 @@ def _stages() -> list[list[tuple[str, str]]]:
     for name, value in _instructions():
         if name == "FROM":
             stages.append([])
-        stages[-1].append((name, value))
+        if stages:
+            stages[-1].append((name, value))
     return stages
 
 
 def test_every_instruction_is_one_of_docker() -> None:
     assert {name for name, _ in _instructions()} <= KNOWN
-    assert _instructions()[0][0] == "FROM"
+    assert [name for name, _ in _instructions()][:2] == ["ARG", "FROM"]
 
 
-def test_base_images_have_a_version_that_the_project_supports() -> None:
-    images = [value.split(" ")[0] for name, value in _instructions() if name == "FROM"]
-    assert len(set(images)) == 1, "a virtual environment works with the Python that made it"
-    version = re.fullmatch(r"python:3\.(\d+)-slim", images[0])
+def test_the_base_image_has_a_version_that_the_project_supports() -> None:
+    version = re.fullmatch(r"BASE=python:3\.(\d+)-slim", _instructions()[0][1])
     assert version is not None
     assert int(version[1]) >= 11
+
+
+def test_one_argument_names_the_base_of_every_stage_so_that_a_digest_can_be_pinned() -> None:
+    """What is declared before the first FROM is known in FROM alone, and a second ARG would hide it."""
+    images = [value.split(" ")[0] for name, value in _instructions() if name == "FROM"]
+    assert images == ["${BASE}"] * 2, "a virtual environment works with the Python that made it"
+    assert [name for name, _ in _instructions()].count("ARG") == 1
+
+
+def test_the_how_to_pins_the_base_by_its_digest() -> None:
+    """The command that the page shows is the one that the file understands."""
+    shown = (ROOT / "docs/how-to/container.md").read_text()
+    given = re.search(r"--build-arg (BASE)=(\S+)@sha256:", shown)
+    assert given is not None
+    assert f"{given[1]}={given[2]}" == _instructions()[0][1]
 
 
 def test_the_image_is_not_root_and_starts_the_program() -> None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import orjson
 
+from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
 from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.shapes.metadata import ListMetadata, Named, object_metadata
 from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
@@ -137,10 +138,14 @@ def listing(cluster: str, pages: Sequence[Page], gvk: GVK) -> Listing:
     return Listing(objects=tuple(objects), resource_version=pages[0].resource_version, unread=unread)
 
 
-def page(cluster: str, body: bytes, api_version: str, kind: str) -> Page:
-    """One page of a list of that apiVersion. `kind` is for the message: a CRD may name its list kind as it likes."""
+def page(cluster: str, body: bytes, api_version: str, kind: str, trees: SharedTrees | None = None) -> Page:
+    """One page of a list of that apiVersion. `kind` is for the message: a CRD may name its list kind as it likes.
+
+    `trees`: what its objects share their equal parts with.
+    """
     what = f"list of {kind} ({api_version})"
-    answer = json_object(cluster, body, what)
+    shared = trees.list_answer(body) if trees is not None else None
+    answer = json_object(cluster, body, what) if shared is None else shared
     items = answer.get("items", "missing")
     if items is None and api_version == METADATA_API:
         # How API servers write an empty list of metadata (seen on 1.36); whole objects come as an empty list.

@@ -17,6 +17,7 @@ from reconciler.adapters.kube import requests
 from reconciler.adapters.kube.answers import (
     AccessReview,
     Listing,
+    Page,
     Version,
     as_live_object,
     json_object,
@@ -72,6 +73,11 @@ class MemberCluster:
         self._transport = transport
         self._user_agent = user_agent
         self._discovery = DiscoveryCache(self.name, self._send)
+
+    @property
+    def answers(self) -> int:
+        """How often anything but a watch was heard of the cluster. It counts on while it answers."""
+        return self._transport.answers
 
     async def __aenter__(self) -> MemberCluster:
         """The cluster itself; connections belong to the pool."""
@@ -233,7 +239,14 @@ class MemberCluster:
     async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
         """Whether our credentials allow the verb on the kind, in all namespaces when none is named."""
         served = await self._served(gvk)
-        answer = await self._send(requests.access_review(verb, served.resource, namespace))
+        return await self.allows(verb, gvk.group, served.plural, namespace=namespace)
+
+    async def allows(self, verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> bool:
+        """Whether our credentials allow the verb on a resource type, whether it is served or not.
+
+        Without a namespace: in all of them. Without a name: for every object.
+        """
+        answer = await self._send(requests.access_review(verb, group, plural, namespace=namespace, name=name))
         return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 
     async def nodes(self) -> tuple[NodeObject, ...]:
@@ -249,9 +262,13 @@ class MemberCluster:
 
     async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
         served = await self._served(gvk)
-        pages = await self._pages(
-            served.resource, query, lambda body: page(self.name, body, api_version, gvk.kind), accept=accept
-        )
+        trees = self._transport.trees
+
+        def parse(body: bytes) -> Page:
+            return page(self.name, body, api_version, gvk.kind, trees)
+
+        with trees.reading():
+            pages = await self._pages(served.resource, query, parse, accept=accept)
         with reading(self.name, f"list of {gvk.kind}"):
             return listing(self.name, pages, gvk)
 

@@ -37,6 +37,19 @@ CAUSES_MAX = 5
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _INVALID_VALUE = re.compile(r"(Invalid value: )(.*)(: )", re.DOTALL)
+_RIGHT = re.compile(
+    r'(User "[^"]{0,256}") cannot ([a-z]{1,20}) resource "([a-z0-9./-]{1,256})" in API group "([a-z0-9.-]{0,256})"'
+    r'(?: in the namespace "([a-z0-9.-]{1,256})"| at the cluster scope)'
+)
+"""How every API server words that somebody lacks a right, whatever it asked. Source: Kubernetes, apiserver,
+`forbiddenMessage`. Other refusals with 403 come from admission and name no right."""
+_LEVEL_WITH_VERB: Mapping[str, str] = {
+    **dict.fromkeys(("get", "list", "watch"), "read"),
+    **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
+    "delete": "full",
+}
+"""The level of `doctor --rbac` whose role has the verb."""
+_GRANT = "is attempting to grant RBAC permissions not currently held"
 _PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
     400: InvalidObject,
     401: CredentialsRejected,
@@ -127,6 +140,8 @@ def _causes(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _message(request: Request, status: int, answer: Mapping[str, Any], body: bytes) -> str:
+    if status == HTTPStatus.FORBIDDEN and (lacking := _missing_right(str(answer.get("message") or ""))):
+        return clean(lacking)
     if request.kind == "Secret" and request.purpose is not Purpose.READ:
         return _message_without_values(status, answer)
     if not answer:
@@ -136,6 +151,19 @@ def _message(request: Request, status: int, answer: Mapping[str, Any], body: byt
         return clean(str(answer.get("message") or _phrase(status)))
     more = f"; and {len(causes) - CAUSES_MAX} more" if len(causes) > CAUSES_MAX else ""
     return clean("; ".join(causes[:CAUSES_MAX]) + more)
+
+
+def _missing_right(message: str) -> str:
+    """Which right is missing, and what helps; empty: it is about something else. Source: design#missing-right."""
+    found = _RIGHT.search(message)
+    if found is None:
+        hint = "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
+        return f"{message[: MESSAGE_MAX // 2]}; {hint}" if _GRANT in message else ""
+    user, verb, resource, group, namespace = found.groups()
+    where = f"in namespace {namespace}" if namespace else "at the cluster scope"
+    level = _LEVEL_WITH_VERB.get(verb)
+    hint = f"; 'reconciler doctor --rbac {level}' prints the role" if level else ""
+    return f"{user} cannot {verb} {resource}{'.' if group else ''}{group} {where}{hint}"
 
 
 def _message_without_values(status: int, answer: Mapping[str, Any]) -> str:

@@ -14,9 +14,10 @@ from importlib.metadata import version
 from typing import TypeVar
 
 from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.kubeconfig import MemberConfig, file_contents
-from reconciler.adapters.kube.transport import Shared, SharedSlots, Transport, TransportSettings, open_session
+from reconciler.adapters.kube.transport import Shared, Transport, TransportSettings, open_session
 from reconciler.errors import ConfigurationError, MemberClusterError
 
 DEFAULT_SETTINGS = TransportSettings()
@@ -79,7 +80,7 @@ class Members(Mapping[str, MemberCluster]):
         async with open_session() as session:
             shared = Shared(
                 session=session,
-                slots=SharedSlots(settings),
+                slots=SharedSlots(settings.in_flight_all_max, settings.slow_after_s),
                 clock=clock or SystemClock(),
                 settings=settings,
                 jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing

@@ -231,10 +231,9 @@ def delete(target: Target, *, uid: str, resource_version: str, propagation: str,
     )
 
 
-def access_review(verb: str, resource: Resource, namespace: str) -> Request:
+def access_review(verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> Request:
     """Ask the API server whether we may do that. It stores nothing."""
-    group = resource.group_version.rpartition("/")[0]
-    attributes = {"verb": verb, "group": group, "resource": resource.plural, "namespace": namespace}
+    attributes = {"verb": verb, "group": group, "resource": plural, "namespace": namespace, "name": name}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

@@ -25,8 +25,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from reconciler.adapters.clock import Clock
-from reconciler.adapters.kube.breaker import Breaker, BreakerSettings
-from reconciler.adapters.kube.budget import Budget
+from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
+from reconciler.adapters.kube.bounds.budget import Budget
+from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
+from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
@@ -91,34 +93,6 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class SharedSlots:
-    """At most so many prompt requests at once over all clusters."""
-
-    def __init__(self, settings: TransportSettings) -> None:
-        """All slots are free."""
-        self._semaphore = asyncio.Semaphore(settings.in_flight_all_max)
-        self._slow_after_s = settings.slow_after_s
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot until the end or until the request turns out slow."""
-        await self._semaphore.acquire()
-        is_released = False
-
-        def release() -> None:
-            nonlocal is_released
-            if not is_released:
-                is_released = True
-                self._semaphore.release()
-
-        timer = asyncio.get_running_loop().call_later(self._slow_after_s, release)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            release()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What the members of a fleet have in common. `jitter` gives numbers in [0, 1)."""
@@ -128,6 +102,7 @@ class Shared:
     clock: Clock
     settings: TransportSettings
     jitter: random.Random
+    trees: SharedTrees = field(default_factory=SharedTrees)
 
 
 def open_session() -> aiohttp.ClientSession:
@@ -155,6 +130,9 @@ class Transport:
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
+        self.answers = 0
+        """Parts of answers that have come in, but for those of watches."""
+        self.trees = shared.trees
         self.lists = Budget(config.name, shared.settings.lists_max_bytes)
         connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
@@ -320,7 +298,9 @@ class Transport:
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         chunks, size, limits = [], 0, self._settings
         async with AsyncExitStack() as held:
+            self.answers += 1
             async for chunk in response.content.iter_any():
+                self.answers += 1
                 if size <= limits.body_small_bytes < size + len(chunk):
                     await held.enter_async_context(self._large)
                 size += len(chunk)

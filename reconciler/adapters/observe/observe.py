@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.adapters.kube.shapes.pods import NodeObject, Pod
+from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.adapters.observe.model import (
     PodRequests,
     Unscheduled,
@@ -26,12 +27,14 @@ from reconciler.adapters.observe.model import (
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners, pod_signs
 from reconciler.containment import fault_fields
-from reconciler.errors import Forbidden, KindNotServed
+from reconciler.errors import Forbidden, KindNotServed, ObjectNotFound
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
 log = logging.getLogger("reconciler")
+
+_T = TypeVar("_T")
 
 REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
 RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
@@ -50,17 +53,18 @@ async def observe(
 
     `known` are objects that have just been read and need not be read again; `previous` is the last observation, which
     says since when a workload is unhealthy. Where nodes or pods may not be read, `nodes` is None: free capacity is
-    unknown. Raises MemberClusterError when the cluster cannot be read at all.
+    unknown; `denied` says which right is missing. Raises MemberClusterError when the cluster cannot be read at all.
     """
+    denied: set[str] = set()
     discovery, nodes, pods, quotas, objects = await asyncio.gather(
         member.discover(refresh=True),
-        _nodes(member),
-        _pods(member),
-        _quotas(member),
+        _allowed(member.nodes(), "free capacity is not known", denied),
+        _allowed(member.pods(), "free capacity is not known", denied),
+        _quotas(member, denied),
         _objects(member, tuple(wanted), known or {}),
     )
     requests = PodRequests()
-    waiting = await _unscheduled(member, pods or (), objects.values())
+    waiting = await _unscheduled(member, pods or (), objects.values(), denied)
     signs = pod_signs(objects.values(), pods, nodes, now) if pods is not None else {}
     counts = pod_counts(pods, owners(pods)) if pods is not None else None
     held = held_room(objects.values(), pods or (), waiting, requests)
@@ -98,29 +102,22 @@ async def observe(
         nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
         workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
         pods=counts.made() if counts is not None else None,
+        denied=tuple(sorted(denied)),
     )
 
 
-async def _nodes(member: MemberCluster) -> tuple[NodeObject, ...] | None:
+async def _allowed(reading: Awaitable[_T], consequence: str, denied: set[str]) -> _T | None:
+    """What is read; None where it may not be, of which `denied` is told with its consequence."""
     try:
-        return await member.nodes()
-    except Forbidden:
+        return await reading
+    except Forbidden as error:
+        denied.add(f"{consequence}: {error.message}")
         return None
 
 
-async def _pods(member: MemberCluster) -> tuple[Pod, ...] | None:
-    try:
-        return await member.pods()
-    except Forbidden:
-        return None
-
-
-async def _quotas(member: MemberCluster) -> tuple[Quota, ...]:
-    try:
-        listing = await member.list_objects(RESOURCE_QUOTA)
-    except Forbidden:
-        return ()
-    return tuple(quota(live) for live in sorted(listing.objects, key=lambda live: live.identity))
+async def _quotas(member: MemberCluster, denied: set[str]) -> tuple[Quota, ...]:
+    listing = await _allowed(member.list_objects(RESOURCE_QUOTA), "quotas are not counted", denied)
+    return tuple(quota(live) for live in sorted(listing.objects, key=lambda live: live.identity)) if listing else ()
 
 
 async def _objects(
@@ -133,26 +130,48 @@ async def _objects(
         if ref.identity not in known:
             places[ref.gvk].add(ref.namespace)
     lists = await asyncio.gather(
-        *(_list(member, gvk, namespace) for gvk, found in sorted(places.items()) for namespace in sorted(found))
+        *(
+            _list(member, gvk, namespace, [ref for ref in wanted if (ref.gvk, ref.namespace) == (gvk, namespace)])
+            for gvk, found in sorted(places.items())
+            for namespace in sorted(found)
+        )
     )
     objects = {live.identity: live for listed in lists for live in listed if live.identity in names}
     return {**objects, **{identity: live for identity, live in known.items() if identity in names}}
 
 
-async def _list(member: MemberCluster, gvk: GVK, namespace: str) -> tuple[LiveObject, ...]:
+async def _list(
+    member: MemberCluster, gvk: GVK, namespace: str, wanted: Iterable[ResourceRef]
+) -> tuple[LiveObject, ...]:
+    """What is there of a kind; where it may not be listed, what is wanted of it, by name."""
     try:
         return (await member.list_objects(gvk, namespace=namespace)).objects
     except KindNotServed:
         return ()
+    except Forbidden:
+        found = await asyncio.gather(*(_get(member, ref) for ref in wanted))
+        return tuple(live for live in found if live is not None)
 
 
-async def _unscheduled(member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject]) -> Unscheduled:
+async def _get(member: MemberCluster, ref: ResourceRef) -> LiveObject | None:
+    try:
+        return await member.get(ref.gvk, ref.namespace, ref.name)
+    except ObjectNotFound:
+        return None
+
+
+async def _unscheduled(
+    member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject], denied: set[str]
+) -> Unscheduled:
     """Unschedulable pods by controller; ReplicaSets are read only where a wanted Deployment may own such pods."""
     found = Unscheduled(by_owner=unscheduled(pods))
     deployed = {live.identity.namespace for live in objects if live.identity.kind == "Deployment"}
     namespaces = [namespace for namespace in found.replica_set_namespaces if namespace in deployed]
-    listings = await asyncio.gather(*(member.list_metadata(REPLICA_SET, namespace=name) for name in namespaces))
-    replica_sets = [live for listing in listings for live in listing.objects]
+    consequence = "what of a Deployment is unschedulable is not counted"
+    listings = await asyncio.gather(
+        *(_allowed(member.list_metadata(REPLICA_SET, namespace=name), consequence, denied) for name in namespaces)
+    )
+    replica_sets = [live for listing in listings if listing is not None for live in listing.objects]
     return replace(
         found, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from reconciler.adapters.git.fetch import FetchRequest, fetch
@@ -13,12 +13,19 @@ from reconciler.model.fleet import Snapshot
 
 
 async def fetch_snapshot(
-    url: GitUrl, rev: str | None, clones: Path, environ: Mapping[str, str], known: Collection[str] = ()
+    url: GitUrl,
+    rev: str | None,
+    clones: Path,
+    environ: Mapping[str, str],
+    *,
+    known: Collection[str] = (),
+    tell: Callable[[str], None],
 ) -> Snapshot:
     """The store at a branch, tag or full commit id of a server; None: its default branch.
 
     `clones`: the folder of our clones, so that the next fetch brings only what is new. `known`: what the caller has
-    parsed already, by `memo_key`; such a file comes without its data.
+    parsed already, by `memo_key`; such a file comes without its data. `tell`: called with what a fetch that takes a
+    while waits for, or has brought.
 
     Raises:
         RevisionNotFound: the server has no such revision, or the revision no such folder.
@@ -28,7 +35,8 @@ async def fetch_snapshot(
     # One reference for each revision: two commands side by side never read each other's commit.
     key = hashlib.sha256((wanted or "HEAD").encode()).hexdigest()[:16]
     folder = clone_of(url, clones)
-    fetched = await fetch(FetchRequest(url=url, rev=wanted, folder=folder, into=f"refs/fleet/read/{key}"), environ)
+    request = FetchRequest(url=url, rev=wanted, folder=folder, into=f"refs/fleet/read/{key}")
+    fetched = await fetch(request, environ, tell=tell)
     return GitStore(folder).snapshot(fetched.commit, url.subdir, known)
 
 

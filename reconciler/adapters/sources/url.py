@@ -32,6 +32,8 @@ from reconciler.model.fleet import Snapshot, StoreFile
 _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0
 """A first clone may take minutes; the start does not wait for all of it without a sign of life."""
+_SLOW_S: Final = 300.0
+"""A fetch may take hours over a slow link; who follows the store is told of it each time that this has passed."""
 _JITTER: Final = 0.1
 
 _REFUSED: Final = {
@@ -72,6 +74,8 @@ class UrlSource:
         self._fetching: asyncio.Task[None] | None = None
         self._outcome: Fetched | StoreError | None = None
         self._is_read = False
+        self._is_slow = False
+        self._told = ""
         self._is_wanted = asyncio.Event()
         self._failures = 0
         self._next_s = clock.monotonic_s()
@@ -88,19 +92,21 @@ class UrlSource:
 
     @property
     def note(self) -> str:
-        """Says so while an older reading stands in for a server that does not answer."""
+        """Says so while an older reading stands in for a server that does not answer, or answers slowly."""
         return self._note
 
     async def changed(self) -> None:
-        """Return when the server was asked again."""
+        """Return when the server was asked again, or when asking it takes long."""
         if self._fetching is not None and self._fetching.done() and self._is_read:
             self._fetching = None
         if self._fetching is None:
             while (wait_s := self._next_s - self._clock.monotonic_s()) > 0 and not self._is_wanted.is_set():
                 await wait_for(self._is_wanted, wait_s, self._clock)
         # Cancelling the wait leaves the fetch alone, and its end is told by the next call.
-        await asyncio.wait({self._fetch_task()})
-        self._fetching = None
+        ended, _ = await asyncio.wait({self._fetch_task()}, timeout=_SLOW_S)
+        if ended:
+            self._fetching = None
+        self._is_slow = not ended
 
     def _fetch_task(self) -> asyncio.Task[None]:
         if self._fetching is None:
@@ -111,7 +117,8 @@ class UrlSource:
     async def _fetch(self) -> None:
         pause_s = self._poll_s
         try:
-            self._outcome = await fetch(self._wanted, self._environ)
+            self._told = "nothing has come yet"
+            self._outcome = await fetch(self._wanted, self._environ, tell=self._hear)
             self._failures = 0
         except (StoreError, OSError) as error:
             fault = error if isinstance(error, StoreError) else None
@@ -122,6 +129,9 @@ class UrlSource:
         # Many reconcilers that were started together would ask their server together for ever.
         spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
         self._next_s = self._clock.monotonic_s() + pause_s * spread
+
+    def _hear(self, text: str) -> None:
+        self._told = text
 
     async def read(self) -> Snapshot | None:
         """What the last fetch brought. Asked for without one since the last reading, the next fetch comes at once."""
@@ -137,14 +147,14 @@ class UrlSource:
                 raise
             self._note = f"{error}; going on with {snapshot.revision}, which was in force before"
         else:
-            self._note = ""
+            self._note = f"{self._url}: the fetch takes long: {self._told}" if self._is_slow else ""
         if snapshot is not None:
             self._snapshot = snapshot
         return snapshot
 
     def _advance(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
         if fetched is None:
-            raise StoreError(f"{self._url}: the first fetch is still running")
+            raise StoreError(f"{self._url}: the first fetch is still running: {self._told}")
         if isinstance(fetched, StoreError):
             raise fetched
         self._reference = fetched.reference or fetched.commit

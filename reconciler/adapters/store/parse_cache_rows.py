@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 from msgspec import Raw, Struct
 
-from reconciler.adapters.store.parse_cache_secrets import may_hold_keys, may_hold_secrets
+from reconciler.adapters.store.parse_cache_secrets import holds_secrets, may_hold_keys
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content
@@ -125,8 +125,10 @@ def packed_file(file: ParsedFile) -> bytes | None:
     try:
         bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
         problems = tuple(map(_kept_problem, file.problems))
-        said = [msgspec.msgpack.encode(part) for part in (problems, file.overrides) if part]
-        if any(map(may_hold_secrets, (*bodies, *said))):
+        said = [part for part in (problems, file.overrides) if part]
+        if any(holds_secrets(template.body, body) for template, body in zip(file.templates, bodies, strict=True)):
+            return None
+        if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in said):
             return None
         kept = KeptFile(
             path=file.path,

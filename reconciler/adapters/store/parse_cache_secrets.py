@@ -11,10 +11,12 @@ from typing import Final
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.model.fleet import Reach
 from reconciler.model.policy import ResourceSelector
+from reconciler.model.tree import Json
 from reconciler.stages.documents import OVERRIDE_KINDS
 from reconciler.stages.fleet import ParsedFile
+from reconciler.stages.secrecy import holds_credential, is_secret_kind, may_hold_credentials
 
-_NEVER: Final = (b"PRIVATE KEY", b"last-applied-configuration")
+_NEVER: Final = (b"PRIVATE KEY", b"last-applied-configuration", b"stringData")
 _MARK: Final = b"Secret"
 _HARMLESS: Final = b"imagePullSecrets"
 """A field of most pods of private registries; it names Secrets and holds nothing of them."""
@@ -47,12 +49,17 @@ def _may_select_secrets(selectors: Iterable[ResourceSelector]) -> bool:
 
 
 def _is_secret(kind: str) -> bool:
-    return kind.casefold() == "secret"
+    return is_secret_kind(kind)
 
 
-def may_hold_secrets(packed: bytes) -> bool:
-    """Whether something secret may stand in the body of another kind, in an override, or in what is said of them."""
-    return may_hold_keys(packed) or (_MARK in packed and _MARK in packed.replace(_HARMLESS, b""))
+def holds_secrets(document: Json, packed: bytes) -> bool:
+    """Whether something secret may stand in the body of another kind, in an override, or in what is said of them.
+
+    `packed`: the same as bytes, in which most are seen to hold nothing.
+    """
+    if may_hold_keys(packed) or (_MARK in packed and _MARK in packed.replace(_HARMLESS, b"")):
+        return True
+    return may_hold_credentials(packed) and holds_credential(document)
 
 
 def may_hold_keys(packed: bytes) -> bool:

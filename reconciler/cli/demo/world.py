@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.kube.breaker import BreakerSettings
+from reconciler.adapters.kube.bounds.breaker import BreakerSettings
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.transport import TransportSettings

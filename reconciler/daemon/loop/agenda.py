@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from msgspec import Struct, field
 
@@ -10,25 +11,40 @@ from reconciler.model.refs import Identity
 
 
 class Agenda(Struct):
-    """`capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
+    """`identities`: wherever they are. `copies`: by cluster, what happened there. `clusters`: everything in them.
 
+    `capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
     `reload`: somebody waits for the end of the round that does all this.
     """
 
     everything: bool = True
     identities: set[Identity] = field(default_factory=set)
+    copies: dict[str, set[Identity]] = field(default_factory=dict)
+    clusters: set[str] = field(default_factory=set)
     store: bool = True
     capacity: bool = False
     reload: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def mark(self, *identities: Identity) -> None:
-        """Look at these."""
+        """Look at these, wherever they are."""
         self.identities.update(identities)
         self.wake.set()
 
+    def mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """Look at these in one cluster, where something may have happened to them."""
+        found = set(identities)
+        if found:
+            self.copies.setdefault(cluster, set()).update(found)
+            self.wake.set()
+
+    def mark_cluster(self, *clusters: str) -> None:
+        """Look at everything in these clusters: one that came back, or left."""
+        self.clusters.update(clusters)
+        self.wake.set()
+
     def mark_everything(self) -> None:
-        """Look at everything: a start, a resync, a cluster that came back."""
+        """Look at everything: a start, a resync."""
         self.everything = True
         self.wake.set()
 
@@ -40,4 +56,4 @@ class Agenda(Struct):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.everything or self.identities or self.store or self.capacity)
+        return not (self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity)

@@ -59,20 +59,24 @@ class EventJudge:
 
     def caught_up(self, ended: Ended) -> None:
         """Mark what was left out while a cluster was written to, and judge the events that came meanwhile."""
-        self._agenda().mark(*ended.skipped)
+        self._agenda().mark_in(ended.task.cluster, ended.skipped)
         for event in ended.events:
             self.seen(ended.task.cluster, event)
+
+    def asked(self, cluster: str, gvk: GVK) -> None:
+        """A list of a kind is asked for."""
+        self._beliefs.list_begins(cluster, gvk.group_kind)
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at."""
         if isinstance(self._state().reachable.get(cluster), str):
-            self._agenda().mark_everything()
+            self._agenda().mark_cluster(cluster)
             return
         doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
         written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
         if written:
             self._lanes.skip(cluster, written)
-        self._agenda().mark(*(doubtful - written))
+        self._agenda().mark_in(cluster, doubtful - written)
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
@@ -83,14 +87,14 @@ class EventJudge:
         pause_s = self._fights.pause_left_s(cluster, live.identity, now_s)
         if pause_s > 0:
             # Whatever round came in between, it is looked at again when the pause is over.
-            self._unfinished.put_off(live.identity, now_s, pause_s)
+            self._unfinished.put_off(cluster, live.identity, now_s, pause_s)
             return
         if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)):
             if self._passed is not None:
                 self._passed.add(live.identity)
             return
         self._beliefs.doubt(cluster, live.identity)
-        self._agenda().mark(live.identity)
+        self._agenda().mark_in(cluster, (live.identity,))
 
     def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """The boundary of one event: what cannot be judged here is for a round to look at."""
@@ -109,7 +113,7 @@ class EventJudge:
         """
         now, identity = self._state(), live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
-        if manifest is None or now.decision is None or self._unfinished.waits(identity):
+        if manifest is None or now.decision is None or self._unfinished.waits(cluster, identity):
             return False
         decision, known = now.decision, now.known
         world = World(
@@ -132,4 +136,4 @@ class EventJudge:
             log.warning("cluster does not answer", extra={"event": "ClusterUnreachable", "cluster": cluster,
                                                           "error": error.message})  # fmt: skip
             self._beliefs.forget(cluster)
-            self._agenda().mark_everything()
+            self._agenda().mark_cluster(cluster)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 
@@ -17,14 +18,20 @@ from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
 from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.reader import Reader
+from reconciler.daemon.loop.reader import Differing, Reader
 from reconciler.daemon.loop.recorder import Recorder
 from reconciler.daemon.loop.state import State
-from reconciler.daemon.loop.store_follower import StoreFollower, concerns_everything, needs_other_members
+from reconciler.daemon.loop.store_follower import (
+    StoreFollower,
+    concerns_everything,
+    needs_other_members,
+    other_clusters,
+)
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
+from reconciler.daemon.observing.scope import Scope, joined, scope_of
 from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
@@ -32,9 +39,10 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Listeners, Watches
-from reconciler.engine import plan_round
+from reconciler.engine import World, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
+from reconciler.model.observation import Read
 from reconciler.model.refs import Identity
 
 log = logging.getLogger("reconciler")
@@ -51,6 +59,8 @@ _PATIENCE_S = 2.0
 """So long it waits for them when there is nothing else to do: what is made by then has to be told."""
 _LEAVE_S = 10.0
 """So long the end of the service waits for writes that are under way."""
+_TAKE_IN_S = 1.0
+"""How often what was written is taken in while much is: neither results nor events of it are to pile up."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -66,7 +76,7 @@ class ControlLoop:
         memory = Memory(lanes=Lanes(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._garbage = Garbage()
-        self._late = LateReadings(lambda identities: self._agenda.mark(*identities))
+        self._late = LateReadings(self._mark_in, self._mark_cluster)
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
@@ -75,13 +85,24 @@ class ControlLoop:
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
         listeners = Listeners(
-            listed=judge.listed, event=judge.seen, trouble=judge.trouble, ended_early=parts.vitals.watch_ended_early
+            asked=judge.asked,
+            listed=judge.listed,
+            event=judge.seen,
+            trouble=judge.trouble,
+            ended_early=parts.vitals.watch_ended_early,
         )
         self._watches = Watches(listeners, parts.clock)
         self._keeper = WatchKeeper(self._watches)
 
     def _wake(self) -> None:
         self._agenda.wake.set()
+
+    def _mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """On the agenda of the next round, which is another one with each round."""
+        self._agenda.mark_in(cluster, identities)
+
+    def _mark_cluster(self, cluster: str) -> None:
+        self._agenda.mark_cluster(cluster)
 
     def nudge(self) -> None:
         """Something outside changed: a suspension began or ended."""
@@ -153,26 +174,32 @@ class ControlLoop:
         clock, parts = self._parts.clock, self._parts
         while True:
             await clock.sleep(_ABSENT_S)
-            if await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s()):
-                self._agenda.mark_everything()
+            back = await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s())
+            if back:
+                self._agenda.mark_cluster(*back)
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
         clock = self._parts.clock
         self._beat_idle()
         while self._agenda.is_empty and not self._lanes.has_ended:
-            pause_s = min(self._due_s() - clock.monotonic_s(), _BEAT_S)
+            pause_s = min(self._due_s() - clock.monotonic_s(), _TAKE_IN_S if self._lanes.busy else _BEAT_S)
             if pause_s <= 0:
                 self._reader.mark(self._state, self._agenda, clock.monotonic_s())
-                self._agenda.mark(*self._unfinished.due(clock.monotonic_s()))
+                self._mark_due(clock.monotonic_s())
                 continue
             self._agenda.wake.clear()
             self._garbage.idle(clock.monotonic_s())
             await wait_for(self._agenda.wake, pause_s, clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
-            if self._stop.is_set():
+            if self._stop.is_set() or self._lanes.has_results:
                 return
+
+    def _mark_due(self, now_s: float) -> None:
+        self._agenda.mark(*self._unfinished.due(now_s))
+        for cluster, identity in self._unfinished.due_copies(now_s):
+            self._agenda.mark_in(cluster, (identity,))
 
     def _due_s(self) -> float:
         """When a timer is due next."""
@@ -210,12 +237,27 @@ class ControlLoop:
             return
         started_s = self._parts.clock.monotonic_s()
         now = self._parts.clock.now()
-        self._state, changed = await self._reader.read(self._state, fleet, agenda, now)
-        only = None if changed is None else changed | agenda.identities | self._unfinished.confirming
-        if only is not None and not only:
+        if agenda.clusters and not self._state.known.has_history:
+            # Deletions wait for one round over everything, in which nobody is away.
+            agenda.everything = True
+        self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
+        scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
+        if scope is not None and scope.is_empty:
             return
-        await self._pass(self._state, fleet, only, now)
+        await self._pass(self._state, fleet, scope, now)
         self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
+
+    def _scope(self, state: State, fleet: Fleet, agenda: Agenda, differing: Differing) -> Scope:
+        """What the round looks at where: what is decided otherwise, what was marked, and what a guard holds."""
+        assert state.decision is not None, "a reading decides"
+        return scope_of(
+            state.decision,
+            state.known.ledger,
+            identities=differing.identities | agenda.identities | self._unfinished.confirming,
+            copies=joined(agenda.copies, differing.copies),
+            clusters=agenda.clusters & fleet.clusters.keys(),
+            unfinished=self._unfinished.held,
+        )
 
     async def _read_store(self, agenda: Agenda) -> None:
         fleet = await self._follower.read()
@@ -228,18 +270,24 @@ class ControlLoop:
             self._away.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()
+        else:
+            agenda.mark_cluster(*other_clusters(before, fleet))
 
-    async def _pass(self, state: State, fleet: Fleet, only: frozenset[Identity] | None, now: str) -> None:
-        """Read, plan, write and record; `only` these, None: everything."""
+    async def _pass(self, state: State, fleet: Fleet, scope: Scope | None, now: str) -> None:
+        """Read, plan, write and record what is in the scope; None: everything."""
         parts, decision = self._parts, state.decision
         assert decision is not None, "a reading decides"
-        copies = _copies(state) if only is None else len(only) * len(fleet.clusters)
+        copies = _copies(state) if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
         progress = partial(parts.beat, "reading the clusters", copies)
         progress()
-        extent = Extent(only=only, schemas=state.schemas, progress=progress, read=self._late.read)
+        read = self._late.read if scope is not None else self._late.read_all
+        extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
-        world = replace(world, members=self._lanes.without(world.members, only))
+        if scope is not None and _has_strangers(world, scope):
+            # Only a round over everything sees where else they are.
+            self._agenda.mark_everything()
+        world = replace(world, members=self._lanes.without(world.members, world.only))
         state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
         planned = await asyncio.to_thread(plan_round, world, now, decision)
@@ -259,7 +307,7 @@ class ControlLoop:
             self._judge.caught_up(each)
         self._judge.round_ends()
         self._lanes.round_ends()
-        self._keeper.follow(fleet, state.known.ledger, parts.members, anew=only is None)
+        self._keeper.follow(fleet, state.known.ledger, parts.members, anew=scope is None)
 
     async def _written(self) -> None:
         """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""
@@ -275,6 +323,12 @@ class ControlLoop:
             agenda.wake.clear()
             await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
             self._parts.beat("making changes")
+
+
+def _has_strangers(world: World, scope: Scope) -> bool:
+    """Whether lists of the scope hold objects with our label of which nothing is wanted or recorded there."""
+    members = (world.members[name] for name in scope.clusters)
+    return any(isinstance(member, Read) and not member.objects.keys() <= scope.only for member in members)
 
 
 def _copies(state: State) -> int:

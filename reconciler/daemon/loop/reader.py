@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Mapping
 from functools import partial
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.journal.mirror import Ledger
@@ -19,6 +21,7 @@ from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Known, answering, observe_members, remembered
+from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.round.recover import recover
@@ -32,7 +35,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables
 from reconciler.stages.observations import in_force
-from reconciler.stages.rendering import changed_identities
+from reconciler.stages.rendering import arrivals, changed_identities
 
 log = logging.getLogger("reconciler")
 
@@ -40,6 +43,13 @@ _UNANSWERED_S = 2.0
 """How often it is tried to look at an object that was written without an answer."""
 _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything."""
+
+
+class Differing(Struct, frozen=True, kw_only=True):
+    """What is decided otherwise than before. `copies`: by cluster what comes there, and is elsewhere as it was."""
+
+    identities: frozenset[Identity] = frozenset()
+    copies: Mapping[str, Collection[Identity]] = field(default_factory=dict)
 
 
 class Reader:
@@ -71,30 +81,50 @@ class Reader:
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
         if now_s >= self._next_recovery_s(state):
-            agenda.mark(*(intent.identity for intent in self._lost(state)))
+            for intent in self._lost(state):
+                agenda.mark_in(intent.cluster, (intent.identity,))
 
-    async def read(
-        self, state: State, fleet: Fleet, agenda: Agenda, now: str
-    ) -> tuple[State, frozenset[Identity] | None]:
-        """The state with a decision, and what is decided otherwise than before; None: everything has to be settled."""
-        changed = set[Identity]()
-        if agenda.everything:
-            state = await self._meet_all(state, fleet, now)
-        else:
-            state, found = await self._recover(state, fleet)
-            changed |= found
+    async def read(self, state: State, fleet: Fleet, agenda: Agenda, now: str) -> tuple[State, Differing]:
+        """The state with a decision, and what is decided otherwise than before."""
+        changed, before = set[Identity](), self._decided
+        found: Mapping[str, Collection[Identity]] = {}
+        if agenda.everything or agenda.clusters:
+            names = None if agenda.everything else agenda.clusters & fleet.clusters.keys()
+            state = await self._meet(state, fleet, now, names)
+            self._next_resync_s = self._next_resync_s if names is not None else self._after_resync_s(fleet)
+        if not agenda.everything:
+            state, found, left = await self._recover(state, fleet)
+            changed |= left
         if not agenda.everything and self._is_to_observe(state, fleet, agenda):
             # A commit is divided by the room that there is now, not by what was there before the last round.
             state = await self._observe(state, fleet, now)
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
         if state.decision is None or self._decided_under != _constraints(state):
-            state, differing = await self._decide_aside(state, fleet, now)
-            changed |= differing
-        if agenda.everything or agenda.capacity:
+            state, decided_anew = await self._decide_aside(state, fleet, now)
+            changed |= decided_anew
+        if agenda.everything or agenda.clusters or agenda.capacity:
             state, due = await self._ticks.run(state, now, partial(self._decide_under, fleet, now))
             changed |= due
             state = self._ticks.plan_next(state, now)
-        return state, None if agenda.everything else frozenset(changed)
+        if agenda.everything:
+            return state, Differing()
+        differing = self._differing(before, changed)
+        return state, replace(differing, copies=joined(differing.copies, found))
+
+    def _differing(self, before: Decision | None, changed: set[Identity]) -> Differing:
+        """What has to be looked at everywhere, and what only where it comes to, since nothing else of it differs."""
+        assert self._decided is not None, "a reading decides"
+        if before is None or before is self._decided:
+            return Differing(identities=frozenset(changed))
+        copies: dict[str, set[Identity]] = {}
+        arriving = arrivals(before, self._decided, changed)
+        for identity, clusters in arriving.items():
+            for cluster in clusters:
+                copies.setdefault(cluster, set()).add(identity)
+        return Differing(identities=frozenset(changed - arriving.keys()), copies=copies)
+
+    def _after_resync_s(self, fleet: Fleet) -> float:
+        return self._parts.clock.monotonic_s() + fleet.settings.resync_s
 
     def _closed(self, state: State, now: str) -> dict[str, str]:
         """Why nothing may be written, by scope. An order may be newer than what is known of the journal."""
@@ -118,11 +148,13 @@ class Reader:
     def _is_lost(self, intent: Intent) -> bool:
         return not self._lanes.is_under_way(intent.cluster, intent.identity)
 
-    async def _recover(self, state: State, fleet: Fleet) -> tuple[State, set[Identity]]:
-        """Look at what was written without an answer; what is to be settled anew."""
+    async def _recover(
+        self, state: State, fleet: Fleet
+    ) -> tuple[State, Mapping[str, frozenset[Identity]], set[Identity]]:
+        """Look at what was written without an answer: by cluster what that was, and what follows from what left."""
         parts, before = self._parts, state.known.ledger
         if not self._lost(state):
-            return state, set()
+            return state, {}, set()
         found = await recover(parts.journal, state.reachable, fleet, self._is_lost)
         if found:
             state = replace(state, known=remembered(parts.journal))
@@ -130,7 +162,7 @@ class Reader:
         left = left_since(before, state.known.ledger)
         if left:
             state = replace(state, decision=None)
-        return state, {*found, *left, *scaled_by(left, before, self._parts.interpreters)}
+        return state, found, {*left, *scaled_by(left, before, self._parts.interpreters)}
 
     async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide in a thread of its own, so that signs of life go on."""
@@ -142,23 +174,28 @@ class Reader:
         known = replace(state.known.observations, constraints=given.constraints, previous=given.previous)
         return self._decide(replace(state, known=replace(state.known, observations=known)), fleet, now)
 
-    async def _meet_all(self, state: State, fleet: Fleet, now: str) -> State:
+    async def _meet(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None) -> State:
+        """Ask clusters who they are, hold them and observe them. `names`: these alone; None: all."""
         parts = self._parts
         parts.beat("meeting the clusters")
         known = remembered(parts.journal)
-        reachable, uids = await answering(fleet, parts.members, known.cluster_uids)
+        reachable, uids = await answering(fleet, parts.members, known.cluster_uids, names)
         held = state.held_elsewhere
         if not fleet.settings.observe_only:
             met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
-            held = await self._hold(met, fleet, known, now)
+            left = {name: why for name, why in held.items() if names is not None and name not in names}
+            held = left | await self._hold(met, fleet, known, now)
         for name, uid in sorted(uids.items()):
             if name not in known.cluster_uids:
                 parts.journal.record_cluster(name, uid)
         known = replace(known, cluster_uids={**uids, **known.cluster_uids})
+        if names is not None:
+            left_alone = {name: found for name, found in state.reachable.items() if name in fleet.clusters}
+            reachable = dict(sorted({**left_alone, **reachable}.items()))
         state = replace(state, known=known, reachable=reachable, held_elsewhere=held)
-        state, _ = await self._recover(state, fleet)
-        self._next_resync_s = parts.clock.monotonic_s() + fleet.settings.resync_s
-        return await self._observe(state, fleet, now)
+        if names is None:
+            state, _, _ = await self._recover(state, fleet)
+        return await self._observe(state, fleet, now, names)
 
     async def _hold(self, members: list[MemberCluster], fleet: Fleet, known: Known, now: str) -> dict[str, str]:
         """Per cluster why it is not written to: a copy of this journal holds the fleet. The others are held.
@@ -177,11 +214,19 @@ class Reader:
                                     event="FleetHeld", cluster=cluster, error=why)  # fmt: skip
         return copies
 
-    async def _observe(self, state: State, fleet: Fleet, now: str) -> State:
-        """Served kinds and, where it decides anything, free capacity; a decision made on other values is void."""
+    async def _observe(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None = None) -> State:
+        """Served kinds and, where it decides anything, free capacity; a decision made on other values is void.
+
+        `names`: in these clusters alone; None: in all.
+        """
         self._parts.beat("observing the clusters", len(fleet.templates))
-        interpreters = self._parts.interpreters
-        seen = await observe_members(fleet, state.reachable, state.known, interpreters, now, decided=self._decided)
+        interpreters, asked = self._parts.interpreters, state.reachable
+        if names is not None:
+            asked = {name: member for name, member in asked.items() if name in names}
+        seen = await observe_members(fleet, asked, state.known, interpreters, now, decided=self._decided)
+        if names is not None:
+            others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
+            seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
         decision = None if is_news(seen, state.observations) else state.decision
         state = self._ticks.with_times(replace(state, observations=seen, decision=decision))
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())

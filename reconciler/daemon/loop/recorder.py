@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -15,11 +16,12 @@ from reconciler.daemon.loop.writer import unmade
 from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Reading, remembered
+from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.failures import failures_after
-from reconciler.daemon.round.picture import merged, without_made
+from reconciler.daemon.round.picture import merged, with_completeness, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.engine import Decision, Round, World
@@ -77,11 +79,11 @@ class Recorder:
         state = self._with_left(state, before.ledger, agenda)
         awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
         every = (*results, *unmade(planned, results, awaited))
-        tried = {identity for _, identity in awaited}
-        pending = tried | {result.change.identity for result in every if result.error}
-        self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, pending)
-        for identity in tried:
-            self._unfinished.is_tried(identity)
+        pending = awaited | _copies(result.change for result in every if result.error)
+        asked = partial(is_asked, world.only, world.members)
+        self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, pending, asked)
+        for copy in awaited:
+            self._unfinished.is_tried(*copy)
         for change in filter(is_waiting, planned.plan.changes):
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.now)
             if left_s > 0:
@@ -92,15 +94,21 @@ class Recorder:
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
         picture = merged(state.picture, planned, results, world.only, world.members)
-        return self._shown(state, self._with_stalled(picture, timers, reading.now), results, reading.now)
+        picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
+        heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
+        return self._shown(state, picture, results, reading.now, heard)
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
         """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""
         if not isinstance(member, Read):
             return member
         before = self._members.get(member.name)
-        left = before.under_way - only if isinstance(before, Read) and only is not None else frozenset()
-        return Read(name=member.name, under_way=left | member.under_way)
+        if not isinstance(before, Read) or only is None:
+            return Read(name=member.name, under_way=member.under_way, unread=member.unread)
+        asked = only - member.unasked
+        unread = {identity: why for identity, why in before.unread.items() if identity not in asked}
+        under_way = (before.under_way - asked) | member.under_way
+        return Read(name=member.name, under_way=under_way, unread={**unread, **member.unread})
 
     def record_ended(self, state: State, ended: Ended, now: str, agenda: Agenda) -> State:
         """The state after writes that took longer than their round. `agenda`: of the next one."""
@@ -111,14 +119,16 @@ class Recorder:
         now_s = parts.clock.monotonic_s()
         for result in results:
             if not result.error:
-                self._unfinished.made(result.change.identity)
+                self._unfinished.made(result.change.cluster, result.change.identity)
         for result in results:
             self._after(result, now_s)
         shown = self._members.get(ended.task.cluster)
         if isinstance(shown, Read):
             left = shown.under_way - ended.task.identities
             self._members = {**self._members, shown.name: replace(shown, under_way=left)}
-        return self._shown(state, without_made(state.picture, results), results, now) if state.picture else state
+        if state.picture is None:
+            return state
+        return self._shown(state, without_made(state.picture, results), results, now, [ended.task.cluster])
 
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
         left = left_since(before, state.known.ledger)
@@ -131,7 +141,10 @@ class Recorder:
         # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
         return replace(state, decision=None)
 
-    def _shown(self, state: State, picture: Round, results: tuple[Result, ...], now: str) -> State:
+    def _shown(
+        self, state: State, picture: Round, results: tuple[Result, ...], now: str, heard: Collection[str]
+    ) -> State:
+        """`heard`: the clusters that were asked, of which it is known how they are now."""
         parts = self._parts
         failures = failures_after(state.failures, picture, results)
         shown = Picture(
@@ -143,7 +156,7 @@ class Recorder:
             source_error=parts.vitals.source_error,
         )
         record_picture(parts.journal, shown, self._tables)
-        show(parts.vitals, picture, self._members, now, failures)
+        show(parts.vitals, picture, self._members, now, failures, heard)
         return replace(state, picture=picture, failures=failures)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
@@ -174,7 +187,7 @@ class Recorder:
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
 
-    def _concerned(self, planned: Round, world: World) -> Iterable[Identity]:
+    def _concerned(self, planned: Round, world: World) -> Collection[Identity]:
         if world.only is not None:
             return world.only
         return {*planned.decision.bindings, *self._unfinished.all}
@@ -182,14 +195,19 @@ class Recorder:
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change
         if result.error:
-            self._unfinished.retry(change.identity, now_s)
+            self._unfinished.retry(change.cluster, change.identity, now_s)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
             if self._fights.healed(change.cluster, change.identity, now_s):
                 _tell_of_fight(change)
         pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
         if pause_s > 0:
-            self._unfinished.put_off(change.identity, now_s, pause_s)
+            self._unfinished.put_off(change.cluster, change.identity, now_s, pause_s)
+
+
+def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:
+    """Whether a round asked a member anything, or knows why it could not."""
+    return only is None or not isinstance(member, Read) or not only <= member.unasked
 
 
 def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from reconciler.daemon.observing.reading import Known, Reachable
+from reconciler.daemon.observing.members import Reachable
+from reconciler.daemon.observing.reading import Known
 from reconciler.daemon.round.failures import Failures
 from reconciler.engine import Decision, Round
 from reconciler.model.fleet import Fleet

@@ -13,6 +13,7 @@ from reconciler.daemon.round.remember import record_source_error
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.problem import Problem, Severity
+from reconciler.stages.incremental import changed_keys
 
 log = logging.getLogger("reconciler")
 
@@ -143,10 +144,15 @@ class StoreFollower:
 
 def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
     """Whether everything has to be looked at, not only what is decided otherwise."""
-    if before is None or needs_other_members(before, after):
+    if before is None or before.settings != after.settings or not before.clusters.keys() <= after.clusters.keys():
         return True
     # Copies that no decision speaks of were frozen, or are from now on.
     return (before.is_complete, before.frozen) != (after.is_complete, after.frozen)
+
+
+def other_clusters(before: Fleet | None, after: Fleet) -> set[str]:
+    """The clusters that are new, or otherwise than before: they are met and looked at; the others stay as they are."""
+    return set(changed_keys(before.clusters if before is not None else {}, after.clusters)) & after.clusters.keys()
 
 
 def needs_other_members(before: Fleet | None, after: Fleet) -> bool:

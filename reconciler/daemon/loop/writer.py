@@ -14,7 +14,16 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.pace.lanes import Task
 from reconciler.daemon.pace.memory import Memory
-from reconciler.daemon.round.act import Acting, Result, Waves, act_in, as_confirmed, not_held, waves_by_cluster
+from reconciler.daemon.round.act import (
+    Acting,
+    Result,
+    Waves,
+    act_in,
+    all_turns,
+    as_confirmed,
+    not_held,
+    waves_by_cluster,
+)
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Round
 from reconciler.errors import MemberClusterError
@@ -47,6 +56,7 @@ class Writer:
         self._fights = memory.fights
         self._lanes = memory.lanes
         self._failing = Transitions(log)
+        self._turns = all_turns()
 
     def restrained(self, planned: Round, now: str) -> Round:
         """The plan as far as suspensions, `observe` and fights allow it."""
@@ -80,6 +90,8 @@ class Writer:
             tell=self._told,
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
+            turns=self._turns,
+            made=self._lanes.made,
         )
         acting = as_confirmed(plan, acting)
         free: dict[str, Waves] = {}
@@ -94,7 +106,7 @@ class Writer:
             task = Task(cluster=cluster, revision=fleet.revision, now=now, identities=_identities(waves))
             self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds))
 
-    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> tuple[Result, ...]:
+    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> None:
         try:
             # Where another journal holds one cluster, nothing is written to the others either, as far as they know.
             await asyncio.wait(holds.values(), timeout=_HOLD_S)
@@ -105,15 +117,17 @@ class Writer:
         finally:
             holds[member.name].cancel()
         if member.name not in failed:
-            return await act_in(member, waves, acting)
+            await act_in(member, waves, acting)
+            return
         refused = not_held(chain.from_iterable(waves), failed[member.name])
         for result in refused:
             self._told(result)
-        return refused
+        acting.made(member.name, refused)
 
     def _told(self, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat("making changes")
+        self._lanes.answered(result)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause)}  # fmt: skip

@@ -1,7 +1,8 @@
 """Clusters that take long to answer are read beside the rounds: no round waits for its slowest cluster.
 
 What such a cluster was asked for is unknown to the round that asked. The answer is for the next one, which is marked
-when it comes. Rounds over everything wait, as they list what may be large. Source: design#promise-7; ADR 14.
+when it comes. Rounds over everything wait, as they have nothing to do without the answers. Source: design#promise-7;
+ADR 14.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reconciler.daemon.observing.members import Interest, read_member, read_memb
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import Member, NotRead, Read
-from reconciler.model.refs import Identity
+from reconciler.model.refs import GVK, Identity
 
 _PATIENCE_S: Final = 0.5
 """So long the others are waited for when half of the clusters have answered, and at least as long again as that took:
@@ -29,19 +30,30 @@ _CACHED_S: Final = 0.05
 
 
 class _Late(Struct, kw_only=True):
-    """A reading that goes on. `again`: what was wanted of the cluster once more meanwhile."""
+    """A reading that goes on. `again`: what was wanted of the cluster once more meanwhile.
+
+    `kinds`: what it lists. `is_to_list`: lists are wanted that are not among these.
+    """
 
     task: asyncio.Task[Member]
     identities: frozenset[Identity]
+    kinds: frozenset[GVK]
     again: set[Identity] = field(default_factory=set)
+    is_to_list: bool = False
+
+    def want(self, wanted: Interest) -> None:
+        """Note what is to be read once this has ended. Lists that are under way tell what came meanwhile, too."""
+        if not wanted.kinds:
+            self.again.update(_identities(wanted))
+        self.is_to_list = self.is_to_list or not wanted.kinds <= self.kinds
 
 
 class LateReadings:
     """At most one reading beside the rounds for each cluster."""
 
-    def __init__(self, mark: Callable[[Iterable[Identity]], None]) -> None:
-        """`mark` is told what the next round has to look at."""
-        self._mark = mark
+    def __init__(self, mark: Callable[[str, Iterable[Identity]], None], mark_cluster: Callable[[str], None]) -> None:
+        """`mark` is told what the next round has to look at in a cluster, `mark_cluster` that it is all of it."""
+        self._mark, self._mark_cluster = mark, mark_cluster
         self._late: dict[str, _Late] = {}
 
     async def read(
@@ -53,9 +65,6 @@ class LateReadings:
         progress: Callable[[], None] = lambda: None,
     ) -> dict[str, Member]:
         """Each cluster as far as it has been read; what it has not told yet is `under_way`. As `read_members`."""
-        if any(wanted.kinds for wanted in interest.values()):
-            await self.close()
-            return await read_members(members, interest, fleet_names, interpreters, progress)
         found: dict[str, Member] = {}
         begun: dict[str, tuple[asyncio.Task[Member], Interest]] = {}
         for name, member in sorted(members.items()):
@@ -67,10 +76,10 @@ class LateReadings:
             if known is not None:
                 found[name] = known
                 wanted = _without(wanted, known)
-            if isinstance(known, NotRead) or (known is not None and not wanted.wanted):
+            if isinstance(known, NotRead) or (known is not None and not (wanted.wanted or wanted.kinds)):
                 continue
             if name in self._late:
-                self._late[name].again.update(_identities(wanted))
+                self._late[name].want(wanted)
                 found[name] = await _unknown(member, wanted, known)
                 continue
             reading = read_member(member, wanted, fleet_names, interpreters, progress)
@@ -82,7 +91,7 @@ class LateReadings:
             if task.done():
                 found[name] = _joined(known, task.result())
             else:
-                self._late[name] = _Late(task=task, identities=_identities(wanted))
+                self._late[name] = _Late(task=task, identities=_identities(wanted), kinds=wanted.kinds)
                 task.add_done_callback(partial(self._ended, name))
                 found[name] = await _unknown(member, wanted, known)
         return dict(sorted(found.items()))
@@ -93,16 +102,34 @@ class LateReadings:
         if late is None or not late.task.done():
             return None
         del self._late[name]
-        if late.task.cancelled() or not late.identities & _identities(wanted):
+        if late.task.cancelled() or not wanted.kinds <= late.kinds:
+            return None
+        if not wanted.kinds and not late.identities & _identities(wanted):
             return None
         # What happened to these meanwhile may have come too late for that answer.
-        self._mark(late.again & late.identities)
-        return _of(late.task.result(), _identities(wanted))
+        self._mark(name, late.again & late.identities)
+        return late.task.result() if wanted.kinds else _of(late.task.result(), _identities(wanted))
 
     def _ended(self, name: str, _: asyncio.Task[Member]) -> None:
         late = self._late.get(name)
-        if late is not None and not late.task.cancelled():
-            self._mark(late.identities | late.again)
+        if late is None or late.task.cancelled():
+            return
+        if late.kinds or late.is_to_list:
+            self._mark_cluster(name)
+        else:
+            self._mark(name, late.identities | late.again)
+
+    async def read_all(
+        self,
+        members: Mapping[str, MemberCluster | str],
+        interest: Mapping[str, Interest],
+        fleet_names: tuple[str, ...],
+        interpreters: Registry,
+        progress: Callable[[], None] = lambda: None,
+    ) -> dict[str, Member]:
+        """Every cluster as a whole, as `read_members`; what goes on beside the rounds is left."""
+        await self.close()
+        return await read_members(members, interest, fleet_names, interpreters, progress)
 
     async def close(self) -> None:
         """Leave what goes on; nobody waits for it."""
@@ -139,7 +166,8 @@ def _without(wanted: Interest, known: Member) -> Interest:
     if isinstance(known, NotRead):
         return wanted
     told = known.objects.keys() | known.absent | known.unread.keys()
-    return replace(wanted, wanted=frozenset(ref for ref in wanted.wanted if ref.identity not in told))
+    left = frozenset(ref for ref in wanted.wanted if ref.identity not in told)
+    return replace(wanted, wanted=left, kinds=frozenset())
 
 
 async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None) -> Member:
@@ -162,7 +190,9 @@ def _joined(known: Member | None, more: Member) -> Member:
         more,
         objects={**known.objects, **more.objects},
         absent=known.absent | more.absent,
+        kinds=known.kinds | more.kinds,
         unread={**known.unread, **more.unread},
         autoscaled=known.autoscaled | more.autoscaled,
+        denied=tuple(sorted({*known.denied, *more.denied})),
         told={**known.told, **more.told},
     )

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
@@ -27,25 +29,36 @@ _NAMESPACES_MAX: Final = 4
 """Above so many namespaces, one list of the whole cluster is cheaper than one of each."""
 
 
+class Autoscaled(Struct, frozen=True, kw_only=True):
+    """`targets`: what an autoscaler of the cluster scales. `denied`: what could not be listed for want of a right."""
+
+    targets: frozenset[Identity] = frozenset()
+    denied: frozenset[str] = frozenset()
+
+
 async def autoscaled(
     member: MemberCluster, discovery: Discovery, objects: Mapping[Identity, LiveObject], interpreters: Registry
-) -> frozenset[Identity]:
+) -> Autoscaled:
     """Those of the objects that an autoscaler of the cluster scales.
 
     Where autoscalers may not be listed, what one of them has scaled before counts as scaled still.
     """
     candidates = {identity for identity, live in objects.items() if _may_be_scaled(live, interpreters)}
     if not candidates:
-        return frozenset()
+        return Autoscaled()
     kinds = [served.gvk for group_kind in _SCALERS if (served := discovery.preferred(*group_kind)) is not None]
     namespaces = {identity.namespace for identity in candidates}
     places = sorted(namespaces) if len(namespaces) <= _NAMESPACES_MAX else [""]
     targets: set[Identity] = set()
+    denied: set[str] = set()
 
     async def one(gvk: GVK, namespace: str) -> bool:
         try:
             listing = await member.list_objects(gvk, namespace=namespace)
-        except (Forbidden, KindNotServed):
+        except KindNotServed:
+            return False
+        except Forbidden as error:
+            denied.add(f"what a {gvk.kind} of others scales is not known: {error.message}")
             return False
         targets.update(_targets(listing.objects, interpreters.of(*gvk.group_kind)))
         return not listing.unread
@@ -53,7 +66,7 @@ async def autoscaled(
     were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
     if not all(were_read):
         targets |= {identity for identity in candidates if _was_autoscaled(objects[identity])}
-    return frozenset(candidates & targets)
+    return Autoscaled(targets=frozenset(candidates & targets), denied=frozenset(denied))
 
 
 def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) -> set[Identity]:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.observing.live_autoscalers import autoscaled
+from reconciler.daemon.observing.silence import unless_silent
 from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberClusterError, ObjectNotFound
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
@@ -22,6 +23,9 @@ from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.ownership import FLEET_LABEL
 
 log = logging.getLogger("reconciler")
+
+Reachable = Mapping[str, MemberCluster | str]
+"""The clients that answered, and why the others did not."""
 
 PROMPT_S = 5.0
 """So long all others wait for a cluster that does not answer."""
@@ -51,6 +55,7 @@ class _Findings(Struct):
     absent: set[Identity] = field(default_factory=set)
     kinds: set[tuple[str, str]] = field(default_factory=set)
     unread: dict[Identity, str] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
 
 
 async def read_members(
@@ -84,9 +89,9 @@ async def read_member(
 ) -> Member:
     """One cluster as it was read, or why it was not."""
     try:
+        reading = _read(member, wanted, fleet_names, interpreters)
         # Lists of a large cluster may take their time; single objects may not.
-        async with asyncio.timeout(None if wanted.kinds else PROMPT_S):
-            return await _read(member, wanted, fleet_names, interpreters)
+        return await (reading if wanted.kinds else unless_silent(member, reading, PROMPT_S))
     except MemberClusterError as error:
         return NotRead(name=member.name, why=error.message)
     except TimeoutError:
@@ -119,6 +124,7 @@ async def _read(
             if ref.identity not in findings.absent
         }
     )
+    scaled = await autoscaled(member, discovery, findings.objects, interpreters)
     return Read(
         name=member.name,
         objects=findings.objects,
@@ -126,15 +132,17 @@ async def _read(
         kinds=frozenset(findings.kinds | interest.complete),
         served=served,
         unread=findings.unread,
-        autoscaled=await autoscaled(member, discovery, findings.objects, interpreters),
+        autoscaled=scaled.targets,
+        denied=tuple(sorted(findings.denied | scaled.denied)),
     )
 
 
 async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findings) -> None:
     try:
         listing = await member.list_objects(gvk, label_selector=selector)
-    except Forbidden:
+    except Forbidden as error:
         # Without the list nothing of the kind is deleted; what is wanted is still read by name.
+        findings.denied.add(f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}")
         return
     except KindNotServed:
         return

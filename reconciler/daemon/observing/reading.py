@@ -6,7 +6,7 @@ Source: design#pure-rounds; design#cluster-identity: a name that answers with an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from msgspec import Struct, field
@@ -19,7 +19,9 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
 from reconciler.daemon.observing.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
-from reconciler.daemon.observing.members import PROMPT_S, Interest, read_members, told_fault
+from reconciler.daemon.observing.interest import interest_in, with_unasked
+from reconciler.daemon.observing.members import PROMPT_S, Interest, Reachable, read_members, told_fault
+from reconciler.daemon.observing.scope import Scope
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
@@ -29,14 +31,10 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Member, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
-from reconciler.stages.decision import withheld_prerequisites
 from reconciler.stages.observations import in_force
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.schemas import Schema, schema_of_openapi
 from reconciler.stages.ticks import remembered_times, tick
-
-Reachable = Mapping[str, MemberCluster | str]
-"""The clients that answered, and why the others did not."""
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -143,13 +141,14 @@ ReadMembers = Callable[
 class Extent(Struct, frozen=True, kw_only=True):
     """How much of the world a reading takes in.
 
-    `clusters`: read only these (empty: all); placement still rests on all of them. `only`: read these identities alone,
-    by name. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place anew.
-    `at`: as of this time (RFC 3339 UTC), with what the ticks of the service would decide then; empty: now, without.
+    `clusters`: read only these (empty: all); placement still rests on all of them. `scope`: look at this alone; None:
+    at everything. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place
+    anew. `at`: as of this time (RFC 3339 UTC), with what the ticks of the service would decide then; empty: now,
+    without.
     """
 
     clusters: tuple[str, ...] = ()
-    only: frozenset[Identity] | None = None
+    scope: Scope | None = None
     deep: bool = False
     fresh: bool = False
     at: str = ""
@@ -196,9 +195,13 @@ async def read_world(
     """The members' objects, as far as the decision and the extent want them."""
     names = (fleet.settings.name, *fleet.settings.previous_names)
     chosen = {name: member for name, member in reachable.items() if not extent.clusters or name in extent.clusters}
-    interest = _interest(decision, known, extent.only)
-    found = await extent.read(chosen, interest, names, decision.interpreters, extent.progress)
-    schemas = await described_kinds(decision, chosen, extent.schemas, extent.only)
+    scope = extent.scope
+    interest = interest_in(decision, known.ledger, scope)
+    asked = {name: member for name, member in chosen.items() if name in interest}
+    read = await extent.read(asked, interest, names, decision.interpreters, extent.progress)
+    found = read if scope is None else with_unasked(chosen, read, scope)
+    only = scope.only if scope is not None else None
+    schemas = await described_kinds(decision, chosen, extent.schemas, only)
     return World(
         fleet=fleet,
         interpreters=decision.interpreters,
@@ -209,7 +212,7 @@ async def read_world(
         record_key=known.record_key,
         has_history=known.has_history,
         fresh=extent.fresh,
-        only=extent.only,
+        only=only,
         losses=known.losses,
         schemas=schemas,
     )
@@ -244,11 +247,16 @@ async def described_kinds(
     return schemas
 
 
-async def answering(fleet: Fleet, members: Members, recorded: Mapping[str, str]) -> tuple[Reachable, dict[str, str]]:
-    """The clients that answer as who they were before, why the others do not, and the kube-system uids seen."""
+async def answering(
+    fleet: Fleet, members: Members, recorded: Mapping[str, str], names: Collection[str] | None = None
+) -> tuple[Reachable, dict[str, str]]:
+    """The clients that answer as who they were before, why the others do not, and the kube-system uids seen.
+
+    `names`: of these clusters alone; None: of all of the fleet.
+    """
+    asked = [name for name in fleet.clusters if names is None or name in names]
     reachable: dict[str, MemberCluster | str] = {
-        name: str(members.failed[name]) if name in members.failed else "no access is configured"
-        for name in fleet.clusters
+        name: str(members.failed[name]) if name in members.failed else "no access is configured" for name in asked
     }
     uids: dict[str, str] = {}
 
@@ -265,8 +273,11 @@ async def answering(fleet: Fleet, members: Members, recorded: Mapping[str, str])
         else:
             reachable[name], uids[name] = members[name], uid
 
-    await asyncio.gather(*(meet(name) for name in fleet.clusters if name in members))
-    for name, first in second_names(uids, recorded).items():
+    await asyncio.gather(*(meet(name) for name in asked if name in members))
+    others = {name: uid for name, uid in recorded.items() if name in fleet.clusters and name not in asked}
+    for name, first in second_names({**others, **uids}, recorded).items():
+        if name not in uids:
+            continue
         # Under two names, what leaves the one would be deleted under the other.
         reachable[name] = (
             f"it is the same cluster as {first} (one kube-system uid); take one of the two out of the store"
@@ -322,35 +333,3 @@ async def observe_members(
 
     seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
     return replace(known.observations, clusters={observation.name: observation for observation in seen})
-
-
-def _bound(decision: Decision, only: frozenset[Identity]) -> frozenset[Identity]:
-    """What of these is placed, and what of it waits for something that may not be there."""
-    bound = only & decision.bindings.keys()
-    return bound | withheld_prerequisites(decision, bound)
-
-
-def _interest(decision: Decision, known: Known, only: frozenset[Identity] | None) -> dict[str, Interest]:
-    """Per cluster the kinds to list and the objects to look up; with `only`, nothing is listed."""
-    templates = decision.fleet.templates
-    kinds = {template.gvk for template in templates.values()} if only is None else set()
-    wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
-    for identity in decision.bindings if only is None else _bound(decision, only):
-        template = templates.get(identity)
-        gvk = template.gvk if template else GVK(identity.group, "v1", identity.kind)
-        for cluster in decision.bindings[identity].clusters:
-            if cluster in wanted:
-                wanted[cluster].add(ResourceRef(gvk, identity.namespace, identity.name))
-    interest: dict[str, Interest] = {}
-    for name, refs in wanted.items():
-        rows = known.ledger.get(name, {})
-        if only is None:
-            applied = {row.gvk for row in rows.values()}
-            named = {ref.identity for ref in refs}
-            # A list can lack items without saying so: what is missing from it is read by name.
-            left = {ResourceRef(row.gvk, i.namespace, i.name) for i, row in rows.items() if i not in named}
-            interest[name] = Interest(kinds=frozenset(kinds | applied), wanted=frozenset(refs | left))
-        else:
-            left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in only if i in rows}
-            interest[name] = Interest(wanted=frozenset(refs | left), complete=frozenset(i[:2] for i in only))
-    return interest

@@ -43,8 +43,8 @@ class Away:
         pause_s = min(_PAUSE_MAX_S, pause_s * 2)
         self._due[name] = (now_s + pause_s * self._jitter.uniform(0.5, 1.0), pause_s)
 
-    async def came_back(self, members: Mapping[str, MemberCluster], uids: Mapping[str, str], now_s: float) -> bool:
-        """Whether one that is due answers as who it was (`uids`: of kube-system, by cluster)."""
+    async def came_back(self, members: Mapping[str, MemberCluster], uids: Mapping[str, str], now_s: float) -> list[str]:
+        """Those that are due and answer as who they were (`uids`: of kube-system, by cluster)."""
         due = [name for name, (due_s, _) in sorted(self._due.items()) if now_s >= due_s and name in members]
 
         async def answers(name: str) -> bool:
@@ -61,4 +61,4 @@ class Away:
             # One that is back is asked again only if the round that follows cannot read it either.
             if not is_back and name in self._due:
                 self._put_off(name, now_s, self._due[name][1])
-        return any(found)
+        return [name for name, is_back in zip(due, found, strict=True) if is_back]

@@ -20,10 +20,18 @@ class Beliefs:
     def __init__(self) -> None:
         """Nothing is believed at first."""
         self._versions: dict[str, dict[Identity, tuple[str, str]]] = {}
+        self._since_list: dict[tuple[str, str, str], set[Identity]] = {}
+
+    def list_begins(self, cluster: str, group_kind: tuple[str, str]) -> None:
+        """What is confirmed of the kind from now on, the list that is asked for now need not show."""
+        self._since_list[cluster, *group_kind] = set()
 
     def confirm(self, cluster: str, identity: Identity, uid: str, resource_version: str) -> None:
         """The copy is as wanted in this version."""
         self._versions.setdefault(cluster, {})[identity] = (uid, resource_version)
+        fresh = self._since_list.get((cluster, identity.group, identity.kind))
+        if fresh is not None:
+            fresh.add(identity)
 
     def doubt(self, cluster: str, identity: Identity) -> None:
         """Nothing is believed of the copy any more."""
@@ -32,6 +40,7 @@ class Beliefs:
     def forget(self, cluster: str) -> None:
         """Nothing is believed of a cluster any more."""
         self._versions.pop(cluster, None)
+        self._since_list = {key: fresh for key, fresh in self._since_list.items() if key[0] != cluster}
 
     def take_in(self, planned: Round, world: World) -> None:
         """What was read and needs no change is as wanted."""
@@ -59,8 +68,12 @@ class Beliefs:
         return believed == (live.uid, live.resource_version)
 
     def doubtful(self, cluster: str, group_kind: tuple[str, str], listed: Iterable[LiveObject]) -> set[Identity]:
-        """What a complete list of a kind contradicts: other versions, objects unknown to us, and missing ones."""
+        """What a complete list of a kind contradicts: other versions, objects unknown to us, and missing ones.
+
+        What was confirmed since the list was asked for may be newer than it; the watch that follows tells the rest.
+        """
         seen = {live.identity: live for live in listed}
         believed = self._versions.get(cluster, {})
         gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
-        return gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
+        contrary = gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
+        return contrary - self._since_list.pop((cluster, *group_kind), set())

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
 
-Writing = Coroutine[None, None, tuple[Result, ...]]
-"""Carries out one cluster's part of a plan."""
+Writing = Coroutine[None, None, None]
+"""Carries out one cluster's part of a plan. What comes of it is told to `Lanes.made`."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -31,7 +33,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """What came of a task.
+    """What came of a task, or of the part of it that was made so far: then the rest is another one.
 
     `events`: the last of each object that came while it was written. `skipped`: what rounds left out in this cluster
     meanwhile, and have to look at now.
@@ -45,8 +47,11 @@ class Ended(Struct, frozen=True, kw_only=True):
 
 class _Lane(Struct, kw_only=True):
     task: Task
-    writing: asyncio.Task[tuple[Result, ...]]
+    writing: asyncio.Task[None]
     is_of_this_round: bool = True
+    results: list[Result] = field(default_factory=list)
+    versions: dict[Identity, tuple[str, str]] = field(default_factory=dict)
+    """Of what was answered: uid and version."""
     events: dict[Identity, WatchEvent] = field(default_factory=dict)
     skipped: set[Identity] = field(default_factory=set)
 
@@ -65,6 +70,20 @@ class Lanes:
         running.add_done_callback(lambda _: self._wake())
         self._lanes[task.cluster] = _Lane(task=task, writing=running)
 
+    def answered(self, result: Result) -> None:
+        """One change was answered. An event that shows just what it made says nothing more, and is not kept."""
+        lane, identity = self._lanes.get(result.change.cluster), result.change.identity
+        if lane is None or result.error:
+            return
+        version = lane.versions[identity] = (result.uid, result.resource_version)
+        event = lane.events.get(identity)
+        if event is not None and _shows(event, version):
+            del lane.events[identity]
+
+    def made(self, cluster: str, results: Iterable[Result]) -> None:
+        """A part of what is written in a cluster was journaled: it is under way until it is collected."""
+        self._lanes[cluster].results += results
+
     @property
     def busy(self) -> frozenset[str]:
         """The clusters that are being written to, or whose results were not taken in yet."""
@@ -77,8 +96,13 @@ class Lanes:
 
     @property
     def has_ended(self) -> bool:
-        """Whether there are results to be taken in."""
+        """Whether a lane is to be taken in."""
         return any(lane.writing.done() for lane in self._lanes.values())
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there is anything to be taken in."""
+        return any(lane.results or lane.writing.done() for lane in self._lanes.values())
 
     def is_under_way(self, cluster: str, identity: Identity) -> bool:
         """Whether the object is being written."""
@@ -94,7 +118,9 @@ class Lanes:
         """Keep an event of what is being written until its answer is in; False: it is not being written."""
         if not self.is_under_way(cluster, event.object.identity):
             return False
-        self._lanes[cluster].events[event.object.identity] = event
+        lane, identity = self._lanes[cluster], event.object.identity
+        if not _shows(event, lane.versions.get(identity)):
+            lane.events[identity] = event
         return True
 
     def skip(self, cluster: str, identities: Iterable[Identity]) -> None:
@@ -103,6 +129,7 @@ class Lanes:
 
     def without(self, members: Mapping[str, Member], only: Collection[Identity] | None) -> dict[str, Member]:
         """The members with what is being written unknown. `only`: what the round looks at; None: everything."""
+        asked = partial(is_asked, only, members)
         found = dict(members)
         for name, lane in self._lanes.items():
             member, writes = found.get(name), lane.task.identities
@@ -111,11 +138,13 @@ class Lanes:
                 found[name] = replace(
                     member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
                 )
-            lane.skipped.update(writes if only is None else writes.intersection(only))
+            lane.skipped.update(identity for identity in writes if asked(name, identity))
         return found
 
     def collect(self, *, of_this_round: bool = False) -> list[Ended]:
-        """What has ended since, in the order of the clusters. `of_this_round`: only what this round began.
+        """What was made since, in the order of the clusters. `of_this_round`: only what this round began.
+
+        It is handed over part by part, so that neither results nor events pile up while much is written.
 
         Raises:
             FleetHeld: another journal holds the fleet.
@@ -123,10 +152,16 @@ class Lanes:
         """
         found = []
         for name, lane in sorted(self._lanes.items()):
-            if lane.writing.done() and lane.is_of_this_round >= of_this_round:
+            if lane.is_of_this_round < of_this_round:
+                continue
+            if lane.writing.done():
                 del self._lanes[name]
                 if not lane.writing.cancelled():
-                    found.append(_ended(lane))
+                    lane.writing.result()
+                    found.append(_part(lane, lane.task.identities))
+                    continue
+            if lane.results:
+                found.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
         return found
 
     def round_ends(self) -> None:
@@ -144,10 +179,24 @@ class Lanes:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _ended(lane: _Lane) -> Ended:
-    return Ended(
-        task=lane.task,
-        results=lane.writing.result(),
-        events=tuple(event for _, event in sorted(lane.events.items())),
-        skipped=frozenset(lane.skipped),
+def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
+    return event.type != "DELETED" and (event.object.uid, event.object.resource_version) == version
+
+
+def _part(lane: _Lane, identities: frozenset[Identity]) -> Ended:
+    """What came of these; the lane is rid of it. With all that was left of its task goes what else was left out."""
+    left = lane.task.identities - identities
+    skipped = frozenset(lane.skipped & identities if left else lane.skipped)
+    events = {identity: lane.events.pop(identity) for identity in identities & lane.events.keys()}
+    results, lane.results = tuple(lane.results), []
+    for identity in identities:
+        lane.versions.pop(identity, None)
+    found = Ended(
+        task=replace(lane.task, identities=identities),
+        results=results,
+        events=tuple(event for _, event in sorted(events.items())),
+        skipped=skipped,
     )
+    lane.task = replace(lane.task, identities=left)
+    lane.skipped -= skipped
+    return found

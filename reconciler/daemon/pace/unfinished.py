@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
@@ -12,14 +12,18 @@ _RETRY_MIN_S = 2.0
 _RETRY_MAX_S = 300.0
 
 
+Copy = tuple[str, Identity]
+"""An object in a cluster: what is tried again."""
+
+
 class Unfinished:
-    """By identity. All times are monotonic seconds."""
+    """What waits, by identity, and what is tried again, by copy. All times are monotonic seconds."""
 
     def __init__(self) -> None:
         """Nothing is left."""
         self._waiting: set[Identity] = set()
         self._confirming: set[Identity] = set()
-        self._retries: dict[Identity, tuple[float, float]] = {}
+        self._retries: dict[Copy, tuple[float, float]] = {}
         self._looks: dict[Identity, float] = {}
 
     @property
@@ -35,11 +39,16 @@ class Unfinished:
     @property
     def all(self) -> frozenset[Identity]:
         """Everything that is left."""
-        return frozenset({*self._waiting, *self._confirming, *self._retries})
+        return self.held.union(identity for _, identity in self._retries)
 
-    def waits(self, identity: Identity) -> bool:
-        """Whether a change waits for something in the clusters, or is tried again."""
-        return self.is_held(identity) or identity in self._retries
+    @property
+    def held(self) -> frozenset[Identity]:
+        """What waits for anything, somewhere."""
+        return frozenset({*self._waiting, *self._confirming})
+
+    def waits(self, cluster: str, identity: Identity) -> bool:
+        """Whether a change waits for something in the clusters, or is tried again in this one."""
+        return self.is_held(identity) or (cluster, identity) in self._retries
 
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""
@@ -51,41 +60,53 @@ class Unfinished:
         return min((*retries, *self._looks.values()), default=float("inf"))
 
     def due(self, now_s: float) -> list[Identity]:
-        """What is to be tried again now."""
-        retries = {identity for identity, (due_s, _) in self._retries.items() if now_s >= due_s}
-        return sorted(retries | {identity for identity, due_s in self._looks.items() if now_s >= due_s})
+        """What is to be looked at again now, wherever it is."""
+        return sorted(identity for identity, due_s in self._looks.items() if now_s >= due_s)
 
-    def follow(self, concerned: Iterable[Identity], changes: Iterable[Change], pending: Collection[Identity]) -> None:
-        """Forget what the round looked at; remember what it held. `pending`: what failed or is being written."""
+    def due_copies(self, now_s: float) -> list[Copy]:
+        """What is to be tried again now."""
+        return sorted(copy for copy, (due_s, _) in self._retries.items() if now_s >= due_s)
+
+    def follow(
+        self,
+        concerned: Collection[Identity],
+        changes: Iterable[Change],
+        pending: Collection[Copy],
+        is_asked: Callable[[str, Identity], bool],
+    ) -> None:
+        """Forget what the round looked at; remember what it held.
+
+        `pending`: what failed or is being written. `is_asked`: whether it looked at a copy.
+        """
         for identity in concerned:
             self._waiting.discard(identity)
             self._confirming.discard(identity)
             self._looks.pop(identity, None)
-            if identity not in pending:
-                self._retries.pop(identity, None)
+        for copy in [copy for copy in self._retries if copy not in pending and is_asked(*copy)]:
+            del self._retries[copy]
         for change in changes:
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
 
-    def retry(self, identity: Identity, now_s: float) -> None:
+    def retry(self, cluster: str, identity: Identity, now_s: float) -> None:
         """Try again; each failure in a row doubles the pause."""
-        _, pause_s = self._retries.get(identity, (0.0, _RETRY_MIN_S / 2))
+        _, pause_s = self._retries.get((cluster, identity), (0.0, _RETRY_MIN_S / 2))
         pause_s = min(_RETRY_MAX_S, pause_s * 2)
-        self._retries[identity] = (now_s + pause_s, pause_s)
+        self._retries[cluster, identity] = (now_s + pause_s, pause_s)
 
-    def is_tried(self, identity: Identity) -> None:
+    def is_tried(self, cluster: str, identity: Identity) -> None:
         """It is being written: no other try is due before its results are in, and the pauses go on from there."""
-        if identity in self._retries:
-            self._retries[identity] = (float("inf"), self._retries[identity][1])
+        if (cluster, identity) in self._retries:
+            self._retries[cluster, identity] = (float("inf"), self._retries[cluster, identity][1])
 
-    def made(self, identity: Identity) -> None:
+    def made(self, cluster: str, identity: Identity) -> None:
         """It was written."""
-        self._retries.pop(identity, None)
+        self._retries.pop((cluster, identity), None)
+
+    def put_off(self, cluster: str, identity: Identity, now_s: float, pause_s: float) -> None:
+        """Look again after the pause."""
+        self._retries[cluster, identity] = (now_s + pause_s, pause_s)
 
     def read_at(self, identity: Identity, due_s: float) -> None:
         """Look again at that time, though nothing tells of it: a move may have waited for too long then."""
         self._looks[identity] = min(due_s, self._looks.get(identity, due_s))
-
-    def put_off(self, identity: Identity, now_s: float, pause_s: float) -> None:
-        """Look again after the pause."""
-        self._retries[identity] = (now_s + pause_s, pause_s)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round.perform import Done, perform
 from reconciler.errors import MemberClusterError
@@ -28,6 +29,7 @@ from reconciler.stages.deletion import is_held_by_number, losses_of
 from reconciler.stages.moves import still_established
 from reconciler.stages.ownership import read_owner, recorded_digest
 
+_T = TypeVar("_T")
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
@@ -42,6 +44,20 @@ class Result(Struct, frozen=True, kw_only=True):
     is_open: bool = False
     uid: str = ""
     resource_version: str = ""
+
+
+GROUP: Final = 128
+"""So many changes of a cluster share a commit of the journal before they are sent, and one after it."""
+AT_ONCE: Final = 16
+"""Of these so many have a task and a body at one time: as many as requests may be under way to a cluster."""
+AT_ONCE_IN_ALL: Final = 256
+"""The same over all clusters. A change that takes long counts no longer, so that no cluster waits for another one."""
+_SLOW_AFTER_S: Final = 1.0
+
+
+def all_turns() -> SharedSlots:
+    """The places that changes of all clusters share."""
+    return SharedSlots(AT_ONCE_IN_ALL, _SLOW_AFTER_S)
 
 
 async def _never_lost(_: MemberCluster) -> None:
@@ -62,6 +78,9 @@ class Acting(Struct, frozen=True, kw_only=True):
     """Whether the fleet is no longer held in a cluster, and why: asked before what cannot be taken back."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
+    turns: SharedSlots = field(default_factory=all_turns)
+    made: Callable[[str, Sequence[Result]], None] = lambda cluster, results: None
+    """Told of the results in a cluster as soon as they are journaled."""
 
 
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
@@ -76,7 +95,7 @@ def _why_stays(change: Change, failed: Collection[Identity]) -> str:
 
 
 Waves = tuple[tuple[Change, ...], ...]
-"""What is written in one cluster: everything of a wave at once, one wave after the other."""
+"""What is written in one cluster: a wave in no particular order, one wave after the other."""
 
 
 def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
@@ -109,20 +128,20 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     Raises:
         JournalError: nothing is sent that could not be journaled first.
     """
-    acting = as_confirmed(plan, acting)
+    results: list[Result] = []
+    acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
     clusters = waves_by_cluster(plan).items()
-    ended = await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in clusters))
+    await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in clusters))
     order = {id(change): index for index, change in enumerate(plan.changes)}
-    return tuple(sorted(chain.from_iterable(ended), key=lambda result: order[id(result.change)]))
+    return tuple(sorted(results, key=lambda result: order[id(result.change)]))
 
 
-async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> tuple[Result, ...]:
-    """What came of one cluster's part of a plan.
+async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
+    """Make one cluster's part of a plan. `acting.made` is told what comes of it; nothing is kept here.
 
     Raises:
         JournalError: nothing is sent that could not be journaled first.
     """
-    results: list[Result] = []
     lost: MemberClusterError | None = None
     failed: set[Identity] = set()
     for number, wave in enumerate(waves):
@@ -135,14 +154,28 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> tuple[R
             left += not_held(due, lost)
         for result in left:
             acting.tell(result)
-        ended = left if lost is not None or not due else [*left, *await _wave(member, due, acting)]
-        results += ended
-        failed |= {result.change.identity for result in ended if result.error}
-    return tuple(results)
+        if left:
+            acting.made(member.name, left)
+            failed |= {result.change.identity for result in left}
+        if lost is None:
+            failed |= await _wave(member, due, acting)
 
 
-async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
-    """All changes of one wave in one cluster. One group commit before the requests and one after them."""
+async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> set[Identity]:
+    """Make all changes of one wave in one cluster, group by group: what it takes at one time does not grow with it.
+
+    What could not be made.
+    """
+    failed: set[Identity] = set()
+    for begin in range(0, len(changes), GROUP):
+        results = await _group(member, changes[begin : begin + GROUP], acting)
+        acting.made(member.name, results)
+        failed.update(result.change.identity for result in results if result.error)
+    return failed
+
+
+async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
+    """Changes that may be made in any order. One commit before the requests and one after them."""
     counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
     intents = acting.journal.begin((_intent(change, acting.revision) for change in changes), losses)
@@ -152,7 +185,8 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
 
     async def one(change: Change) -> tuple[Result, Done | None]:
         try:
-            done = await perform(member, change, acting.fleet, acting.interpreters)
+            async with acting.turns.slot():
+                done = await perform(member, change, acting.fleet, acting.interpreters)
         except MemberClusterError as error:
             # What an API server says may quote what was sent to it.
             text = masker.text(error.message)
@@ -163,7 +197,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
         acting.tell(result)
         return result, done
 
-    ended = await asyncio.gather(*(one(change) for change in changes))
+    ended = await _in_turn(one, changes)
     done = [(result.change, made) for result, made in ended if made is not None]
     acting.journal.finish(
         [
@@ -178,6 +212,19 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
         removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
     )
     return [result for result, _ in ended]
+
+
+async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:
+    """What came of each change, in their order. At most `AT_ONCE` of them are worked on at one time."""
+    found: dict[int, _T] = {}
+    left = iter(enumerate(changes))
+
+    async def worker() -> None:
+        for index, change in left:
+            found[index] = await work(change)
+
+    await asyncio.gather(*(worker() for _ in range(min(AT_ONCE, len(changes)))))
+    return [found[index] for index in range(len(changes))]
 
 
 def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:

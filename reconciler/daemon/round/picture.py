@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import chain
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
+from reconciler.containment import INTERNAL_ERROR
+from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import Identity
+from reconciler.stages.plan import RIGHT_MISSING
 
 
 def merged(
@@ -35,16 +40,48 @@ def merged(
     if only is None:
         going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
         return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
+    asked = partial(is_asked, only, members)
     kept = tuple(
-        change for change in before.plan.changes if change.identity not in only or _is_under_way(change, members)
+        change
+        for change in before.plan.changes
+        if not asked(change.cluster, change.identity) or _is_under_way(change, members)
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
-    left = {identity: found for identity, found in before.problems.items() if identity not in only}
-    problems = with_problems(planned.plan.problems, *left.values())
+    found = _problems(before.problems, planned.problems, only, asked)
+    # But what a list was refused is only known to rounds that list.
+    refused = [problem for problem in before.plan.problems if problem.code == RIGHT_MISSING]
+    problems = with_problems(planned.plan.problems, refused, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
-    plan = replace(plan, is_complete=before.plan.is_complete and planned.plan.is_complete)
-    manifests = _manifests(before.manifests, planned.manifests, only)
-    return replace(planned, plan=plan, manifests=manifests, problems=left | dict(planned.problems))
+    manifests = _manifests(before.manifests, planned.manifests, only, members)
+    return replace(planned, plan=plan, manifests=manifests, problems=found)
+
+
+def _problems(
+    before: Mapping[Identity, tuple[Problem, ...]],
+    now: Mapping[Identity, tuple[Problem, ...]],
+    only: frozenset[Identity],
+    asked: Callable[[str, Identity], bool],
+) -> dict[Identity, tuple[Problem, ...]]:
+    """Those of what was not looked at as they were, also where an object was looked at in other clusters alone."""
+    found = dict(before)
+    for identity in only & before.keys():
+        found[identity] = tuple(
+            problem for problem in before[identity] if problem.cluster and not asked(problem.cluster, identity)
+        )
+    for identity, problems in now.items():
+        found[identity] = tuple(sorted({*found.get(identity, ()), *problems}))
+    return {identity: problems for identity, problems in found.items() if problems}
+
+
+def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
+    """The picture, complete if nothing of the store and of any member is missing from it, whichever round looked at it.
+
+    `members`: how each of them was seen last.
+    """
+    is_seen = all(isinstance(member, Read) and not member.unread for member in members.values())
+    has_faults = any(found.code == INTERNAL_ERROR for found in chain(*picture.problems.values()))
+    is_complete = is_seen and not has_faults and picture.decision.fleet.is_complete
+    return replace(picture, plan=replace(picture.plan, is_complete=is_complete))
 
 
 def without_made(picture: Round, results: Iterable[Result]) -> Round:
@@ -70,13 +107,15 @@ def _manifests(
     before: Mapping[str, Mapping[Identity, Manifest]],
     now: Mapping[str, Mapping[Identity, Manifest]],
     only: frozenset[Identity],
+    members: Mapping[str, Member],
 ) -> dict[str, Mapping[Identity, Manifest]]:
     found = dict(before)
     for cluster in before.keys() | now.keys():
-        known, seen = before.get(cluster, {}), now.get(cluster, {})
-        if seen or any(identity in known for identity in only):
+        known, seen, member = before.get(cluster, {}), now.get(cluster, {}), members.get(cluster)
+        asked = only - member.unasked if isinstance(member, Read) else only
+        if seen or any(identity in known for identity in asked):
             kept = dict(known)
-            for identity in only:
+            for identity in asked:
                 kept.pop(identity, None)
             found[cluster] = kept | dict(seen)
     return {cluster: found.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}

@@ -16,7 +16,8 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.rebuild import rebuild
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
-from reconciler.daemon.observing.reading import Reachable, answering
+from reconciler.daemon.observing.members import Reachable
+from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access, check_fleet, open_members
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import PROMPT_S
-from reconciler.daemon.observing.reading import Known, Reachable, is_assumed
+from reconciler.daemon.observing.members import PROMPT_S, Reachable
+from reconciler.daemon.observing.reading import Known, is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome
@@ -42,8 +42,8 @@ def _is_lost(_: Intent) -> bool:
 
 async def recover(
     journal: Journal, reachable: Reachable, fleet: Fleet, is_lost: Callable[[Intent], bool] = _is_lost
-) -> frozenset[Identity]:
-    """Close the intents that were left open, as far as their clusters answer; what they were about.
+) -> dict[str, frozenset[Identity]]:
+    """Close the intents that were left open, as far as their clusters answer; by cluster what they were about.
 
     `is_lost`: whether nobody waits for the answer any more.
     What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
@@ -57,13 +57,16 @@ async def recover(
     seen_now = await asyncio.gather(*(_seen(intent_id, *pair) for intent_id, pair in due.items()))
     found = [each for each in seen_now if each is not None]
     if not found:
-        return frozenset()
+        return {}
     journal.finish(
         [_outcome(each, fleet) for each in found],
         applied=list(_rows(found, journal.ledger(), fleet)),
         removed=_removed(found, fleet),
     )
-    return frozenset(each.intent.identity for each in found)
+    about: dict[str, set[Identity]] = {}
+    for each in found:
+        about.setdefault(each.intent.cluster, set()).add(each.intent.identity)
+    return {cluster: frozenset(identities) for cluster, identities in about.items()}
 
 
 async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.round.failures import Failures
@@ -19,8 +19,15 @@ from reconciler.stages.deletion import is_held_by_guard
 log = logging.getLogger("reconciler")
 
 
-def show(vitals: Vitals, picture: Round, members: Mapping[str, Member], now: str, failures: Failures) -> None:
-    """Bring the vital signs up to date; a cluster that came back is logged once."""
+def show(
+    vitals: Vitals,
+    picture: Round,
+    members: Mapping[str, Member],
+    now: str,
+    failures: Failures,
+    heard: Collection[str],
+) -> None:
+    """Bring the vital signs up to date; a cluster that came back is logged once. `heard`: those that were asked now."""
     plan = picture.plan
     _log_faults(vitals.problems, plan.problems)
     vitals.problems = plan.problems
@@ -32,7 +39,8 @@ def show(vitals: Vitals, picture: Round, members: Mapping[str, Member], now: str
         by_cluster[change.cluster].append(change)
     for name, manifests in sorted(picture.manifests.items()):
         vital = vitals.clusters.setdefault(name, ClusterVitals(name=name))
-        _show_answer(vital, members.get(name), now)
+        if name in heard:
+            _show_answer(vital, members.get(name), now)
         vital.objects = _objects(manifests, by_cluster[name], failures, members.get(name))
 
 

@@ -18,7 +18,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.watch import Bookmark, WatchEvent
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.back_off import LIVED_S, BackOff
-from reconciler.errors import KindNotServed, ListExpired, MemberClusterError
+from reconciler.errors import Forbidden, KindNotServed, ListExpired, MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 
@@ -33,6 +33,8 @@ class Listeners(Struct, frozen=True, kw_only=True):
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
     event: Callable[[str, WatchEvent], None]
     trouble: Callable[[str, MemberClusterError], None]
+    asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
+    """Told before a list is asked for."""
     ended_early: Callable[[str], None] = lambda cluster: None
     """Told of each watch that ended before its time, or failed."""
 
@@ -81,6 +83,7 @@ class Watches:
         back_off = BackOff(self._jitter)
         while True:
             try:
+                self._listeners.asked(member.name, gvk)
                 listing = await member.list_metadata(gvk, label_selector=selector)
                 self._listeners.listed(member.name, gvk, listing.objects)
                 await self._stream(member, gvk, selector, listing.resource_version, back_off)
@@ -89,8 +92,10 @@ class Watches:
             except ListExpired:
                 await self._ended_early(member.name, gvk, back_off, back_off.ended_early_s())
             except MemberClusterError as error:
-                self._listeners.trouble(member.name, error)
-                await self._ended_early(member.name, gvk, back_off, back_off.ended_early_s(has_failed=True))
+                if not isinstance(error, Forbidden):  # It answers; what it does not tell, a resync finds.
+                    self._listeners.trouble(member.name, error)
+                pause_s = back_off.ended_early_s(has_failed=True)
+                await self._ended_early(member.name, gvk, back_off, pause_s, error.message)
 
     async def _stream(self, member: MemberCluster, gvk: GVK, selector: str, version: str, back_off: BackOff) -> None:
         """Watch from a version on, again and again. Returns when a list has to say what was missed."""
@@ -125,13 +130,13 @@ class Watches:
             self._told.leave(cluster, "watches last again", event="WatchesLast", cluster=cluster)
         return True
 
-    async def _ended_early(self, cluster: str, gvk: GVK, back_off: BackOff, pause_s: float) -> None:
+    async def _ended_early(self, cluster: str, gvk: GVK, back_off: BackOff, pause_s: float, why: str = "") -> None:
         self._listeners.ended_early(cluster)
         if back_off.is_restless:
             self._restless.setdefault(cluster, set()).add(gvk)
             self._told.enter(cluster, "restless", logging.WARNING,
                              "watches end as soon as they begin, or fail; they are opened ever more rarely, and what "
                              "changes in the cluster is seen later", event="WatchesEndEarly", cluster=cluster,
-                             obj=gvk.kind)  # fmt: skip
+                             obj=gvk.kind, **({"error": why} if why else {}))  # fmt: skip
         if pause_s:
             await self._clock.sleep(pause_s)

@@ -76,7 +76,9 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     def _is_known(self, cluster: str) -> bool:
         member = self.members.get(cluster)
-        return isinstance(member, Read) and self.identity not in member.unread.keys() | member.under_way
+        if not isinstance(member, Read):
+            return False
+        return not any(self.identity in unknown for unknown in (member.unread, member.under_way, member.unasked))
 
     def _live(self, cluster: str) -> LiveObject | None:
         member = self.members.get(cluster)

@@ -44,9 +44,9 @@ class Standings:
         for name, member in members.items():
             rows = ledger.get(name, {})
             there: Collection[Identity] = member.objects if isinstance(member, Read) else rows
-            if isinstance(member, Read) and (member.unread or member.under_way):
-                # What was seen there once and cannot be read now, or is being written, may be there still.
-                there = {*there, *((member.unread.keys() | member.under_way) & rows.keys())}
+            if isinstance(member, Read) and (member.unread or member.under_way or member.unasked):
+                # What was seen there once and is not read now, or is being written, may be there still.
+                there = {*there, *((member.unread.keys() | member.under_way | member.unasked) & rows.keys())}
             for identity in there if only is None else filter(there.__contains__, only):
                 self._clusters.setdefault(identity, []).append(name)
 

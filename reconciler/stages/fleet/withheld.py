@@ -18,6 +18,7 @@ from reconciler.model.problem import Document
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.documents import OVERRIDE_KINDS
 from reconciler.stages.fleet.documents import WITHHELD, DocumentKind, classify
+from reconciler.stages.secrecy import is_secret_kind, names_secrets
 from reconciler.stages.yaml import read_yaml
 
 _MARKS: Final = (b"secret", b"stringdata", b"override", b"private key", b"last-applied-configuration")
@@ -42,7 +43,7 @@ def without_secrets(file: StoreFile) -> StoreFile:
 
 def _may_hold_secrets(data: bytes) -> bool:
     text = data.lower()
-    return any(mark in text for mark in _MARKS)
+    return any(mark in text for mark in _MARKS) or names_secrets(data)
 
 
 def _kept(document: Document) -> JsonObject:
@@ -50,8 +51,9 @@ def _kept(document: Document) -> JsonObject:
     kind = body.get("kind")
     if classify(document) is DocumentKind.SKIPPED:
         return {}
-    may_be_secret = not isinstance(kind, str) or kind.casefold() == "secret" or kind in OVERRIDE_KINDS
-    return _sketch(body) if may_be_secret else body
+    may_be_secret = not isinstance(kind, str) or is_secret_kind(kind) or kind in OVERRIDE_KINDS
+    # No other kind has such a field: it was meant to be a Secret.
+    return _sketch(body) if may_be_secret or "stringData" in body else body
 
 
 def _sketch(body: JsonObject) -> JsonObject:
@@ -59,7 +61,8 @@ def _sketch(body: JsonObject) -> JsonObject:
     told = {key: body[key] for key in ("apiVersion", "kind") if isinstance(body.get(key), str)}
     named = {key: dig(body, "metadata", key) for key in ("name", "namespace")}
     metadata = {key: value for key, value in named.items() if isinstance(value, str)}
-    selectors = dig(body, "spec", "resourceSelectors") if body.get("kind") in OVERRIDE_KINDS else None
+    is_override = told.get("kind") in OVERRIDE_KINDS
+    selectors = dig(body, "spec", "resourceSelectors") if is_override else None
     spec = {} if selectors is None else {"spec": {"resourceSelectors": selectors}}
     return {**told, "metadata": metadata, **spec, WITHHELD: True}
 

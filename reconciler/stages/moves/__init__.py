@@ -11,6 +11,7 @@ from reconciler.stages.moves.moves import (
     run_of,
     still_established,
 )
+from reconciler.stages.moves.rest import is_at_rest_beside
 from reconciler.stages.moves.stalled import (
     MOVE_CODES,
     MOVE_STALLED,
@@ -32,6 +33,7 @@ __all__ = [
     "Serving",
     "effective",
     "gains",
+    "is_at_rest_beside",
     "is_timer",
     "is_waiting",
     "pinned",

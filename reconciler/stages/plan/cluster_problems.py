@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from reconciler.model.observation import NotRead, Read
+from collections.abc import Iterable, Iterator, Mapping
+
+from reconciler.model.observation import ClusterObservation, Member, NotRead, Read
 from reconciler.model.plan import Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity
+
+RIGHT_MISSING = "right-missing"
+
+
+def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
+    """What is said of clusters as a whole: that they could not be read, or what of them for want of a right."""
+    for member in members:
+        if isinstance(member, NotRead):
+            yield not_read(member)
+        seen = observed.get(member.name)
+        denied = (*(seen.denied if seen else ()), *(member.denied if isinstance(member, Read) else ()))
+        yield from (right_missing(member.name, why) for why in denied)
+
+
+def right_missing(cluster: str, why: str) -> Problem:
+    """What is not known of a cluster since our credentials lack a right. Source: design#missing-right."""
+    return Problem(source=NOWHERE, code=RIGHT_MISSING, message=why, severity=Severity.WARNING, cluster=cluster)
 
 
 def not_read(member: NotRead) -> Problem:

@@ -44,7 +44,7 @@ from reconciler.stages.diff import Bodies
 from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.apart import settle_apart
-from reconciler.stages.plan.cluster_problems import not_read, not_served
+from reconciler.stages.plan.cluster_problems import not_served, of_clusters
 from reconciler.stages.plan.job_shares import lack_of_completions
 from reconciler.stages.templates import replicas_moved, why_share_confirmed
 
@@ -95,7 +95,7 @@ def settle(scene: Scene) -> Settled:
         changes=tuple(changes),
         manifests=manifests,
         problems=problems,
-        cluster_problems=tuple(not_read(member) for member in scene.members.values() if isinstance(member, NotRead)),
+        cluster_problems=tuple(of_clusters(scene.members.values(), scene.observed)),
         is_complete=is_sound
         and not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
@@ -152,7 +152,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     bodies: Bodies | None = None
     for cluster, replicas in target.items():
         member = scene.members.get(cluster)
-        if not isinstance(member, Read):
+        if not isinstance(member, Read) or identity in member.unasked:
             continue
         manifest, faults = _rendered(scene, member, identity, replicas)
         problems += faults

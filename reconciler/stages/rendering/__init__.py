@@ -14,7 +14,7 @@ from reconciler.stages.rendering.render import (
     render_all,
     template_of,
 )
-from reconciler.stages.rendering.signatures import changed_identities
+from reconciler.stages.rendering.signatures import arrivals, changed_identities
 
 __all__ = [
     "RENDER_CODES",
@@ -22,6 +22,7 @@ __all__ = [
     "RenderInputs",
     "Rendered",
     "Rendering",
+    "arrivals",
     "changed_identities",
     "fault_of",
     "managed_in",

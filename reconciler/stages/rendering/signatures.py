@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 
+from msgspec.structs import replace
+
 from reconciler.model.binding import Binding
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity, PolicyRef
@@ -48,6 +50,37 @@ def changed_identities(
     return plain | _differing(
         _signatures(before, suspects, _index(before)), _signatures(after, suspects, _index(after))
     )
+
+
+def arrivals(before: Decision, after: Decision, identities: Collection[Identity]) -> dict[Identity, frozenset[str]]:
+    """Those of the identities that only come to clusters where they were not: nothing of their other copies differs.
+
+    A copy that grows, leaves or changes is none of these, and neither is what was placed nowhere.
+    """
+    widened = {
+        identity: new
+        for identity in identities
+        if (new := _widened(before.bindings.get(identity), after.bindings.get(identity))) is not None
+    }
+    if not widened or before.interpreters != after.interpreters:
+        return {}
+    was = {identity: before.bindings[identity] for identity in widened}
+    yielded = {
+        identity: clusters & frozenset(was[identity].clusters) if identity in was else clusters
+        for identity, clusters in after.yielded.items()
+    }
+    narrowed = replace(after, bindings={**after.bindings, **was}, yielded=yielded)
+    signed = _signatures(before, widened, _index(before)), _signatures(narrowed, widened, _index(after))
+    return {identity: clusters for identity, clusters in widened.items() if signed[0][identity] == signed[1][identity]}
+
+
+def _widened(old: Binding | None, new: Binding | None) -> frozenset[str] | None:
+    """The clusters that a binding gained, where that is all that happened to its targets; None: it is not."""
+    if old is None or new is None or not old.targets or old.is_dependency != new.is_dependency:
+        return None
+    if not set(old.targets) < set(new.targets):
+        return None
+    return frozenset(new.clusters) - frozenset(old.clusters)
 
 
 def _searched(before: Decision, after: Decision) -> set[Identity]:

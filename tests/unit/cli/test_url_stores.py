@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 
 import pygit2
 import pytest
 
+from reconciler.cli import printing
 from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.cli.command_line import APP, run, write_store
 
@@ -60,6 +62,29 @@ def test_the_clone_is_kept_and_what_is_new_is_fetched_into_it(work: Path, cache:
     done = run("validate", url)
     assert done.code == 1
     assert "broken.yaml:2" in done.out
+
+
+def test_who_waits_for_a_clone_that_another_process_has_is_told(
+    work: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"file://{work}//fleet"
+    assert run("validate", url).err.count("waiting") == 0
+    (lock,) = (cache / "git").glob("*.lock")
+    remark = printing.remark
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write("4711")
+        held.truncate()
+
+        def let_go(text: str) -> None:
+            remark(text)
+            fcntl.flock(held, fcntl.LOCK_UN)
+
+        held.flush()
+        monkeypatch.setattr(printing, "remark", let_go)
+        done = run("validate", url)
+    assert done.code == 0
+    assert f"{url}: waiting for process 4711, which fetches into the same clone" in done.err
 
 
 def test_without_a_cache_folder_nothing_is_kept(work: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:

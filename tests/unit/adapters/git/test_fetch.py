@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pygit2
 import pytest
 
 from reconciler.adapters.git import fetch as git_fetch
-from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
+from reconciler.adapters.git.fetch import Fetched, FetchRequest, Patience, fetch
 from reconciler.adapters.git.url import parse_git_url
 from reconciler.errors import RevisionNotFound, StoreError
 from tests.fakes.git_server import GitServer, self_signed
@@ -19,6 +21,7 @@ from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 
 TOKEN = "s3cret-token-of-the-test"
 INTO = "refs/fleet/fetched/x"
+SHORT = Patience(60, 120)
 
 
 @pytest.fixture
@@ -44,9 +47,9 @@ def _head(work: Path) -> str:
     return str(pygit2.Repository(str(work)).head.target)
 
 
-async def _refusal(wanted: FetchRequest, environ: dict[str, str] | None = None, deadline_s: float = 30) -> str:
+async def _refusal(wanted: FetchRequest, environ: dict[str, str] | None = None, patience: Patience = SHORT) -> str:
     with pytest.raises(StoreError) as caught:
-        await fetch(wanted, environ or {}, deadline_s)
+        await fetch(wanted, environ or {}, patience=patience)
     text = str(caught.value)
     assert TOKEN not in text
     assert text.isprintable()
@@ -84,19 +87,21 @@ async def test_fetches_what_is_new_into_the_same_clone(work: Path, tmp_path: Pat
     assert head in pygit2.Repository(str(tmp_path / "clone"))
 
 
-async def test_many_packs_become_one_and_nothing_is_lost(work: Path, tmp_path: Path) -> None:
+async def test_many_packs_become_few_and_nothing_is_lost(work: Path, tmp_path: Path) -> None:
     folder = tmp_path / "clone"
     wanted = _wanted(f"file://{work}", folder)
     await fetch(wanted, {})
-    packs = folder / "objects/pack"
     for number in range(64):
-        (packs / f"pack-{number:040d}.pack").write_bytes(next(packs.glob("*.pack")).read_bytes())
+        beside = pygit2.init_repository(str(tmp_path / f"beside{number}"), bare=True)
+        builder = pygit2.PackBuilder(beside)
+        builder.add(beside.create_blob(b"%d" % number))
+        builder.write(str(folder / "objects/pack"))
     commits = [_head(work)]
     for number in range(2):
         write_files(work, {"a.yaml": f"more {number}"})
         commits.append(commit_all(work))
         await fetch(wanted, {})
-    assert len(list(packs.glob("*.pack"))) < 4
+    assert len(list((folder / "objects/pack").glob("*.pack"))) < 20
     clone = pygit2.Repository(str(folder))
     for commit in commits:
         assert len(list(clone.walk(pygit2.Oid(hex=commit)))) >= 2
@@ -169,9 +174,126 @@ async def test_credentials_never_follow_a_redirect_to_another_host(work: Path, t
 async def test_a_server_that_falls_silent_is_left_and_the_loop_stays_free(work: Path, tmp_path: Path) -> None:
     async with GitServer(work.parent) as server:
         server.is_silent = True
-        text = await _refusal(_wanted(f"{server.url}/src/.git", tmp_path / "clone"), deadline_s=1)
-        assert "did not end within 1 s" in text
-        assert len(server.asked) == 1
+        wanted = _wanted(f"{server.url}/src/.git", tmp_path / "clone")
+        assert "nothing more came for 1 s" in await _refusal(wanted, patience=Patience(1, 60))
+        assert "did not end within 1 s" in await _refusal(wanted, patience=Patience(60, 1))
+        assert len(server.asked) == 2
+
+
+CHILD = """
+import json, sys
+json.loads(sys.stdin.readline())
+for number in range({beats}):
+    print(json.dumps({{"received": number * 1_000_000}}), flush=True)
+    # The other side has set its clock forward when this is there.
+    open({ready!r} + str(number)).read()
+print(json.dumps({{"commit": "abc", "reference": "r"}}), flush=True)
+"""
+
+
+async def _slow_fetch(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: float, beats: int
+) -> list[str]:
+    """A fetch of which something comes every `step_s` on the clock of the loop; what was told of it."""
+    loop, told, ahead_s = asyncio.get_running_loop(), list[str](), 0.0
+    real = loop.time
+    for number in range(beats):
+        os.mkfifo(tmp_path / f"ready{number}")
+    child = tmp_path / "child.py"
+    child.write_text(CHILD.format(beats=beats, ready=str(tmp_path / "ready")))
+    monkeypatch.setattr(git_fetch, "_CHILD", child)
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead_s)
+
+    def tell(text: str) -> None:
+        nonlocal ahead_s
+        ahead_s += step_s
+        (tmp_path / f"ready{len(told)}").write_text("go")
+        told.append(text)
+
+    await fetch(_wanted(f"file://{work}", tmp_path / "clone"), {}, tell=tell)
+    return told
+
+
+async def test_a_slow_link_has_time_as_long_as_something_comes(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = await _slow_fetch(work, tmp_path, monkeypatch, step_s=200, beats=50)
+    assert told[:2] == ["0.0 MB have come", "1.0 MB have come"]
+    assert len(told) == 50
+
+
+async def test_no_fetch_goes_on_for_ever(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StoreError, match="did not end within 21600 s"):
+        await _slow_fetch(work, tmp_path, monkeypatch, step_s=299, beats=80)
+
+
+async def test_what_a_killed_fetch_has_left_is_taken_away(work: Path, tmp_path: Path) -> None:
+    write_files(work, {"big.bin": os.urandom(300_000)})
+    head = commit_all(work)
+    folder = tmp_path / "clone"
+    packs = folder / "objects/pack"
+    async with GitServer(work.parent) as server:
+        wanted = _wanted(f"{server.url}/src/.git", folder)
+        server.stops_after = 200_000
+        for _ in range(2):
+            await _end_when(lambda: any(packs.glob("pack_git2_*")), wanted)
+        assert len(list(packs.glob("pack_git2_*"))) == 1, "of the last try alone"
+        server.stops_after = None
+        assert (await fetch(wanted, {})).commit == head
+    assert {file.suffix for file in packs.iterdir()} == {".pack", ".idx"}
+
+
+async def _end_when(is_time: Callable[[], bool], wanted: FetchRequest, environ: dict[str, str] | None = None) -> None:
+    """Begin a fetch, and kill it when it is time."""
+    task = asyncio.create_task(fetch(wanted, environ or {}))
+    while not is_time():
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+ORPHAN = """
+import asyncio, sys
+from pathlib import Path
+from reconciler.adapters.git.fetch import FetchRequest, fetch
+from reconciler.adapters.git.url import parse_git_url
+wanted = FetchRequest(url=parse_git_url(sys.argv[1]), rev=None, folder=Path(sys.argv[2]), into="refs/fleet/fetched/x")
+asyncio.run(fetch(wanted, {}))
+"""
+
+
+async def test_a_fetch_ends_with_the_process_that_began_it(work: Path, tmp_path: Path) -> None:
+    folder, passing = tmp_path / "clone", tmp_path / "tmp"
+    passing.mkdir()
+    async with GitServer(work.parent) as server:
+        server.is_silent = True
+        parent = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", ORPHAN, f"{server.url}/src/.git", str(folder), env={"TMPDIR": str(passing)}
+        )
+        while not server.asked:
+            await asyncio.sleep(0.01)
+        parent.kill()
+        await parent.wait()
+        # Given back when the orphan has ended.
+        with (tmp_path / "clone.lock").open() as lock:
+            await asyncio.wait_for(asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX), 60)
+        assert list(passing.iterdir()) == []
+
+
+async def test_who_waits_for_a_clone_is_told_for_whom(work: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    with (tmp_path / "clone.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4711")
+        lock.flush()
+
+        def tell(text: str) -> None:
+            told.append(text)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+        assert (await fetch(_wanted(f"file://{work}", tmp_path / "clone"), {}, tell=tell)).commit == _head(work)
+    assert told[0] == "waiting for process 4711, which fetches into the same clone"
 
 
 async def test_cancelling_ends_the_process(work: Path, tmp_path: Path) -> None:
@@ -194,8 +316,35 @@ async def test_https_goes_through_the_proxy_unless_the_host_is_exempt(work: Path
     async with GitServer(work.parent) as proxy:
         environ = {"https_proxy": f"http://ann:{TOKEN}@127.0.0.1:{proxy.port}"}
         wanted = _wanted("https://git.example.invalid/x", tmp_path / "clone")
-        assert "proxy" in await _refusal(wanted, environ)
+        assert "the proxy does not lead there" in await _refusal(wanted, environ)
         assert "resolve address" in await _refusal(wanted, {**environ, "no_proxy": "localhost,.example.invalid"})
+
+
+async def test_a_proxy_that_wants_a_password_says_so(tmp_path: Path) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            await reader.readuntil(b"\r\n\r\n")
+            head = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=x\r\n"
+            writer.write(f"{head}Content-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    wanted = _wanted("https://git.example.invalid/x", tmp_path / "clone")
+    async with proxy:
+        assert "wants a user and password (407)" in await _refusal(wanted, {"https_proxy": f"http://127.0.0.1:{port}"})
+        text = await _refusal(wanted, {"https_proxy": f"http://ann:{TOKEN}@127.0.0.1:{port}"})
+        assert text == "the proxy does not accept the user and password of https_proxy (407)"
+
+
+async def test_redirects_in_a_circle_say_so(work: Path, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    async with GitServer(work.parent) as server:
+        server.status = 302
+        server.location = f"{server.url}/src/.git/info/refs?service=git-upload-pack"
+        for environ in ({}, {"RECONCILER_GIT_TOKEN_FILE": str(token)}):
+            assert "in circles" in await _refusal(_wanted(f"{server.url}/src/.git", tmp_path / "clone"), environ)
 
 
 async def test_a_file_that_was_named_but_is_not_there_is_named(work: Path, tmp_path: Path) -> None:
@@ -235,4 +384,4 @@ async def test_a_crash_of_the_process_is_a_failed_fetch_with_advice(
         child.write_text(f"import os, sys\n{ending}\n")
         assert text in await _refusal(_wanted(f"file://{work}", tmp_path / "clone"))
     child.write_text("import os\nos.abort()\n")
-    assert "take an Ed25519 one" in await _refusal(_wanted("ssh://git@example.invalid/x", tmp_path / "clone"))
+    assert "install git and OpenSSH" in await _refusal(_wanted("ssh://git@example.invalid/x", tmp_path / "clone"))

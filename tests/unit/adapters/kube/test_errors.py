@@ -127,3 +127,58 @@ def test_reading_a_secret_that_is_not_there_says_so() -> None:
     error = error_of(404, status(404, "NotFound", 'secrets "s" not found', name="s"), Purpose.READ, kind="Secret")
     assert isinstance(error, ObjectNotFound)
     assert 'secrets "s" not found' in str(error)
+
+
+WHO = 'User "system:serviceaccount:fleet-system:fleet-reconciler"'
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "where", "told"),
+    [
+        ("delete", '"deployments" in API group "apps"', 'in the namespace "demo"',
+         "cannot delete deployments.apps in namespace demo; 'reconciler doctor --rbac full' prints the role"),
+        ("create", '"configmaps" in API group ""', 'in the namespace "demo"',
+         "cannot create configmaps in namespace demo; 'reconciler doctor --rbac apply' prints the role"),
+        ("list", '"nodes" in API group ""', "at the cluster scope",
+         "cannot list nodes at the cluster scope; 'reconciler doctor --rbac read' prints the role"),
+        ("impersonate", '"users" in API group ""', "at the cluster scope",
+         "cannot impersonate users at the cluster scope"),
+    ],
+)  # fmt: skip
+def test_a_missing_right_is_told_by_name_with_the_next_step(verb: str, resource: str, where: str, told: str) -> None:
+    """As API servers word it. Source: design#missing-right."""
+    words = f'deployments.apps "web" is forbidden: {WHO} cannot {verb} resource {resource} {where}: RBAC: not found'
+    assert error_of(403, status(403, "Forbidden", words)).message == f"{WHO} {told}"
+
+
+def test_a_missing_right_on_a_secret_is_told_too() -> None:
+    """The words name the right and no value; what stands around them is left out."""
+    right = 'resource "secrets" in API group "" in the namespace "demo"'
+    words = f'secrets "s" is forbidden: {WHO} cannot patch {right}: pl4nted'
+    error = error_of(403, status(403, "Forbidden", words), kind="Secret")
+    assert "cannot patch secrets in namespace demo; " in error.message
+    assert "pl4nted" not in error.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'pods "web" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3',
+        'configmaps "a" is forbidden: unable to create new content in namespace demo because it is being terminated',
+        'admission webhook "x" denied the request: User "a" cannot do that here',
+    ],
+)
+def test_another_refusal_keeps_its_words(words: str) -> None:
+    assert error_of(403, status(403, "Forbidden", words)).message == words
+
+
+def test_a_role_that_gives_more_than_we_have_is_told_with_the_next_step() -> None:
+    words = (
+        'roles.rbac.authorization.k8s.io "reader" is forbidden: user "robot" (groups=["system:authenticated"]) is '
+        'attempting to grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'
+    )
+    message = error_of(403, status(403, "Forbidden", words)).message
+    assert message.startswith('roles.rbac.authorization.k8s.io "reader" is forbidden: user "robot"')
+    assert message.endswith(
+        "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
+    )

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.kube.breaker import BreakerSettings
+from reconciler.adapters.kube.bounds.breaker import BreakerSettings
+from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import READ_DEADLINE_S, Purpose, Request, read
 from reconciler.adapters.kube.transport import (
     Shared,
-    SharedSlots,
     Transport,
     TransportSettings,
     open_session,
@@ -55,7 +55,7 @@ async def transport_to(
     async with open_session() as session:
         shared = Shared(
             session=session,
-            slots=SharedSlots(settings),
+            slots=SharedSlots(settings.in_flight_all_max, settings.slow_after_s),
             clock=clock or TestClock(),
             settings=settings,
             jitter=random.Random(1),

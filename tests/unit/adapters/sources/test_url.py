@@ -250,6 +250,31 @@ async def test_a_server_that_hangs_holds_up_neither_reading_nor_closing(
             server.is_silent = False
 
 
+async def test_a_fetch_that_takes_long_is_told_of_while_it_goes_on(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_url, "_SLOW_S", 0.1)
+    monkeypatch.setattr(source_url, "_FIRST_WAIT_S", 0.1)
+    async with GitServer(work.parent) as server:
+        url = f"{server.url}/work/.git"
+        async with opened(url, tmp_path / "state") as source:
+            server.stops_after = 100
+            while not [path for path, _ in server.asked if path.endswith("git-upload-pack")]:
+                await source.changed()
+            with pytest.raises(StoreError, match="the first fetch is still running: "):
+                await source.read()
+        server.stops_after = None
+        monkeypatch.setattr(source_url, "_FIRST_WAIT_S", 60)
+        async with opened(url, tmp_path / "state") as source:
+            assert (await _first(source))["a.yaml"] == "3"
+            server.is_silent = True
+            while not source.note:
+                await source.changed()
+                assert await source.read() is None
+            assert source.note.startswith(f"{url}: the fetch takes long: ")
+            server.is_silent = False
+
+
 async def test_cancelling_the_wait_leaves_the_fetch_and_its_end_is_told(work: Path, tmp_path: Path) -> None:
     async with opened(f"file://{work}", tmp_path / "state", poll_s=3600) as source:
         waiting = asyncio.create_task(source.changed())
@@ -264,7 +289,7 @@ async def test_cancelling_the_wait_leaves_the_fetch_and_its_end_is_told(work: Pa
 async def test_a_fetch_that_cannot_be_started_says_so(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def exhausted(*wanted: object) -> object:
+    async def exhausted(*wanted: object, tell: object) -> object:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(source_url, "fetch", exhausted)

@@ -46,6 +46,7 @@ class Running:
         self.box, self.journal, self.vitals = box, journal, vitals
         self.source = MemorySource()
         self.files: dict[str, str] = {}
+        self.left_out: set[str] = set()
         self.settings: dict[str, Any] = {}
         self.task: asyncio.Task[None] | None = None
         self.loop: ControlLoop | None = None
@@ -90,6 +91,7 @@ class Running:
         members = [
             {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}}
             for name in self.box.names
+            if name not in self.left_out
         ]
         self.source.put({"fleet.yaml": yaml.safe_dump_all([fleet, *members]),
                          **{f"{name}.yaml": text for name, text in self.files.items()}})  # fmt: skip

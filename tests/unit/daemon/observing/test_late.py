@@ -30,10 +30,11 @@ class Scene:
     def __init__(self, box: FleetInABox, members: Members) -> None:
         self.box, self.members = box, members
         self.marked: set[Identity] = set()
+        self.clusters: set[str] = set()
         self.came = asyncio.Event()
-        self.late = LateReadings(self._mark)
+        self.late = LateReadings(self._mark, self.clusters.add)
 
-    def _mark(self, identities: Iterable[Identity]) -> None:
+    def _mark(self, cluster: str, identities: Iterable[Identity]) -> None:
         self.marked.update(identities)
         self.came.set()
 
@@ -118,7 +119,7 @@ async def test_a_round_over_everything_waits_and_forgets_what_was_late(tmp_path:
     async with slow(tmp_path) as scene:
         await scene.read(A)
         interest = {name: Interest(kinds=frozenset({CONFIG_MAP})) for name in NAMES}
-        found = await scene.late.read(scene.members, interest, ("test",), BUILT_IN_KINDS)
+        found = await scene.late.read_all(scene.members, interest, ("test",), BUILT_IN_KINDS)
         assert all(isinstance(member, Read) and ("", "ConfigMap") in member.kinds for member in found.values())
         await asyncio.sleep(0)
         assert scene.marked == set()

@@ -44,5 +44,15 @@ def test_a_list_contradicts_other_versions_strangers_and_missing_objects() -> No
     assert {identity.name for identity in found} == {"newer", "gone", "stranger"}
 
 
+def test_a_list_does_not_contradict_what_was_written_since_it_was_asked_for() -> None:
+    beliefs = believing(live("same"), live("gone"))
+    beliefs.list_begins("m1", ("", "ConfigMap"))
+    for found in (live("same", version="2"), live("new")):
+        beliefs.confirm("m1", found.identity, found.uid, found.resource_version)
+    assert {identity.name for identity in beliefs.doubtful("m1", ("", "ConfigMap"), [live("same")])} == {"gone"}
+    found_later = beliefs.doubtful("m1", ("", "ConfigMap"), [live("same")])
+    assert {identity.name for identity in found_later} == {"gone", "same", "new"}, "another list was asked for later"
+
+
 def test_a_list_of_one_kind_says_nothing_about_another() -> None:
     assert believing(live("a")).doubtful("m1", ("", "Secret"), []) == set()

@@ -4,9 +4,11 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.picture import merged
+from reconciler.daemon.round.picture import merged, with_completeness
 from reconciler.engine import Round
+from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.model.refs import Identity
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
@@ -76,7 +78,39 @@ def test_problems_of_what_was_looked_at_are_replaced_and_those_of_others_stay() 
 
 
 def test_a_picture_is_complete_only_when_every_part_is() -> None:
+    """Whichever round looked at what: one that looks at little mends no more than that."""
     planned = first_round()
-    gap = replace(planned, plan=replace(planned.plan, is_complete=False))
-    assert not merged(gap, planned, [], frozenset({APP})).plan.is_complete
-    assert not merged(planned, gap, [], frozenset({APP})).plan.is_complete
+    known: dict[str, Member] = {"m1": Read(name="m1"), "m2": Read(name="m2")}
+    assert with_completeness(planned, known).plan.is_complete
+    fault = with_problems(planned, (APP, INTERNAL_ERROR))
+    gaps: list[tuple[Round, dict[str, Member]]] = [
+        (planned, {**known, "m2": NotRead(name="m2", why="no answer")}),
+        (planned, {**known, "m2": Read(name="m2", unread={APP: "forbidden"})}),
+        (fault, known),
+        (merged(fault, planned, [], frozenset()), known),
+    ]
+    for picture, members in gaps:
+        assert not with_completeness(picture, members).plan.is_complete
+    assert with_completeness(merged(fault, planned, [], frozenset({APP})), known).plan.is_complete
+
+
+def test_what_was_looked_at_in_one_cluster_alone_stays_as_it_was_in_the_others() -> None:
+    planned = first_round()
+    said = [Problem(source=NOWHERE, code=name, message="said", cluster=name) for name in ("m1", "m2")]
+    before = replace(planned, problems={APP: tuple(said)})
+    members = {"m1": Read(name="m1"), "m2": Read(name="m2", unasked=frozenset({APP}))}
+    nothing = replace(planned, plan=replace(planned.plan, changes=()), manifests={})
+    after = merged(before, nothing, [], frozenset({APP}), members)
+    assert {change.cluster for change in after.plan.changes if change.identity == APP} == {"m2"}
+    assert [problem.cluster for problem in after.problems[APP]] == ["m2"]
+    assert APP not in after.manifests["m1"]
+    assert APP in after.manifests["m2"]
+
+
+def test_what_a_list_was_refused_is_told_until_the_next_round_that_lists() -> None:
+    """A commit in between lists nothing, and has nothing to say of it. Source: design#missing-right."""
+    planned = first_round()
+    lack = Problem(source=NOWHERE, code="right-missing", message="it may not", severity=Severity.WARNING, cluster="m1")
+    before = replace(planned, plan=replace(planned.plan, problems=(lack,)))
+    assert merged(before, planned, [], frozenset({APP})).plan.problems == (lack,)
+    assert merged(before, planned, [], None).plan.problems == ()

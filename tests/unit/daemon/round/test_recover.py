@@ -111,5 +111,5 @@ async def test_a_kind_that_is_gone_closes_its_intents_and_a_page_that_is_not_fou
                     Intent(cluster="m1", gvk=GVK("", "v1", found.kind), identity=found, action=Action.CREATE)
                     for found in (pod, widget)
                 )
-                assert await recover(journal, members, STORE) == {widget}
+                assert await recover(journal, members, STORE) == {"m1": {widget}}
                 assert [left.identity for left in journal.open_intents().values()] == [pod]

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.watch import WatchEvent
 from reconciler.daemon.watches.watches import Listeners, Watches
@@ -137,3 +139,19 @@ async def test_a_cluster_that_is_reached_otherwise_is_watched_anew(tmp_path: Pat
         scene.by_hand("m1", "PATCH", {"data": {"value": "2"}})
         await until(lambda: told.events == [("MODIFIED", "app")])
         await told.watches.close()
+
+
+async def test_a_watch_that_is_not_allowed_is_told_with_the_right_that_is_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Source: design#missing-right."""
+    async with opened(tmp_path) as scene:
+        await scene.apply(STORE)
+        scene.box["m1"].permits = lambda verb, *rest: verb != "watch"
+        told = Told()
+        told.keep(scene, CONFIG_MAP)
+        await until(lambda: any("end as soon as they begin" in record.message for record in caplog.records))
+        await told.watches.close()
+    assert told.troubles == [], "the cluster answers"
+    (found,) = (record for record in caplog.records if "end as soon as they begin" in record.message)
+    assert "cannot watch configmaps at the cluster scope; 'reconciler doctor --rbac read'" in str(vars(found)["error"])

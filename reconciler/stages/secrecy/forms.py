@@ -34,27 +34,47 @@ BEARER: Final = re.compile(r"(?i)\b((?:bearer|basic)\s+)((?=[\w.~+/=-]{0,200}\d|
 """A token after the name of its scheme; a word of prose has no digit and is shorter."""
 TOKENS: Final = re.compile(
     r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|[sr]k_live_\w{16,}"
+    r"|npm_\w{30,}|hvs\.[\w-]{24,}|hooks\.slack\.com/services/[\w/]{20,}"
     r"|AIza[\w-]{30,}|(?:AKIA|ASIA)[0-9A-Z]{16}\b|LTAI\w{12,}\b)"
 )
 """Keys of clouds and forges, which begin as only they do."""
 NAMED_KEY: Final = re.compile(
-    r"(?i)((?:aws_?)?secret_?access_?key(?:_?id)?|access_?key_?secret|account_?key)([\"']?\s*[=:]\s*[\"']?)([\w+/=-]{16,})"
+    r"(?i)((?:aws_?)?secret_?access_?key(?:_?id)?|access_?key_?secret|account_?key|shared_?access_?key|client_?secret"
+    r"|(?:session|auth|access|refresh)_?token)([\\\"']{0,3}\s*[=:]\s*[\\\"']{0,3})([\w+/=~.-]{16,})"
 )
+"""Keys by their usual names; a name of something else is shorter than 16 characters, or in another form."""
+SIGNATURE: Final = re.compile(r"([?&](?:sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=)([\w%+/=.-]{16,})")
+"""The part of a signed URL that opens it."""
 SECRET_MANIFEST: Final = re.compile(
-    r"^[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"'\[]*secrets?\b|\"kind\"\s*:\s*\[?\"secrets?\"", re.MULTILINE | re.IGNORECASE
+    r"(?:^|['\"`])[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"'\[]*secrets?\b|\"kind\"\s*:\s*\[?\"secrets?\"",
+    re.MULTILINE | re.IGNORECASE,
 )
-TRIGGERS: Final = (
-    rb"(?i:kind)[\\\"' :\[]{1,40}(?i:secrets?)\b",
-    rb"stringData",
-    rb"://[^\s\"]{1,1300}@",
-    rb"PRIVATE KEY",
-    rb"LS0tLS1CRUdJTi",
-    rb"eyJ",
-    rb"(?i:bearer|basic)\s",
-    rb"gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|k_live_|AIza|AKIA|ASIA|LTAI",
-    rb"(?i:access_?key|account_?key)",
+KUBECONFIG_KIND: Final = re.compile(r"[\"']?kind[\"']?\s*:\s*[\"']?Config\b")
+"""Beside `users`, a file that logs in to API servers."""
+REGISTRY_LOGIN: Final = re.compile(r"[\"']auths[\"']\s*:\s*\{|^auths\s*:\s*$", re.MULTILINE)
+"""A file of Docker's with credentials for registries, as it stands in a Secret `.dockerconfigjson`."""
+BASE64_JSON: Final = re.compile(r"\b(?:eyJ|eyAi|ewog|ew0K)[A-Za-z0-9+/=_-]{36,}")
+"""The base64 form of a JSON object, which may be a file with credentials."""
+MARKS: Final = tuple(
+    text.encode()
+    for text in (
+        *("stringData", "PRIVATE KEY", "LS0tLS1CRUdJTi", "eyJ", "eyAi", "ewog", "ew0K"),
+        *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "k_live_", "npm_", "hvs."),
+        *("hooks.slack", "AIza", "AKIA", "ASIA", "LTAI", "sig=", "Signature=", "Security-Token="),
+    )
 )
-"""What a manifest holds at least when anything in it must be hidden."""
+LOWER_MARKS: Final = tuple(
+    text.encode()
+    for text in (
+        *("bearer", "basic ", "basic\\", "basic\t", "basic\n", "auths", "access_key", "accesskey", "account_key"),
+        *("accountkey", "client_secret", "clientsecret", "session_token", "sessiontoken", "auth_token", "authtoken"),
+        *("access_token", "accesstoken", "refresh_token", "refreshtoken"),
+    )
+)
+"""What a document holds at least when anything in it must be hidden, beside what follows: in lower case too."""
+KIND_MARK: Final = re.compile(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
+URL_MARK: Final = re.compile(rb"://[^\s\"]{1,1300}@")
+"""Dear where a text has many URLs; `://` and `@` are looked for first."""
 
 
 def is_secret_kind(kind: Json) -> bool:

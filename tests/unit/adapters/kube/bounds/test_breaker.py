@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.adapters.kube.breaker import Breaker, BreakerSettings
+from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
 from tests.fakes.clocks import TestClock
 
 SETTINGS = BreakerSettings(failures_max=2, pause_s=5, pause_max_s=20)

@@ -1,22 +1,24 @@
-"""The callbacks of the fetching process, and what it makes of errors."""
+"""The callbacks that libgit2 asks."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import pygit2
 import pytest
 from pygit2.enums import CredentialType
 
-from reconciler.adapters.git.fetch_child import Callbacks, Refused, explain, known_hosts
+from reconciler.adapters.git.child.heads import MAX_HEADS, Head, choose
+from reconciler.adapters.git.child.over_libgit2 import MAX_BYTES, Callbacks
+from reconciler.adapters.git.child.refusals import Refused
 
 SSH = "ssh://git@git.example.com/fleet.git"
 HTTPS = "https://git.example.com/fleet.git"
-KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIJ1"
 
 
 def _callbacks(url: str, **given: str) -> Callbacks:
-    return Callbacks({"url": url, "user": "git", "key": "", "passphrase": "", "token": "", **given})
+    request = {"url": url, "user": "git", "key": "", "passphrase": "", "token": "", "known_hosts": "", **given}
+    return Callbacks(request, lambda received_bytes, worked: None)
 
 
 def test_a_key_is_offered_once() -> None:
@@ -65,44 +67,18 @@ def test_only_a_server_that_is_vouched_for_is_spoken_to() -> None:
         _callbacks(HTTPS).certificate_check(None, False, b"git.example.com")
 
 
-def test_known_hosts_are_passed_on_line_by_line_where_they_are_sound() -> None:
-    text = f"""
-# a comment
-git.example.com,192.0.2.1 ssh-ed25519 {KEY} root@host
-|1|abc=|def= ssh-ed25519 {KEY}
-[git.example.com]:2222 ecdsa-sha2-nistp256 {KEY}==
-@revoked git.example.com ssh-ed25519 {KEY}
-@cert-authority *.example.com ssh-ed25519 {KEY}
-git.example.com ssh-ed25519
-git.example.com ssh-ed25519 !!!
-broken\x0f\t\t\tecdsa
-"""
-    assert known_hosts(text).splitlines() == [
-        f"git.example.com,192.0.2.1 ssh-ed25519 {KEY}",
-        f"|1|abc=|def= ssh-ed25519 {KEY}",
-        f"[git.example.com]:2222 ecdsa-sha2-nistp256 {KEY}==",
-    ]
+class Stats(NamedTuple):
+    """As libgit2 counts."""
+
+    received_bytes: int
+    indexed_deltas: int = 0
 
 
-@pytest.mark.parametrize(
-    ("raised", "code"),
-    [
-        ("unexpected http status code: 401", "credentials"),
-        ("too many redirects or authentication replays", "credentials"),
-        ("unexpected http status code: 403", "credentials"),
-        ("unexpected http status code: 404", "not-found"),
-        ("could not read refs from remote repository", "not-found"),
-        ("failed to authenticate SSH session: Unable to extract public key from private key file", "credentials"),
-        ("failed to connect to git.example.com: Operation timed out", "failed"),
-    ],
-)
-def test_errors_of_the_library_become_words_for_people(raised: str, code: str) -> None:
-    request: dict[str, Any] = {"token": None, "passphrase": None, "proxy": None}
-    assert explain(pygit2.GitError(raised), request)["code"] == code
-
-
-def test_no_error_repeats_a_secret_or_steers_a_terminal() -> None:
-    request = {"token": "t0ken-value", "passphrase": "pass-phrase", "proxy": "http://u:pw@proxy"}
-    text = explain(pygit2.GitError("t0ken-value pass-phrase http://u:pw@proxy\x1b[2J\nremote: x"), request)["error"]
-    assert not any(secret in text for secret in request.values())
-    assert text.isprintable()
+def test_what_no_store_can_be_is_given_up() -> None:
+    _callbacks(HTTPS).transfer_progress(Stats(MAX_BYTES))
+    with pytest.raises(Refused, match="bigger than 8,589,934,592 bytes"):
+        _callbacks(HTTPS).transfer_progress(Stats(MAX_BYTES + 1))
+    heads = {f"refs/heads/{number}": Head("a") for number in range(MAX_HEADS)}
+    assert choose(heads, "1") == "refs/heads/1"
+    with pytest.raises(Refused, match="more branches and tags"):
+        choose(heads | {"HEAD": Head("a")}, "1")

@@ -1,0 +1,35 @@
+"""A number of places that all clusters share, and that no silent cluster keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class SharedSlots:
+    """At most so many at once over all clusters; what takes long counts no longer, so that it holds up nobody."""
+
+    def __init__(self, at_once: int, slow_after_s: float) -> None:
+        """All slots are free."""
+        self._semaphore = asyncio.Semaphore(at_once)
+        self._slow_after_s = slow_after_s
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot until the end, or until this turns out slow."""
+        await self._semaphore.acquire()
+        is_released = False
+
+        def release() -> None:
+            nonlocal is_released
+            if not is_released:
+                is_released = True
+                self._semaphore.release()
+
+        timer = asyncio.get_running_loop().call_later(self._slow_after_s, release)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            release()

@@ -1,0 +1,118 @@
+"""The rights that a store needs in its clusters: as a role to apply, and as what credentials are measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet
+
+if TYPE_CHECKING:
+    from reconciler.daemon.round.session import Access
+    from reconciler.engine import Decision
+    from reconciler.report.role import Subject
+    from reconciler.stages.rights import Level, Right
+
+_SUBJECTS = "ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME"
+DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
+
+GroupKind = tuple[str, str]
+
+
+async def role(fleet: Fleet, access: Access, level: str, subject: str, output: str) -> str:
+    """The role of the store at a level, for a subject, as YAML or JSON for `kubectl apply`.
+
+    Clusters are only asked for the names of kinds that neither Kubernetes nor the store defines.
+
+    Raises:
+        ConfigurationError: the store does not name the fleet, the subject is none, or a kind's name is not found.
+    """
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.role import role_documents, role_yaml
+    from reconciler.stages.rights import Level, resource_names
+
+    if not fleet.settings.name:
+        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+    named = parse_subject(subject)
+    decision, recorded, wanted = decided(fleet, access), recorded_kinds(access), Level(level)
+    known = resource_names(fleet)
+    rights, unknown = needed(decision, wanted, recorded, known)
+    if unknown:
+        known |= await _served(fleet, access)
+        rights, unknown = needed(decision, wanted, recorded, known)
+    if unknown:
+        kinds = ", ".join(f"{kind} ({group})" for group, kind in unknown)
+        raise ConfigurationError(
+            f"how a role names {kinds} is not known: add the CustomResourceDefinition to the store, or give access "
+            "to a cluster that serves it"
+        )
+    documents = role_documents(rights, named, fleet.settings.name)
+    if output == "json":
+        return json_text({"apiVersion": "v1", "kind": "List", "items": list(documents)})
+    return role_yaml(documents, fleet.settings.name, wanted)
+
+
+def needed(
+    decision: Decision, level: Level, recorded: Collection[GroupKind], resources: Mapping[GroupKind, str]
+) -> tuple[tuple[Right, ...], tuple[GroupKind, ...]]:
+    """The rights that are needed, and the kinds of which it is not known how a role names them."""
+    from reconciler.daemon.round.hold import holder_name
+    from reconciler.stages.rights import needed_rights
+
+    found = needed_rights(decision, level, recorded, resources, holder_name(decision.fleet.settings.name))
+    return found.rights, found.unknown
+
+
+def decided(fleet: Fleet, access: Access) -> Decision:
+    """What the store says by itself, without any cluster."""
+    from reconciler.engine import decide
+    from reconciler.model.observation import Observations
+
+    return decide(fleet, Observations(), access.clock.now(), interpreters=access.interpreters)
+
+
+def recorded_kinds(access: Access) -> frozenset[GroupKind]:
+    """Kinds of which the journal knows copies that may have to go, in the chosen clusters."""
+    from reconciler.adapters.journal.journal import Journal
+
+    if access.journal is None or not access.journal.exists():
+        return frozenset()
+    with Journal.open(access.journal, read_only=True) as journal:
+        rows = [row for name, found in journal.ledger().items() for row in found.values() if _is_chosen(name, access)]
+    # A Namespace that only follows what lives in it is released, never deleted.
+    return frozenset(row.gvk.group_kind for row in rows if row.policy or row.gvk.group_kind != ("", "Namespace"))
+
+
+def _is_chosen(cluster: str, access: Access) -> bool:
+    return not access.clusters or cluster in access.clusters
+
+
+async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
+    """The plurals of what any of the chosen clusters serves; one that does not answer says nothing."""
+    from reconciler.adapters.kube.discovery import Discovery
+    from reconciler.daemon.round.session import open_members
+
+    async with open_members(fleet, access) as members:
+        found = await members.each(lambda member: member.discover())
+    served = [
+        answer for name, answer in sorted(found.items()) if isinstance(answer, Discovery) and _is_chosen(name, access)
+    ]
+    return {gvk.group_kind: kind.plural for discovery in served for gvk, kind in discovery.kinds.items()}
+
+
+def parse_subject(text: str) -> Subject:
+    """The subject that a person named.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    from reconciler.report.role import Subject
+
+    kind, _, name = text.partition(":")
+    namespace, _, account = name.rpartition("/")
+    if kind == "ServiceAccount" and namespace and account and "/" not in namespace:
+        return Subject(kind=kind, name=account, namespace=namespace)
+    if kind in ("User", "Group") and name:
+        return Subject(kind=kind, name=name)
+    raise ConfigurationError(f"--subject {text}: it must be {_SUBJECTS}")

@@ -1,0 +1,143 @@
+"""How much of the world a round looks at: what happens in one cluster is read there, and in no other one.
+
+Source: ADR 15; design#events-are-nudges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+
+from msgspec import Struct, field
+
+from reconciler.adapters.journal.mirror import Ledger
+from reconciler.engine import Decision
+from reconciler.model.observation import Member, Read
+from reconciler.model.refs import Identity
+from reconciler.stages.moves import Replicas, is_at_rest_beside
+
+_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
+"""What runs once: whether it may begin in one cluster is a matter of all the others."""
+_NONE: frozenset[Identity] = frozenset()
+
+
+class Scope(Struct, frozen=True, kw_only=True, dict=True):
+    """What a round looks at.
+
+    `identities`: in every cluster. `copies`: by cluster, there alone. `clusters`: these are listed; what was applied to
+    them or is wanted there is among the others.
+    """
+
+    identities: frozenset[Identity] = _NONE
+    copies: Mapping[str, frozenset[Identity]] = field(default_factory=dict)
+    clusters: frozenset[str] = frozenset()
+
+    @cached_property
+    def only(self) -> frozenset[Identity]:
+        """Everything that is looked at somewhere."""
+        return self.identities.union(*self.copies.values())
+
+    @cached_property
+    def _in_copies_alone(self) -> frozenset[Identity]:
+        return self.only - self.identities
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to look at."""
+        return not self.only and not self.clusters
+
+    @property
+    def size(self) -> int:
+        """How many copies there are to look at, but for those of `identities`."""
+        return sum(map(len, self.copies.values()))
+
+    def asked_in(self, cluster: str) -> frozenset[Identity]:
+        """What is looked at in a cluster."""
+        here = self.copies.get(cluster)
+        return self.identities | here if here else self.identities
+
+    def unasked_in(self, cluster: str) -> frozenset[Identity]:
+        """What is looked at in other clusters alone."""
+        here = self.copies.get(cluster)
+        return self._in_copies_alone - here if here else self._in_copies_alone
+
+
+def scope_of(
+    decision: Decision,
+    ledger: Ledger,
+    *,
+    identities: Collection[Identity],
+    copies: Mapping[str, Collection[Identity]],
+    clusters: Collection[str],
+    unfinished: Collection[Identity] = (),
+) -> Scope:
+    """What to look at where: in every cluster `identities` and those of the others that are not at rest elsewhere.
+
+    `copies`: in these clusters something happened to them. `clusters`: everything in them is looked at. `unfinished`:
+    what waits for something, which may be in any cluster.
+    """
+    where = _where(decision, ledger, copies, clusters)
+    restless = (frozenset(unfinished) | decision.frozen) & where.keys()
+    wide = {*identities, *restless, *(identity for identity in where if identity[:2] in _RUNS)}
+    narrow = where.keys() - wide
+    held = _copies_of(narrow, ledger)
+    found: dict[str, set[Identity]] = {}
+    for identity in narrow:
+        binding = decision.bindings.get(identity)
+        target = dict(binding.targets) if binding is not None else {}
+        if where[identity] <= target.keys() and is_at_rest_beside(where[identity], target, held[identity]):
+            for cluster in where[identity]:
+                found.setdefault(cluster, set()).add(identity)
+        else:
+            wide.add(identity)
+    return Scope(
+        identities=frozenset(wide),
+        copies={cluster: frozenset(there) for cluster, there in sorted(found.items())},
+        clusters=frozenset(clusters),
+    )
+
+
+def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Identity]]:
+    """What is in any of these, by cluster."""
+    found: dict[str, frozenset[Identity]] = {}
+    for copies in each:
+        for cluster, identities in copies.items():
+            found[cluster] = found.get(cluster, _NONE).union(identities)
+    return found
+
+
+def is_asked(
+    only: Collection[Identity] | None, members: Mapping[str, Member], cluster: str, identity: Identity
+) -> bool:
+    """Whether a round looked at a copy. `only`: of these identities; None: of all. `members`: as it saw them."""
+    if only is not None and identity not in only:
+        return False
+    member = members.get(cluster)
+    return not (isinstance(member, Read) and identity in member.unasked)
+
+
+def _where(
+    decision: Decision, ledger: Ledger, copies: Mapping[str, Collection[Identity]], clusters: Iterable[str]
+) -> dict[Identity, set[str]]:
+    """By identity the clusters in which it is to be looked at."""
+    where: dict[Identity, set[str]] = {}
+    for cluster, marked in copies.items():
+        for identity in marked:
+            where.setdefault(identity, set()).add(cluster)
+    chosen = frozenset(clusters)
+    for cluster in chosen:
+        for identity in ledger.get(cluster, {}):
+            where.setdefault(identity, set()).add(cluster)
+    for identity, binding in decision.bindings.items() if chosen else ():
+        for cluster in chosen.intersection(binding.clusters):
+            where.setdefault(identity, set()).add(cluster)
+    return where
+
+
+def _copies_of(identities: Collection[Identity], ledger: Ledger) -> dict[Identity, dict[str, Replicas]]:
+    """The clusters that hold a copy of each, with the replicas assigned there."""
+    found: dict[Identity, dict[str, Replicas]] = {identity: {} for identity in identities}
+    for cluster, rows in ledger.items():
+        for identity in rows.keys() & identities:
+            found[identity][cluster] = rows[identity].replicas
+    return found

@@ -1,0 +1,37 @@
+"""A deadline that measures how long a cluster is silent, not how long we are busy with what it and others answered.
+
+Source: design#promise-7; ADR 15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Final, TypeVar
+
+from reconciler.adapters.kube.client import MemberCluster
+
+T = TypeVar("T")
+
+_BEATS: Final = 10
+"""Silence is counted in so many steps, each of which counts as no more than its part, however late we look."""
+
+
+async def unless_silent(member: MemberCluster, work: Coroutine[None, None, T], silence_s: float) -> T:
+    """What the work gives, however long it takes while the cluster answers.
+
+    Raises:
+        TimeoutError: nothing of the cluster was heard for `silence_s`.
+    """
+    task, beats, heard = asyncio.ensure_future(work), 0, member.answers
+    try:
+        while not task.done() and beats < _BEATS:
+            await asyncio.wait((task,), timeout=silence_s / _BEATS)
+            beats, heard = (beats + 1 if member.answers == heard else 0), member.answers
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))

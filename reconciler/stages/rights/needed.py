@@ -1,0 +1,137 @@
+"""The rights that a store needs in its clusters: of its own kinds, and of what the program reads beside them.
+
+Kinds are listed and watched in all namespaces, by our label, which no role can be limited to: who may list Secrets may
+read all of them. So a kind is named only when the store, or what it left behind in a cluster, has it.
+Source: design#least-privilege; Kubernetes, "Using RBAC Authorization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.interpreters.registry import Registry
+from reconciler.interpreters.replicas import REPLICAS
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
+from reconciler.model.tree import dig
+from reconciler.stages.decision import Decision
+from reconciler.stages.documents import BUILT_IN, is_never_distributed
+from reconciler.stages.placement import wants_capacity
+from reconciler.stages.rights.right import Level, Right, merged
+
+_READ: Final = ("get", "list", "watch")
+_APPLY: Final = ("create", "patch")
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ROLES: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
+_BINDINGS: Final = ("RoleBinding", "ClusterRoleBinding")
+_CAPACITY: Final = (("", "nodes"), ("", "pods"), ("", "resourcequotas"), ("apps", "replicasets"))
+"""What is read where a policy divides by free capacity, or fails over."""
+_SCALERS: Final = (("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects"))
+"""What is read where anything of the store may be scaled by others."""
+_NAMESPACE: Final = ("", "Namespace")
+
+GroupKind = tuple[str, str]
+
+
+class NeededRights(Struct, frozen=True, kw_only=True):
+    """The rights, sorted. `unknown`: kinds whose name in a role is not known; nothing is said of them."""
+
+    rights: tuple[Right, ...]
+    unknown: tuple[GroupKind, ...] = ()
+
+
+def needed_rights(
+    decision: Decision,
+    level: Level,
+    recorded: Collection[GroupKind],
+    resources: Mapping[GroupKind, str],
+    holder: str,
+) -> NeededRights:
+    """What the store needs for a level.
+
+    `recorded`: kinds of which the journal knows copies that may have to go. `resources`: the plural of each (group,
+    kind). `holder`: the ConfigMap that says who holds the fleet.
+    """
+    fleet = decision.fleet
+    written = {
+        identity: template.gvk.group_kind
+        for identity, template in fleet.templates.items()
+        if not is_never_distributed(template.gvk, identity)
+    }
+    kinds = {*written.values(), *recorded}
+    leaving = {*(kinds - {_NAMESPACE}), *_claimed_namespaces(decision), *recorded}
+    verbs = {kind: _verbs(level, may_go=kind in leaving) for kind in kinds}
+    if any(identity.namespace for identity in written) or _NAMESPACE in kinds:
+        verbs[_NAMESPACE] = _verbs(level, may_go=_NAMESPACE in leaving)
+    of_kinds = [
+        Right(group, resources[group, kind], (), found)
+        for (group, kind), found in verbs.items()
+        if (group, kind) in resources
+    ]
+    rights = merged(
+        [*of_kinds, *_own(level, holder), *_beside(fleet, decision.interpreters, written), *_grants(fleet, level)]
+    )
+    return NeededRights(rights=rights, unknown=tuple(sorted(verbs.keys() - resources.keys())))
+
+
+def _verbs(level: Level, *, may_go: bool) -> tuple[str, ...]:
+    return (
+        *_READ,
+        *(_APPLY if level.has(Level.APPLY) else ()),
+        *(("delete",) if may_go and level.has(Level.FULL) else ()),
+    )
+
+
+def _claimed_namespaces(decision: Decision) -> set[GroupKind]:
+    """Namespaces, if a policy claims any: no other one is ever deleted by us."""
+    is_claimed = any(
+        identity[:2] == _NAMESPACE and binding.policy is not None for identity, binding in decision.bindings.items()
+    )
+    return {_NAMESPACE} if is_claimed else set()
+
+
+def _own(level: Level, holder: str) -> Iterator[Right]:
+    """What the program keeps in each cluster, and how it tells clusters apart."""
+    yield Right("", "namespaces", ("kube-system",), ("get",))
+    yield Right("", "configmaps", (holder,), ("get",))
+    if level.has(Level.APPLY):
+        yield Right("", "namespaces", ("fleet-system",), _APPLY)
+        yield Right("", "configmaps", (holder,), _APPLY)
+
+
+def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:
+    """What is read beside the store's own objects."""
+    if wants_capacity(fleet):
+        yield from (Right(group, resource, (), ("list",)) for group, resource in _CAPACITY)
+    if any(_may_be_scaled(kind, interpreters) for kind in set(written.values())):
+        yield from (Right(group, resource, (), ("list",)) for group, resource in _SCALERS)
+
+
+def _may_be_scaled(kind: GroupKind, interpreters: Registry) -> bool:
+    return kind not in BUILT_IN or interpreters.of(*kind).replicas_path == REPLICAS
+
+
+def _grants(fleet: Fleet, level: Level) -> Iterator[Right]:
+    """Who writes roles needs the rights in them, or the right to give what it has not; by name, so that it is no more.
+
+    Source: Kubernetes, "Using RBAC Authorization", Privilege escalation prevention.
+    """
+    if not level.has(Level.APPLY):
+        return
+    for kind, resource in _ROLES.items():
+        if names := _names(identity for identity in fleet.templates if identity[:2] == (_RBAC, kind)):
+            yield Right(_RBAC, resource, names, ("escalate",))
+        bound = {
+            dig(template.body, "roleRef", "name")
+            for identity, template in fleet.templates.items()
+            if identity.group == _RBAC and identity.kind in _BINDINGS and dig(template.body, "roleRef", "kind") == kind
+        }
+        if found := tuple(sorted(name for name in bound if isinstance(name, str))):
+            yield Right(_RBAC, resource, found, ("bind",))
+
+
+def _names(identities: Iterable[Identity]) -> tuple[str, ...]:
+    return tuple(sorted({identity.name for identity in identities}))

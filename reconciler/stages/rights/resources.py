@@ -1,0 +1,42 @@
+"""How kinds are called in paths and roles: `deployments` for a Deployment.
+
+Source: Kubernetes, apimachinery, meta.UnsafeGuessKindToResource, which is right for every built-in kind (a test
+compares it with an API server); a CustomResourceDefinition says it for its own kind.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.tree import dig
+from reconciler.stages.documents import BUILT_IN
+
+
+def resource_names(fleet: Fleet) -> dict[tuple[str, str], str]:
+    """The plural of each (group, kind) that is built in or that the store itself defines."""
+    return {group_kind: _plural(group_kind[1]) for group_kind in BUILT_IN} | _defined(fleet)
+
+
+def _plural(kind: str) -> str:
+    """The plural of a built-in kind.
+
+    >>> _plural("NetworkPolicy"), _plural("StorageClass"), _plural("Endpoints"), _plural("Deployment")
+    ('networkpolicies', 'storageclasses', 'endpoints', 'deployments')
+    """
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
+def _defined(fleet: Fleet) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for identity, template in fleet.templates.items():
+        if identity[:2] != ("apiextensions.k8s.io", "CustomResourceDefinition"):
+            continue
+        paths = (("spec", "group"), ("spec", "names", "kind"), ("spec", "names", "plural"))
+        group, kind, plural = (dig(template.body, *path) for path in paths)
+        if isinstance(group, str) and isinstance(kind, str) and isinstance(plural, str):
+            found[group, kind] = plural
+    return found

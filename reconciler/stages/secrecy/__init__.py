@@ -1,0 +1,51 @@
+"""What has the form of a secret: kinds that are Secrets, and credentials. Knows nothing of outputs."""
+
+from reconciler.stages.secrecy.credentials import (
+    base64_text,
+    has_credential,
+    holds_credential,
+    is_file_of_secrets,
+    is_password,
+    is_private_key,
+    may_hold_credentials,
+    names_secrets,
+)
+from reconciler.stages.secrecy.forms import (
+    BASE64_JSON,
+    BASE64_PEM,
+    BEARER,
+    JWT,
+    NAMED_KEY,
+    PRIVATE_KEY,
+    SIGNATURE,
+    TOKENS,
+    USERINFO,
+    is_open,
+    is_open_field,
+    is_open_metadata,
+    is_secret_kind,
+)
+
+__all__ = [
+    "BASE64_JSON",
+    "BASE64_PEM",
+    "BEARER",
+    "JWT",
+    "NAMED_KEY",
+    "PRIVATE_KEY",
+    "SIGNATURE",
+    "TOKENS",
+    "USERINFO",
+    "base64_text",
+    "has_credential",
+    "holds_credential",
+    "is_file_of_secrets",
+    "is_open",
+    "is_open_field",
+    "is_open_metadata",
+    "is_password",
+    "is_private_key",
+    "is_secret_kind",
+    "may_hold_credentials",
+    "names_secrets",
+]

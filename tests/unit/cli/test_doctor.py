@@ -1,0 +1,181 @@
+"""`doctor`: what our credentials may do, what is unwise in how clusters are reached, and the role that is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from tests.unit.cli.command_line import Ran, run, write_store
+
+NAMES = ("m1", "m2")
+WIDGET = "apiVersion: ex.io/v1\nkind: Widget\nmetadata: {name: w, namespace: demo}\n"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundFleet]:
+    with background_fleet([ClusterSpec(name=name) for name in NAMES], tmp_path_factory.mktemp("fleet")) as found:
+        yield found
+
+
+class Desk:
+    """A store and a kubeconfig; what `doctor` says of them."""
+
+    def __init__(self, folder: Path, fleet: BackgroundFleet) -> None:
+        self.folder, self._fleet = folder, fleet
+        self.store = folder / "store"
+        self.store.mkdir()
+        write_store(self.store)
+        self.kubeconfig = folder / "kubeconfig"
+        urls = fleet.call(lambda box: {name: server.url for name, server in box.servers.items()})
+        self.config: dict[str, Any] = {
+            "clusters": [{"name": name, "cluster": {"server": urls[name]}} for name in NAMES],
+            "users": [{"name": name, "user": {"token": "t"}} for name in NAMES],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}} for name in NAMES],
+        }
+        self.write()
+
+    def write(self) -> None:
+        self.kubeconfig.write_text(yaml.safe_dump(self.config))
+        self.kubeconfig.chmod(0o600)
+
+    def permit(self, permits: Callable[[str, str, str, str], bool]) -> None:
+        """What m1 allows: by verb, group, resource, namespace."""
+        self._fleet.call(lambda box: setattr(box["m1"], "permits", permits))
+
+    def run(self, *args: str) -> Ran:
+        journal = str(self.folder / "journal.db")
+        access = {"RECONCILER_KUBECONFIG": str(self.kubeconfig), "RECONCILER_JOURNAL": journal}
+        return run("doctor", str(self.store), "--dir", *args, **access)
+
+    def json(self, *args: str) -> dict[str, Any]:
+        """By cluster what is found."""
+        return {found["cluster"]: found for found in json.loads(self.run(*args, "-o", "json").out)["clusters"]}
+
+    def role(self, *args: str) -> dict[tuple[str, ...], list[str]]:
+        """Resources to verbs of the role that is printed."""
+        documents = list(yaml.safe_load_all(self.run(*args).out))
+        (role,) = (document for document in documents if document["kind"] == "ClusterRole")
+        return {tuple(rule["resources"]): rule["verbs"] for rule in role["rules"]}
+
+
+@pytest.fixture
+def desk(tmp_path: Path, fleet: BackgroundFleet) -> Iterator[Desk]:
+    found = Desk(tmp_path, fleet)
+    yield found
+    found.permit(lambda *right: True)
+
+
+def test_who_may_do_everything_lacks_nothing(desk: Desk) -> None:
+    done = desk.run()
+    assert (done.code, done.err) == (0, "")
+    assert desk.json()["m1"] | {"uid": "", "version": ""} == {
+        "cluster": "m1", "context": "m1", "version": "", "reachable": True, "error": None, "uid": "", "denied": [],
+        "level": "full", "risks": [], "execPlugin": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("denied", "level"),
+    [(("delete",), "apply"), (("delete", "patch"), "read"), (("create",), "read"), (("watch",), None), ((), "full")],
+)
+def test_the_level_is_what_the_rights_are_enough_for(desk: Desk, denied: tuple[str, ...], level: str | None) -> None:
+    desk.permit(lambda verb, *rest: verb not in denied)
+    found = desk.json()
+    assert (found["m1"]["level"], found["m2"]["level"]) == (level, "full")
+
+
+def test_what_is_missing_is_told_right_by_right_with_the_next_step(desk: Desk) -> None:
+    desk.permit(
+        lambda verb, group, resource, namespace: verb != "delete" and (verb, resource) != ("watch", "namespaces")
+    )
+    done = desk.run()
+    assert done.code == 1
+    assert done.err == (
+        "m1: not allowed: delete configmaps; watch namespaces; 'reconciler doctor --rbac full' prints the role\n"
+    )
+    assert desk.json()["m1"]["denied"] == ["delete configmaps", "watch namespaces"]
+
+
+def test_only_the_clusters_that_were_named_are_told_of(desk: Desk) -> None:
+    assert list(desk.json("--cluster", "m2")) == ["m2"]
+
+
+def test_what_is_unwise_is_told_and_is_no_failure(desk: Desk) -> None:
+    desk.config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "interactiveMode": "Never"}
+    desk.config["users"][1]["user"] = {"exec": plugin}
+    desk.write()
+    desk.kubeconfig.chmod(0o644)
+    done = desk.run()
+    assert "m1: insecure-skip-tls-verify: " in done.err
+    assert (
+        f"m1: the kubeconfig {desk.kubeconfig} holds credentials and everybody on this machine can read it" in done.err
+    )
+    assert "m2: credentials come from the exec plugin no-such-plugin, which is run as this user" in done.err
+    found = desk.json()
+    assert (len(found["m1"]["risks"]), found["m1"]["level"]) == (2, "full")
+    assert (found["m2"]["execPlugin"], found["m2"]["reachable"]) == ("no-such-plugin", False)
+    assert desk.run("--cluster", "m1").code == 0
+
+
+def test_the_role_is_printed_without_any_cluster(desk: Desk) -> None:
+    desk.kubeconfig.unlink()
+    assert desk.role("--rbac", "read") == {
+        ("configmaps", "namespaces"): ["get", "list", "watch"],
+    }
+    assert desk.role("--rbac", "full") == {
+        ("configmaps",): ["get", "list", "watch", "create", "patch", "delete"],
+        ("namespaces",): ["get", "list", "watch", "create", "patch"],
+    }
+
+
+def test_the_role_is_a_list_for_kubectl_as_json_too(desk: Desk) -> None:
+    found = json.loads(desk.run("--rbac", "read", "-o", "json").out)
+    assert (found["kind"], [item["kind"] for item in found["items"]]) == (
+        "List",
+        ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"],
+    )
+
+
+@pytest.mark.parametrize("subject", ["User:ann@example.com", "Group:oidc:fleet/admins"])
+def test_the_role_is_for_whom_was_named(desk: Desk, subject: str) -> None:
+    kind, _, name = subject.partition(":")
+    documents = list(yaml.safe_load_all(desk.run("--rbac", "read", "--subject", subject).out))
+    assert documents[-1]["subjects"] == [{"kind": kind, "name": name, "apiGroup": "rbac.authorization.k8s.io"}]
+
+
+@pytest.mark.parametrize("subject", ["robot", "ServiceAccount:robot", "ServiceAccount:a/b/c", "User:", "Role:x", ""])
+def test_a_subject_that_is_none_is_refused(desk: Desk, subject: str) -> None:
+    done = desk.run("--rbac", "read", "--subject", subject)
+    assert (done.code, done.out) == (1, "")
+    assert "it must be ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME" in done.err
+
+
+def test_a_kind_whose_name_nobody_knows_is_refused_by_name(desk: Desk) -> None:
+    """A role without it would be applied, and not be enough."""
+    (desk.store / "widget.yaml").write_text(WIDGET)
+    done = desk.run("--rbac", "read")
+    assert (done.code, done.out) == (1, "")
+    assert "how a role names Widget (ex.io) is not known" in done.err
+
+
+def test_a_store_without_the_fleets_name_has_no_role(desk: Desk) -> None:
+    (desk.store / "fleet.yaml").unlink()
+    done = desk.run("--rbac", "read")
+    assert (done.code, done.out) == (1, "")
+    assert "reconciler init" in done.err
+
+
+def test_what_the_journal_knows_in_the_named_clusters_may_be_deleted(desk: Desk) -> None:
+    journal = str(desk.folder / "journal.db")
+    ran = run("apply", str(desk.store), "--dir", "--yes", "--kubeconfig", str(desk.kubeconfig), "--journal", journal)
+    assert ran.code == 0, ran.err
+    (desk.store / "app.yaml").unlink()
+    assert "delete" in desk.role("--rbac", "full")["configmaps",]
+    assert desk.role("--rbac", "full", "--cluster", "m2")["configmaps",] == ["get", "create", "patch"]

@@ -1,0 +1,47 @@
+"""The role as kubectl takes it."""
+
+from __future__ import annotations
+
+import yaml
+
+from reconciler.report.role import Subject, role_documents, role_yaml
+from reconciler.stages.rights import Level, Right
+
+READ = ("get", "list", "watch")
+RIGHTS = (
+    Right("", "configmaps", (), READ),
+    Right("", "namespaces", ("kube-system",), ("get",)),
+    Right("", "services", (), READ),
+    Right("apps", "deployments", (), READ),
+)
+ACCOUNT = Subject(kind="ServiceAccount", name="robot", namespace="tools")
+
+
+def test_resources_with_the_same_verbs_are_one_rule() -> None:
+    role = role_documents(RIGHTS, ACCOUNT, "shop")[2]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": list(READ)},
+        {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": list(READ)},
+    ]
+
+
+def test_a_service_account_comes_with_its_namespace() -> None:
+    namespace, account, role, binding = role_documents(RIGHTS, ACCOUNT, "shop")
+    assert (namespace["kind"], namespace["metadata"]) == ("Namespace", {"name": "tools"})
+    assert (account["kind"], account["metadata"]) == ("ServiceAccount", {"name": "robot", "namespace": "tools"})
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] == "fleet-reconciler-shop"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "robot", "namespace": "tools"}]
+
+
+def test_a_user_or_a_group_is_of_the_api_group() -> None:
+    role, binding = role_documents(RIGHTS, Subject(kind="User", name="ann@example.com"), "shop")
+    assert role["kind"] == "ClusterRole"
+    assert binding["subjects"] == [{"kind": "User", "name": "ann@example.com", "apiGroup": "rbac.authorization.k8s.io"}]
+
+
+def test_the_yaml_says_what_it_is_for_and_is_what_was_meant() -> None:
+    documents = role_documents(RIGHTS, ACCOUNT, "shop")
+    text = role_yaml(documents, "shop", Level.READ)
+    assert text.startswith("# What fleet shop needs in its clusters to be compared")
+    assert list(yaml.safe_load_all(text)) == list(documents)
