@@ -120,3 +120,37 @@ def most_mib(pid: int) -> float:
 def held_mib(pid: int) -> float:
     """What it holds now."""
     return sample(pid).rss / MIB
+
+
+class Taken(NamedTuple):
+    """MiB before so many objects came, at the peak, and at rest with them."""
+
+    objects: int
+    before_mib: float
+    most_mib: float
+    rest_mib: float
+
+    @property
+    def copy_kib(self) -> float:
+        """KiB for each of them, at the peak."""
+        return (self.most_mib - self.before_mib) * 1024 / self.objects
+
+    def __str__(self) -> str:
+        return (
+            f"{self.objects:,} objects: {self.before_mib:.0f} MiB before, {self.most_mib:.0f} at the peak, "
+            f"{self.rest_mib:.0f} at rest, {self.copy_kib:.1f} KiB an object"
+        )
+
+
+def first_objects(fleet: LargeFleet, large: Large, timeout_s: float = 120) -> Taken:
+    """What the service takes for a commit that brings objects to clusters that had nearly none."""
+    few, daemon = fleet.large, fleet.daemon
+    daemon.start(MALLOC_ARENA_MAX="2")  # as the unit does
+    fleet.wait_written(few.copies, timeout_s)
+    fleet.wait_at_rest(timeout_s)
+    before_mib = held_mib(daemon.pid)
+    write_store(fleet.store, large)
+    fleet.store.commit()
+    fleet.wait_written(large.copies, timeout_s)
+    fleet.wait_at_rest(timeout_s)
+    return Taken(large.copies - few.copies, before_mib, most_mib(daemon.pid), held_mib(daemon.pid))

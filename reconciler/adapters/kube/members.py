@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TypeVar
 
 from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.kube.bounds.budget import SumBudget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.kubeconfig import MemberConfig, file_contents
@@ -84,6 +85,7 @@ class Members(Mapping[str, MemberCluster]):
                 clock=clock or SystemClock(),
                 settings=settings,
                 jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
+                answers=SumBudget(settings.answers_max_bytes),
             )
             members = cls(shared, agent)
             members.update(configs)

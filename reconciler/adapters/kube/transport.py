@@ -26,9 +26,10 @@ from yarl import URL
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
-from reconciler.adapters.kube.bounds.budget import Budget
+from reconciler.adapters.kube.bounds.budget import Budget, SumBudget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
+from reconciler.adapters.kube.bounds.tls_buffers import keep_tls_buffers_small
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
@@ -77,6 +78,9 @@ class TransportSettings:
     body_dense_bytes: int = 4 * MIB
     body_small_bytes: int = 1 * MIB
     """Of the answers of one cluster that are larger than this, one is received at a time."""
+    answers_max_bytes: int = 256 * MIB
+    """Of the answers of all clusters that are being received. From half of it on, a cluster is refused what is
+    more than its part of that half; a list is then asked for in smaller pages."""
     lists_max_bytes: int = 256 * MIB
     """Of all lists of one cluster that are under way, over all of their pages."""
     watch_silence_max_s: float = 150.0
@@ -102,11 +106,13 @@ class Shared:
     clock: Clock
     settings: TransportSettings
     jitter: random.Random
+    answers: SumBudget
     trees: SharedTrees = field(default_factory=SharedTrees)
 
 
 def open_session() -> aiohttp.ClientSession:
     """A session without cookies, redirects or environment, whose only limits are our own. Close it in its loop."""
+    keep_tls_buffers_small()
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=75),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -299,11 +305,13 @@ class Transport:
         chunks, size, limits = [], 0, self._settings
         async with AsyncExitStack() as held:
             self.answers += 1
+            take = held.enter_context(self._shared.answers.share(self.name))
             async for chunk in response.content.iter_any():
                 self.answers += 1
                 if size <= limits.body_small_bytes < size + len(chunk):
                     await held.enter_async_context(self._large)
                 size += len(chunk)
+                take(len(chunk))
                 if size > limits.body_max_bytes:
                     raise AnswerTooLarge(self.name, f"the answer is larger than {limits.body_max_bytes:,} bytes")
                 chunks.append(chunk)

@@ -61,6 +61,8 @@ _LEAVE_S = 10.0
 """So long the end of the service waits for writes that are under way."""
 _TAKE_IN_S = 1.0
 """How often what was written is taken in while much is: neither results nor events of it are to pile up."""
+_TAKE_IN_SHARE = 10
+"""So many times as long as that took, the next time is put off: it looks at all that is due still."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -76,6 +78,7 @@ class ControlLoop:
         memory = Memory(lanes=Lanes(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._garbage = Garbage()
+        self._next_part_s = 0.0
         self._late = LateReadings(self._mark_in, self._mark_cluster)
         self._state = State()
         self._established = Established()
@@ -193,7 +196,7 @@ class ControlLoop:
             await wait_for(self._agenda.wake, pause_s, clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
-            if self._stop.is_set() or self._lanes.has_results:
+            if self._stop.is_set() or self._is_part_due:
                 return
 
     def _mark_due(self, now_s: float) -> None:
@@ -222,9 +225,20 @@ class ControlLoop:
 
     def _take_in_ended(self, agenda: Agenda) -> None:
         """Record what was written since the last round ended, and mark what has to be looked at now."""
-        for ended in self._lanes.collect():
-            self._state = self._recorder.record_ended(self._state, ended, self._parts.clock.now(), agenda)
-            self._judge.caught_up(ended)
+        begun_s = self._parts.clock.monotonic_s()
+        ended = self._lanes.collect(parts=self._stop.is_set() or self._is_part_due)
+        if not ended:
+            return
+        self._state = self._recorder.record_ended(self._state, ended, self._parts.clock.now(), agenda)
+        for each in ended:
+            self._judge.caught_up(each)
+        ends_s = self._parts.clock.monotonic_s()
+        self._next_part_s = ends_s + max(_TAKE_IN_S, (ends_s - begun_s) * _TAKE_IN_SHARE)
+
+    @property
+    def _is_part_due(self) -> bool:
+        """Whether lanes that go on have made something that is to be taken in now."""
+        return self._lanes.has_results and self._parts.clock.monotonic_s() >= self._next_part_s
 
     async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:
@@ -307,7 +321,7 @@ class ControlLoop:
             self._judge.caught_up(each)
         self._judge.round_ends()
         self._lanes.round_ends()
-        self._keeper.follow(fleet, state.known.ledger, parts.members, anew=scope is None)
+        self._keeper.follow(decision, state.known.ledger, parts.members, anew=scope is None)
 
     async def _written(self) -> None:
         """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""

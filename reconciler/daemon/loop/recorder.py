@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -110,10 +111,13 @@ class Recorder:
         under_way = (before.under_way - asked) | member.under_way
         return Read(name=member.name, under_way=under_way, unread={**unread, **member.unread})
 
-    def record_ended(self, state: State, ended: Ended, now: str, agenda: Agenda) -> State:
+    def record_ended(self, state: State, ended: Sequence[Ended], now: str, agenda: Agenda) -> State:
         """The state after writes that took longer than their round. `agenda`: of the next one."""
-        parts, results, before = self._parts, ended.results, state.known
-        remember_results(parts.journal, ended.task.revision, ended.task.now, results)
+        parts, before = self._parts, state.known
+        results = tuple(chain.from_iterable(each.results for each in ended))
+        with parts.journal.transaction():
+            for each in ended:
+                remember_results(parts.journal, each.task.revision, each.task.now, each.results)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger, agenda)
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
@@ -122,13 +126,15 @@ class Recorder:
                 self._unfinished.made(result.change.cluster, result.change.identity)
         for result in results:
             self._after(result, now_s)
-        shown = self._members.get(ended.task.cluster)
-        if isinstance(shown, Read):
-            left = shown.under_way - ended.task.identities
-            self._members = {**self._members, shown.name: replace(shown, under_way=left)}
+        for each in ended:
+            shown = self._members.get(each.task.cluster)
+            if isinstance(shown, Read):
+                left = shown.under_way - each.task.identities
+                self._members = {**self._members, shown.name: replace(shown, under_way=left)}
         if state.picture is None:
             return state
-        return self._shown(state, without_made(state.picture, results), results, now, [ended.task.cluster])
+        clusters = [each.task.cluster for each in ended]
+        return self._shown(state, without_made(state.picture, results), results, now, clusters)
 
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
         left = left_since(before, state.known.ledger)

@@ -141,10 +141,11 @@ class Lanes:
             lane.skipped.update(identity for identity in writes if asked(name, identity))
         return found
 
-    def collect(self, *, of_this_round: bool = False) -> list[Ended]:
-        """What was made since, in the order of the clusters. `of_this_round`: only what this round began.
+    def collect(self, *, of_this_round: bool = False, parts: bool = True) -> list[Ended]:
+        """What was made since, in the order of the clusters.
 
-        It is handed over part by part, so that neither results nor events pile up while much is written.
+        `of_this_round`: only what this round began. `parts`: also of lanes that go on. It is handed over part by part,
+        so that neither results nor events pile up while much is written.
 
         Raises:
             FleetHeld: another journal holds the fleet.
@@ -160,7 +161,7 @@ class Lanes:
                     lane.writing.result()
                     found.append(_part(lane, lane.task.identities))
                     continue
-            if lane.results:
+            if lane.results and (parts or lane.writing.done()):
                 found.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
         return found
 

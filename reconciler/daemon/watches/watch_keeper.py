@@ -1,16 +1,24 @@
-"""Which kinds are watched where: those of the store everywhere, and in each cluster those that were applied there."""
+"""Which kinds are watched where: those of what is placed or was applied in a cluster, and no others.
+
+A stream for each kind of the store in each cluster would be mostly of kinds that the cluster has nothing of. What
+carries our mark where nothing of its kind is placed or recorded is found by the lists of the next round over
+everything, as everything else that no event tells of. Source: design#events-are-nudges.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.watches.placed_kinds import PlacedKinds
 from reconciler.daemon.watches.watches import Watches
-from reconciler.model.fleet import Fleet
+from reconciler.engine import Decision
 from reconciler.model.refs import GVK
-from reconciler.stages.incremental import changed_keys
 from reconciler.stages.ownership import FLEET_LABEL
+
+_NAMESPACE: Final = GVK("", "v1", "Namespace")
 
 
 class WatchKeeper:
@@ -19,39 +27,33 @@ class WatchKeeper:
     def __init__(self, watches: Watches) -> None:
         """Nothing is watched yet."""
         self._watches = watches
-        self._fleet: Fleet | None = None
-        self._written: frozenset[GVK] = frozenset()
+        self._placed = PlacedKinds()
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
         self._kept: dict[str, frozenset[GVK]] = {}
 
-    def follow(self, fleet: Fleet, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
+    def follow(self, decision: Decision, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
         """Watch the kinds that matter in every member, and nothing elsewhere.
 
         Unless `anew`, watches are left alone where the kinds are those of before.
         """
-        self._written = self._written_in(fleet)
-        names = ",".join(name for name in (fleet.settings.name, *fleet.settings.previous_names) if name)
+        settings = decision.fleet.settings
+        self._placed.follow(decision)
+        names = ",".join(name for name in (settings.name, *settings.previous_names) if name)
         for name in self._kept.keys() - members.keys():
             self._watches.drop(name)
             del self._kept[name]
             self._applied.pop(name, None)
+        lookout = self._lookout()
         for name, member in members.items():
-            kinds = self._written | self._applied_in(name, ledger)
+            kinds = self._placed.of(name) | self._applied_in(name, ledger) or lookout
             if anew or kinds != self._kept.get(name):
                 self._watches.keep(member, kinds, f"{FLEET_LABEL} in ({names})")
                 self._kept[name] = kinds
 
-    def _written_in(self, fleet: Fleet) -> frozenset[GVK]:
-        before, self._fleet = self._fleet, fleet
-        if before is fleet:
-            return self._written
-        if before is not None:
-            changed = changed_keys(before.templates, fleet.templates)
-            gone = {found.gvk for identity in changed if (found := before.templates.get(identity))}
-            come = {found.gvk for identity in changed if (found := fleet.templates.get(identity))}
-            if gone <= come:
-                return self._written | come
-        return frozenset(template.gvk for template in fleet.templates.values())
+    def _lookout(self) -> frozenset[GVK]:
+        """What is watched where there is nothing of ours: one kind, so that a cluster that goes away is noticed."""
+        kinds = self._placed.everywhere
+        return frozenset({_NAMESPACE} if _NAMESPACE in kinds else sorted(kinds)[:1])
 
     def _applied_in(self, cluster: str, ledger: Ledger) -> frozenset[GVK]:
         rows = ledger.get(cluster)

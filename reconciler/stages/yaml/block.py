@@ -311,4 +311,5 @@ def _plain(text: str) -> tuple[Json, Remark | None]:
         value = plain_value(text)
     except ScalarRefused as error:
         raise _Unsure from error
-    return value, remark_of(text, value)
+    # What is read as it is written surprises nobody.
+    return value, None if value.__class__ is str else remark_of(text, value)

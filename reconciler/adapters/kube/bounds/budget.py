@@ -1,7 +1,8 @@
-"""How much one cluster may make us hold at once."""
+"""How much one cluster, and all of them together, may make us hold at once."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -39,3 +40,44 @@ class Budget:
             yield take
         finally:
             self._taken -= mine
+
+
+class SumBudget:
+    """Bytes that all clusters together may make us hold. One that takes much does not take it from the others."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """Nothing is taken."""
+        self.taken = 0
+        self._max_bytes = max_bytes
+        self._by_cluster: Counter[str] = Counter()
+
+    @contextmanager
+    def share(self, cluster: str) -> Iterator[Callable[[int], None]]:
+        """A function that takes so many bytes more for a cluster; they are given back at the end of the block.
+
+        Raises:
+            AnswerTooLarge: no so many are left, or half of all are taken and the cluster has more than its part of it.
+        """
+        mine = 0
+
+        def take(count: int) -> None:
+            nonlocal mine
+            mine += count
+            self.taken += count
+            self._by_cluster[cluster] += count
+            self._refuse(cluster)
+
+        try:
+            yield take
+        finally:
+            self.taken -= mine
+            self._by_cluster[cluster] -= mine
+            if not self._by_cluster[cluster]:
+                del self._by_cluster[cluster]
+
+    def _refuse(self, cluster: str) -> None:
+        half = self._max_bytes // 2
+        is_more_than_its_part = self._by_cluster[cluster] * len(self._by_cluster) > half
+        if self.taken > self._max_bytes or (self.taken > half and is_more_than_its_part):
+            text = f"the answers of all clusters that are received at once take more than {half:,} bytes"
+            raise AnswerTooLarge(cluster, text)

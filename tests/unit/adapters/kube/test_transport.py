@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube.bounds.breaker import BreakerSettings
+from reconciler.adapters.kube.bounds.budget import SumBudget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import READ_DEADLINE_S, Purpose, Request, read
@@ -59,6 +60,7 @@ async def transport_to(
             clock=clock or TestClock(),
             settings=settings,
             jitter=random.Random(1),
+            answers=SumBudget(settings.answers_max_bytes),
         )
         yield [
             Transport(MemberConfig(name=f"m{index}", server=server.url + below, **config), shared)
@@ -318,6 +320,19 @@ async def test_large_answers_of_one_cluster_are_received_one_at_a_time() -> None
     async with ScriptedServer(large) as server, transport_to(server, settings=settings) as (transport,):
         answers = await asyncio.gather(*(transport.send(READ, "test") for _ in range(8)))
     assert {answer.status for answer in answers} == {200}
+
+
+async def test_what_the_answers_of_all_clusters_may_take_at_once_is_bounded() -> None:
+    fits, body = reply(200, ["x" * 900]), 904
+    settings = TransportSettings(answers_max_bytes=2 * body)
+    beyond = replace(settings, answers_max_bytes=2 * body - 2)
+    async with ScriptedServer(fits) as server:
+        async with transport_to(server, settings=settings) as (transport,):
+            for _ in range(3):
+                assert len((await transport.send(READ, "test")).body) == body, "what was given back may be taken again"
+        async with transport_to(server, settings=beyond) as (transport,):
+            with pytest.raises(AnswerTooLarge, match="the answers of all clusters"):
+                await transport.send(READ, "test")
 
 
 async def test_files_that_run_out_are_named_and_not_counted_against_the_cluster() -> None:

@@ -121,6 +121,14 @@ async def test_the_last_part_has_all_that_is_left_and_what_was_wished_besides() 
         assert lanes.busy == frozenset()
 
 
+async def test_lanes_that_go_on_are_left_alone_when_no_parts_are_asked_for() -> None:
+    async with Scene() as scene:
+        scene.lanes.made("m1", [result(A)])
+        assert scene.lanes.collect(parts=False) == []
+        await scene.ended()
+        assert told(scene.lanes.collect(parts=False)) == [({A, B, C}, [A], [], set())]
+
+
 async def test_what_was_journaled_before_a_lane_was_given_up_is_told() -> None:
     async with Scene() as scene:
         scene.lanes.made("m1", [result(A)])

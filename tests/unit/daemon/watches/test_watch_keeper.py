@@ -6,12 +6,16 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Watches
+from reconciler.engine import decide
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow
+from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK, Identity
-from tests.fakes.worlds import config_map, deployment, fleet_of, job
+from tests.fakes.worlds import config_map, deployment, fleet_of, job, policy
 
 CONFIG_MAP, DEPLOYMENT, JOB = GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "Deployment"), GVK("batch", "v1", "Job")
+NAMESPACE = GVK("", "v1", "Namespace")
 
 
 class Kept:
@@ -33,8 +37,13 @@ class Kept:
         self, fleet: Fleet, ledger: Ledger | None = None, *names: str, anew: bool = False
     ) -> dict[str, frozenset[GVK]]:
         members: Any = {name: name for name in names or ("m1", "m2")}
-        self.keeper.follow(fleet, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
+        decision = decide(fleet, Observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
+        self.keeper.follow(decision, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
         return self.now
+
+
+def store(*documents: dict[str, Any]) -> Fleet:
+    return fleet_of(*documents, clusters=("m1", "m2"))
 
 
 def row(gvk: GVK) -> dict[Identity, AppliedRow]:
@@ -42,27 +51,53 @@ def row(gvk: GVK) -> dict[Identity, AppliedRow]:
     return {identity: AppliedRow(cluster="m1", gvk=gvk, identity=identity)}
 
 
-def test_kinds_of_the_store_are_watched_everywhere_and_applied_ones_where_they_were() -> None:
-    now = Kept().follow(fleet_of(config_map()), {"m1": row(JOB)})
-    assert now == {"m1": {CONFIG_MAP, JOB}, "m2": {CONFIG_MAP}}
+def test_kinds_are_watched_where_they_are_placed_and_where_they_were_applied() -> None:
+    fleet = store(config_map(), policy("ConfigMap", "m1"), deployment(), policy("Deployment", "m1", "m2", name="d"))
+    now = Kept().follow(fleet, {"m2": row(JOB)})
+    assert now == {"m1": {CONFIG_MAP, DEPLOYMENT, NAMESPACE}, "m2": {DEPLOYMENT, NAMESPACE, JOB}}
 
 
-def test_a_kind_that_comes_is_watched_and_one_that_goes_is_not() -> None:
+def test_what_no_policy_places_is_watched_nowhere() -> None:
+    assert Kept().follow(store(config_map(), job()), {"m1": row(JOB)}) == {"m1": {JOB}, "m2": set()}
+
+
+def test_a_watch_begins_with_the_first_placement_of_a_kind_in_a_cluster_and_ends_with_the_last_copy() -> None:
+    kept, documents = Kept(), (config_map(), deployment(), policy("Deployment", "m1", "m2", name="d"))
+    kept.follow(store(*documents, policy("ConfigMap", "m1")))
+    assert CONFIG_MAP not in kept.now["m2"]
+    kept.follow(store(*documents, policy("ConfigMap", "m2")), {"m1": row(CONFIG_MAP)})
+    assert CONFIG_MAP in kept.now["m2"]
+    assert CONFIG_MAP in kept.now["m1"], "its copy has not left yet"
+    kept.follow(store(*documents, policy("ConfigMap", "m2")), {"m1": {}})
+    assert CONFIG_MAP not in kept.now["m1"]
+    assert CONFIG_MAP in kept.now["m2"]
+
+
+def test_the_last_of_several_objects_ends_the_watch_of_their_kind() -> None:
+    kept, claims = Kept(), policy("ConfigMap", "m1")
+    both = store(config_map("a"), config_map("b"), claims)
+    assert CONFIG_MAP in kept.follow(both)["m1"]
+    assert CONFIG_MAP in kept.follow(store(config_map("b"), claims))["m1"]
+    assert CONFIG_MAP not in kept.follow(store(claims))["m1"]
+
+
+def test_another_version_of_a_kind_is_watched_instead() -> None:
     kept = Kept()
-    kept.follow(fleet_of(config_map()))
-    assert kept.follow(fleet_of(config_map(), deployment()))["m2"] == {CONFIG_MAP, DEPLOYMENT}
-    assert kept.follow(fleet_of(deployment(), config_map("other"), job()))["m2"] == {CONFIG_MAP, DEPLOYMENT, JOB}
-    assert kept.follow(fleet_of(deployment()))["m2"] == {DEPLOYMENT}
+    for version in ("v1", "v1beta1"):
+        widget = {**config_map(), "apiVersion": f"example.com/{version}", "kind": "Widget"}
+        selectors = [{"apiVersion": f"example.com/{version}", "kind": "Widget"}]
+        now = kept.follow(store(widget, policy("Widget", "m1", resourceSelectors=selectors)))
+        assert now["m1"] == {GVK("example.com", version, "Widget"), NAMESPACE}
 
 
-def test_a_kind_whose_last_copy_left_is_no_longer_watched() -> None:
+def test_one_kind_is_watched_where_there_is_nothing_so_that_a_lost_cluster_is_noticed() -> None:
     kept = Kept()
-    kept.follow(fleet_of(config_map()), {"m1": row(JOB)})
-    assert kept.follow(fleet_of(config_map()), {})["m1"] == {CONFIG_MAP}
+    assert kept.follow(store(config_map(), policy("ConfigMap", "m1")))["m2"] == {NAMESPACE}
+    assert kept.follow(store(config_map()), {})["m2"] == set(), "nothing is placed anywhere"
 
 
 def test_watches_are_left_alone_where_nothing_differs_unless_all_are_looked_after() -> None:
-    kept, fleet = Kept(), fleet_of(config_map())
+    kept, fleet = Kept(), store(config_map(), policy("ConfigMap", "m1"))
     kept.follow(fleet)
     kept.follow(fleet)
     assert kept.times == 2
@@ -71,7 +106,7 @@ def test_watches_are_left_alone_where_nothing_differs_unless_all_are_looked_afte
 
 
 def test_a_cluster_that_left_the_fleet_is_no_longer_watched() -> None:
-    kept = Kept()
-    kept.follow(fleet_of(config_map()))
-    assert kept.follow(fleet_of(config_map()), {}, "m2").keys() == {"m2"}
-    assert kept.follow(fleet_of(config_map()), {}, "m1", "m2").keys() == {"m1", "m2"}
+    kept, fleet = Kept(), store(config_map(), policy("ConfigMap", "m1"))
+    kept.follow(fleet)
+    assert kept.follow(fleet, {}, "m2").keys() == {"m2"}
+    assert kept.follow(fleet, {}, "m1", "m2").keys() == {"m1", "m2"}
