@@ -5,6 +5,9 @@ What was found once is a case of `tests/unit/test_engine_boundaries.py`.
 
 from __future__ import annotations
 
+import os
+import resource
+import time
 from random import Random
 
 import pytest
@@ -33,6 +36,9 @@ from tests.fakes.mutations import SOUND, mutated_documents, mutated_text
 from tests.fakes.worlds import NOW
 
 SEEDS = st.integers(0, 2**48)
+RUN_MAX_S = 10.0
+"""Of processor time, for a store that usually takes a twentieth of a second in all forms."""
+GROWN_MAX_KIB = 200 * 1024
 
 
 def _fleet(data: bytes, name: str = "all.yaml") -> Fleet:
@@ -93,10 +99,21 @@ def test_a_byte_in_the_wrong_place_is_the_author_s_problem(seed: int) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 def test_a_hundred_thousand_mutations() -> None:
-    for seed in range(50_000):
+    """`RECONCILER_SOAK_STORES=FIRST:END` chooses other seeds, of which each makes two stores."""
+    first, end = map(int, os.environ.get("RECONCILER_SOAK_STORES", "0:50000").split(":"))
+    longest_s = 0.0
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for seed in range(first, end):
         for mutate in (mutated_documents, mutated_text):
+            begun_s = time.process_time()
             try:
                 check(mutate(Random(seed), 1 + seed % 3))
+                taken_s = time.process_time() - begun_s
+                assert taken_s < RUN_MAX_S, f"took {taken_s:.1f} s of processor time"
             except Exception as error:
                 error.add_note(f"{mutate.__name__}, seed {seed}")
                 raise
+            longest_s = max(longest_s, taken_s)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
+    print(f"{2 * (end - first)} stores, {longest_s:.2f} s of processor time at most, {grown_kib / 1024:.0f} MiB more")
+    assert grown_kib < GROWN_MAX_KIB
