@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import shutil
 import ssl
@@ -105,11 +106,28 @@ class GitServer:
                 "CONTENT_TYPE": request.headers.get("Content-Type", ""),
             },
         )
-        output, _ = await process.communicate(await request.read())
+        try:
+            output, _ = await process.communicate(await request.read())
+        finally:
+            # The client may be gone, and this server soon: what outlives the loop fails a later test.
+            await ended(process)
         head, _, body = output.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         status = int(fields.pop("Status", "200").split(" ")[0])
         return web.Response(status=status, headers=fields, body=body)
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Return when the process has ended, killed if it goes on, and nothing of it is left open."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    if process.stdin is not None:
+        process.stdin.close()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            await pipe.read()
+    await process.wait()
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncssh
 
-from tests.fakes.git_server import needed
+from tests.fakes.git_server import ended, needed
 
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
@@ -113,16 +113,14 @@ class SshServer:
             self._git, "upload-pack", f"{self._root}{path}",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
+        taking = asyncio.create_task(_pump(process.stdin, served.stdin, is_last=True))
         try:
-            taking = asyncio.create_task(_pump(process.stdin, served.stdin, is_last=True))
             count = self.stops_after if len(self.asked) > 1 else None
             await asyncio.gather(_pump(served.stdout, process.stdout, count), _pump(served.stderr, process.stderr))
-            taking.cancel()
             process.exit(await served.wait())
         finally:
-            if served.returncode is None:
-                served.kill()
-            await served.communicate()
+            taking.cancel()
+            await ended(served)
 
 
 async def _pump(source: Any, target: Any, count: int | None = None, *, is_last: bool = False) -> None:
