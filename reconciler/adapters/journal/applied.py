@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -79,13 +80,20 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
     # A file that is only read may have an older schema.
     known = file.rows(ESTABLISHED, where, values) if file.has_table(ESTABLISHED) else []
     established = {row[:5]: row[5] for row in known}
+    # Copies in many clusters differ in few columns: what is equal is kept once.
+    shared: dict[Hashable, Any] = {}
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
-    for row in file.rows(APPLIED, f"{where} ORDER BY cluster, api_group, kind, namespace, name", values):
-        digest = row[8]
-        if digest is not None and digest not in bodies:
-            raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
-        value = applied_row(row, bodies.get(digest), established.get(row[:5]))
-        ledger.setdefault(value.cluster, {})[value.identity] = value
+    clusters = file.execute(f"SELECT DISTINCT cluster FROM applied {where} ORDER BY cluster", values)  # noqa: S608 - constants
+    for (cluster,) in clusters:
+        # One cluster after the other: the raw rows of a large fleet take more than what is made of them.
+        found = ledger[cluster] = {}
+        for raw in file.rows(APPLIED, "WHERE cluster = ? ORDER BY api_group, kind, namespace, name", (cluster,)):
+            row = tuple(shared.setdefault(value, value) for value in raw)
+            digest: str | None = row[8]
+            if digest is not None and digest not in bodies:
+                raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
+            value = applied_row(row, bodies[digest] if digest else None, established.get(row[:5]), shared)
+            found[value.identity] = value
     return ledger
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, MutableMapping
+from typing import Any
 
 import orjson
 
@@ -100,12 +101,19 @@ def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
     )
 
 
-def applied_row(row: Row, recorded: JsonObject | None, established: int | None = None) -> AppliedRow:
-    """The inverse of `applied_columns`, with the manifest itself, and with what is kept apart from it."""
+def applied_row(
+    row: Row, recorded: JsonObject | None, established: int | None, shared: MutableMapping[Hashable, Any]
+) -> AppliedRow:
+    """The inverse of `applied_columns`, with the manifest itself, and with what is kept apart from it.
+
+    `shared`: values that other rows have as well, and that are taken instead of equal ones; it grows.
+    """
+    share = shared.setdefault
+    identity, gvk, source = Identity(*row[1:5]), GVK(row[1], row[5], row[2]), Source(row[16], row[17])
     return AppliedRow(
         cluster=row[0],
-        identity=Identity(*row[1:5]),
-        gvk=GVK(row[1], row[5], row[2]),
+        identity=share(identity, identity),
+        gvk=share(gvk, gvk),
         uid=row[6],
         manifest_digest=row[7],
         recorded=recorded,
@@ -116,7 +124,7 @@ def applied_row(row: Row, recorded: JsonObject | None, established: int | None =
         dependency=bool(row[13]),
         finished=bool(row[14]),
         revision=row[15],
-        source=Source(row[16], row[17]),
+        source=share(source, source),
         established=established,
     )
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from msgspec import Struct, field
 
@@ -20,6 +21,7 @@ from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberC
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.model.tree import dig
 from reconciler.stages.ownership import FLEET_LABEL
 
 log = logging.getLogger("reconciler")
@@ -31,6 +33,8 @@ PROMPT_S = 5.0
 """So long all others wait for a cluster that does not answer."""
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
+_LIST_SHARE = 4
+"""Where a quarter of what carries our label there is to be read, one list of that is cheaper than a read of each."""
 
 
 class Interest(Struct, frozen=True, kw_only=True):
@@ -113,7 +117,7 @@ async def _read(
     await asyncio.gather(*(_list(member, gvk, selector, findings) for gvk in kinds))
     known = findings.objects.keys() | findings.unread.keys()
     missing = [ref for ref in interest.wanted if ref.gvk in served and ref.identity not in known]
-    await asyncio.gather(*(_look_up(member, *group, findings) for group in _grouped(missing)))
+    await asyncio.gather(*(_look_up(member, *group, selector, findings) for group in _grouped(missing)))
     # A kind that is not served has no objects, unless the API server that should serve it does not answer.
     unserved = [ref for ref in interest.wanted if ref.gvk not in served]
     findings.absent |= {ref.identity for ref in unserved if ref.gvk.api_version not in discovery.stale}
@@ -160,20 +164,35 @@ def _grouped(missing: Iterable[ResourceRef]) -> list[tuple[GVK, str, tuple[str, 
 
 
 async def _look_up(
-    member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], findings: _Findings
+    member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], selector: str, findings: _Findings
 ) -> None:
     to_read = names
     if len(names) > _READ_BY_NAME_MAX:
-        try:
-            listing = await member.list_metadata(gvk, namespace=namespace)
-        except Forbidden:
-            pass
-        else:
-            present = {found.identity.name for found in listing.objects}
-            present |= {identity.name for identity in listing.unread}
-            to_read = tuple(name for name in names if name in present or not listing.is_complete)
-            findings.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in to_read}
+        with suppress(Forbidden):
+            to_read = await _left_to_read(member, gvk, namespace, names, selector, findings)
     await asyncio.gather(*(_read_one(member, gvk, namespace, name, findings) for name in to_read))
+
+
+async def _left_to_read(
+    member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], selector: str, findings: _Findings
+) -> tuple[str, ...]:
+    """Those of the names that a list did not tell of.
+
+    Raises:
+        Forbidden: nothing of the kind may be listed.
+    """
+    listing = await member.list_metadata(gvk, namespace=namespace)
+    present = {found.identity.name for found in listing.objects} | {found.name for found in listing.unread}
+    left = {name for name in names if name in present or not listing.is_complete}
+    findings.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in left}
+    labelled = {found.identity.name for found in listing.objects if dig(found.body, "metadata", "labels", FLEET_LABEL)}
+    if len(left & labelled) > max(_READ_BY_NAME_MAX, len(labelled) // _LIST_SHARE):
+        # Besides, the objects of one list share what is equal in them, also with those of other clusters.
+        for found in (await member.list_objects(gvk, namespace=namespace, label_selector=selector)).objects:
+            if found.identity.name in left:
+                findings.objects[found.identity] = found
+                left.discard(found.identity.name)
+    return tuple(sorted(left))
 
 
 async def _read_one(member: MemberCluster, gvk: GVK, namespace: str, name: str, findings: _Findings) -> None:

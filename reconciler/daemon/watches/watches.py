@@ -83,10 +83,8 @@ class Watches:
         back_off = BackOff(self._jitter)
         while True:
             try:
-                self._listeners.asked(member.name, gvk)
-                listing = await member.list_metadata(gvk, label_selector=selector)
-                self._listeners.listed(member.name, gvk, listing.objects)
-                await self._stream(member, gvk, selector, listing.resource_version, back_off)
+                version = await self._listed(member, gvk, selector)
+                await self._stream(member, gvk, selector, version, back_off)
             except KindNotServed:
                 await self._clock.sleep(_NOT_SERVED_S)
             except ListExpired:
@@ -96,6 +94,13 @@ class Watches:
                     self._listeners.trouble(member.name, error)
                 pause_s = back_off.ended_early_s(has_failed=True)
                 await self._ended_early(member.name, gvk, back_off, pause_s, error.message)
+
+    async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str:
+        """The version from which on to watch. The list itself is not kept for as long as the watch lasts."""
+        self._listeners.asked(member.name, gvk)
+        listing = await member.list_metadata(gvk, label_selector=selector)
+        self._listeners.listed(member.name, gvk, listing.objects)
+        return listing.resource_version
 
     async def _stream(self, member: MemberCluster, gvk: GVK, selector: str, version: str, back_off: BackOff) -> None:
         """Watch from a version on, again and again. Returns when a list has to say what was missed."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from reconciler.adapters.kube.answers import Listing
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.watch import WatchEvent
 from reconciler.daemon.watches.watches import Listeners, Watches
@@ -61,6 +63,19 @@ async def test_a_list_comes_first_and_then_each_change(tmp_path: Path) -> None:
         await until(lambda: told.events == [("MODIFIED", "app")])
         scene.by_hand("m1", "DELETE")
         await until(lambda: told.events[1:] == [("DELETED", "app")])
+        await told.watches.close()
+
+
+async def test_a_watch_does_not_keep_the_list_that_it_began_with(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        await scene.apply(STORE)
+        told = Told()
+        told.keep(scene, CONFIG_MAP)
+        await until(lambda: bool(told.lists))
+        scene.by_hand("m1", "PATCH", {"data": {"value": "2"}})
+        await until(lambda: bool(told.events))
+        gc.collect()
+        assert not [found for found in gc.get_objects() if isinstance(found, Listing)]
         await told.watches.close()
 
 
