@@ -7,7 +7,7 @@ excludes is found by what it excludes: it selects every template that has none o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.model.fleet import Reach
@@ -78,23 +78,21 @@ class Bucket(Generic[Selecting]):
         if not self._selectors:
             return
         by_label = self._by_label if self._by_label is not None else self._sorted_in()
-        keys = [(key, value) for key, value in labels.items()] + [(key, None) for key in labels]
-        gone = self._excluded(keys)
-        for key in keys:
-            if key in by_label:
-                found += [
-                    entry.match
-                    for entry in by_label[key]
-                    if entry.number not in gone and (entry.rest is None or entry.rest.matches(labels))
-                ]
+        gone = self._excluded(labels)
+        for key in _keys_held(by_label, labels):
+            found += [
+                entry.match
+                for entry in by_label[key]
+                if entry.number not in gone and (entry.rest is None or entry.rest.matches(labels))
+            ]
         if self._others:
             found += [entry.match for entry in self._others if entry.number not in gone]
 
-    def _excluded(self, keys: Iterable[_Key]) -> set[int]:
+    def _excluded(self, labels: Mapping[str, str]) -> set[int]:
         """The numbers of selectors that a template with these labels is excluded from."""
         gone: set[int] = set()
-        for key in keys if self._excluding else ():
-            gone.update(self._excluding.get(key, ()))
+        for key in _keys_held(self._excluding, labels) if self._excluding else ():
+            gone.update(self._excluding[key])
         return gone
 
     def _sorted_in(self) -> dict[_Key, list[_Entry[Selecting]]]:
@@ -129,3 +127,10 @@ def _keys(requirement: LabelRequirement) -> list[_Key]:
     if requirement.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
         return [(requirement.key, None)]
     return [(requirement.key, value) for value in sorted(requirement.values)]
+
+
+def _keys_held(known: Mapping[_Key, object], labels: Mapping[str, str]) -> list[_Key]:
+    """The known keys that a template with these labels has, by whichever of both is shorter."""
+    if len(known) <= len(labels):
+        return [key for key in known if (key[0] in labels if key[1] is None else labels.get(key[0]) == key[1])]
+    return [key for pair in labels.items() for key in (pair, (pair[0], None)) if key in known]
