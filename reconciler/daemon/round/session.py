@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain
 from pathlib import Path
@@ -31,6 +31,7 @@ from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
+from reconciler.stages.state import waits_for_person
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -126,6 +127,13 @@ class Applied(Struct, frozen=True, kw_only=True):
     round: Round
     results: tuple[Result, ...] = ()
     is_agreed: bool = True
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing may be written, by the scope of a person's order."""
+
+    @property
+    def left_to_persons(self) -> int:
+        """How many changes wait until a person lets them pass."""
+        return sum(waits_for_person(change, self.closed) for change in self.round.plan.changes)
 
 
 async def apply_once(
@@ -176,7 +184,7 @@ async def apply_once(
                 round=picture, members=reading.world.members, time=reading.now, failed=failures, source=access.store
             )
             record_picture(journal, shown)
-    return Applied(round=planned, results=results)
+    return Applied(round=planned, results=results, closed=reading.world.observations.closed)
 
 
 async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
