@@ -33,6 +33,7 @@ from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, joined, scope_of
 from reconciler.daemon.pace.garbage import Garbage
+from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
@@ -63,6 +64,8 @@ _TAKE_IN_S = 1.0
 """How often what was written is taken in while much is: neither results nor events of it are to pile up."""
 _TAKE_IN_SHARE = 10
 """So many times as long as that took, the next time is put off: it looks at all that is due still."""
+_NEWS_S = 1.0
+"""How often it is told at most what events alone have shown: that something fares otherwise."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -75,10 +78,11 @@ class ControlLoop:
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
-        memory = Memory(lanes=Lanes(self._wake))
+        memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._garbage = Garbage()
         self._next_part_s = 0.0
+        self._next_news_s = 0.0
         self._late = LateReadings(self._mark_in, self._mark_cluster)
         self._state = State()
         self._established = Established()
@@ -193,11 +197,24 @@ class ControlLoop:
                 continue
             self._agenda.wake.clear()
             self._garbage.idle(clock.monotonic_s())
-            await wait_for(self._agenda.wake, pause_s, clock)
+            await wait_for(self._agenda.wake, min(pause_s, self._show_news_s()), clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
             if self._stop.is_set() or self._is_part_due:
                 return
+
+    def _show_news_s(self) -> float:
+        """Tell what events alone have shown, unless that was done a moment ago: then, how long until it is due."""
+        clock = self._parts.clock
+        if not self._recorder.has_news:
+            return float("inf")
+        begun_s = clock.monotonic_s()
+        if begun_s < self._next_news_s:
+            return self._next_news_s - begun_s
+        self._state = self._recorder.show_news(self._state, clock.now())
+        ends_s = clock.monotonic_s()
+        self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _TAKE_IN_SHARE)
+        return float("inf")
 
     def _mark_due(self, now_s: float) -> None:
         self._agenda.mark(*self._unfinished.due(now_s))

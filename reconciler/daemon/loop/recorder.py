@@ -21,10 +21,12 @@ from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.picture import merged, with_completeness, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
+from reconciler.daemon.vitals.turns import tell_turns
 from reconciler.engine import Decision, Round, World
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
@@ -35,6 +37,7 @@ from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.moves import PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
+from reconciler.stages.state import StateTables
 
 log = logging.getLogger("reconciler")
 
@@ -51,7 +54,10 @@ class Recorder:
         self._away = memory.away
         self._lanes = memory.lanes
         self._members: Mapping[str, Member] = {}
+        self._healths = memory.healths
         self._tables = FleetTables()
+        self._states = StateTables()
+        self._contacts: dict[str, str] = last_contacts(parts.journal.state())
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
 
@@ -96,8 +102,12 @@ class Recorder:
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
         picture = merged(state.picture, planned, results, world.only, world.members)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
+        for name, found in looked_health(planned, world, parts.interpreters).items():
+            member = world.members[name]
+            assert isinstance(member, Read), "health was read there"
+            self._healths.read(member, found, None if world.only is None else world.only - member.unasked)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
-        return self._shown(state, picture, results, reading.now, heard)
+        return self._shown(state, picture, results, reading.now, heard, world.only)
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
         """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""
@@ -134,7 +144,17 @@ class Recorder:
         if state.picture is None:
             return state
         clusters = [each.task.cluster for each in ended]
-        return self._shown(state, without_made(state.picture, results), results, now, clusters)
+        looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
+        return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether an event showed that something fares otherwise than is told."""
+        return self._healths.has_news
+
+    def show_news(self, state: State, now: str) -> State:
+        """The state once what events showed between two rounds is told."""
+        return self._shown(state, state.picture, (), now, (), frozenset()) if state.picture is not None else state
 
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
         left = left_since(before, state.known.ledger)
@@ -148,21 +168,38 @@ class Recorder:
         return replace(state, decision=None)
 
     def _shown(
-        self, state: State, picture: Round, results: tuple[Result, ...], now: str, heard: Collection[str]
+        self,
+        state: State,
+        picture: Round,
+        results: tuple[Result, ...],
+        now: str,
+        heard: Collection[str],
+        only: frozenset[Identity] | None,
     ) -> State:
-        """`heard`: the clusters that were asked, of which it is known how they are now."""
+        """`heard`: the clusters that were asked, of which it is known how they are now. `only`: what was looked at."""
         parts = self._parts
         failures = failures_after(state.failures, picture, results)
+        self._contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
+        facts = replace(
+            facts_of(picture, self._members),
+            failures=failures,
+            health=self._healths.shown(),
+            fights=self._fights.current(parts.clock.monotonic_s()),
+            ledger=state.known.ledger,
+            closed=state.observations.closed,
+            last_contact=dict(self._contacts),
+        )
+        fleet_state = self._states.update(facts, only)
         shown = Picture(
             round=picture,
-            members=self._members,
+            state=fleet_state,
             time=now,
-            failed=failures,
             source=parts.source.name,
             source_error=parts.vitals.source_error,
         )
         record_picture(parts.journal, shown, self._tables)
-        show(parts.vitals, picture, self._members, now, failures, heard)
+        show(parts.vitals, picture, fleet_state, heard)
+        tell_turns(self._states.turns)
         return replace(state, picture=picture, failures=failures)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
@@ -204,8 +241,10 @@ class Recorder:
             self._unfinished.retry(change.cluster, change.identity, now_s)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
-            if self._fights.healed(change.cluster, change.identity, now_s):
-                _tell_of_fight(change)
+            managers = _managers(change)
+            if self._fights.healed(change.cluster, change.identity, now_s, managers, self._parts.clock.now()):
+                self._parts.vitals.fights[change.cluster] += 1
+                _tell_of_fight(change, managers)
         pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
         if pause_s > 0:
             self._unfinished.put_off(change.cluster, change.identity, now_s, pause_s)
@@ -220,8 +259,11 @@ def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
     return {(change.cluster, change.identity) for change in changes}
 
 
-def _tell_of_fight(change: Change) -> None:
-    managers = sorted({found.owner.manager for found in change.fields if found.owner is not None})
+def _managers(change: Change) -> tuple[str, ...]:
+    return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
+
+
+def _tell_of_fight(change: Change, managers: tuple[str, ...]) -> None:
     log.warning("somebody keeps undoing our changes; backing off",
                 extra={"event": "FightDetected", "cluster": change.cluster,
                        "obj": str(change.identity), "managers": managers})  # fmt: skip

@@ -28,6 +28,7 @@ from reconciler.report.mask import Masker
 from reconciler.stages.deletion import is_held_by_number, losses_of
 from reconciler.stages.moves import still_established
 from reconciler.stages.ownership import read_owner, recorded_digest
+from reconciler.stages.state import HealthState, health_of
 
 _T = TypeVar("_T")
 _LEAVES = (Action.DELETE, Action.RELEASE)
@@ -44,6 +45,8 @@ class Result(Struct, frozen=True, kw_only=True):
     is_open: bool = False
     uid: str = ""
     resource_version: str = ""
+    health: HealthState | None = None
+    """How the object was when it was written; None: it left, or was not written."""
 
 
 GROUP: Final = 128
@@ -193,9 +196,12 @@ async def _group(member: MemberCluster, changes: Sequence[Change], acting: Actin
             result = Result(change=change, error=text, is_open=not error.changed_nothing)
             acting.tell(result)
             return result, None
-        result = Result(change=change, uid=done.uid, resource_version=done.resource_version)
+        result = Result(
+            change=change, uid=done.uid, resource_version=done.resource_version, health=_health(change, done, acting)
+        )
         acting.tell(result)
-        return result, done
+        # The body is not kept: there may be thousands.
+        return result, replace(done, live=None)
 
     ended = await _in_turn(one, changes)
     done = [(result.change, made) for result, made in ended if made is not None]
@@ -212,6 +218,12 @@ async def _group(member: MemberCluster, changes: Sequence[Change], acting: Actin
         removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
     )
     return [result for result, _ in ended]
+
+
+def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:
+    if change.action in _LEAVES or done.live is None:
+        return None
+    return health_of(done.live, acting.interpreters.of(*change.identity[:2]))
 
 
 async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:

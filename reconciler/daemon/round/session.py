@@ -18,6 +18,7 @@ from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Readi
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged
@@ -27,11 +28,11 @@ from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError, JournalError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
-from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
-from reconciler.stages.state import waits_for_person
+from reconciler.stages.state import StateTables, waits_for_person
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -178,13 +179,30 @@ async def apply_once(
             )
             results = await _act(planned, acting, holder)
             remember(journal, planned, reading, results)
-            picture = merged(None, planned, results, None)
-            failures = failures_after({}, picture, results)
-            shown = Picture(
-                round=picture, members=reading.world.members, time=reading.now, failed=failures, source=access.store
-            )
-            record_picture(journal, shown)
+            _record_picture(journal, planned, reading, results, access)
     return Applied(round=planned, results=results, closed=reading.world.observations.closed)
+
+
+def _record_picture(
+    journal: Journal, planned: Round, reading: Reading, results: tuple[Result, ...], access: Access
+) -> None:
+    """What `status` shows from now on."""
+    picture, world = merged(None, planned, results, None), reading.world
+    read = {name: reading.now for name, member in world.members.items() if isinstance(member, Read)}
+    health = looked_health(planned, world, access.interpreters)
+    for result in results:
+        if result.health is not None:
+            health[result.change.cluster][result.change.identity] = result.health
+    facts = replace(
+        facts_of(picture, world.members),
+        failures=failures_after({}, picture, results),
+        health=not_healthy(health),
+        ledger=journal.ledger(),
+        closed=world.observations.closed,
+        last_contact={**last_contacts(journal.state()), **read},
+    )
+    shown = Picture(round=picture, state=StateTables().update(facts), time=reading.now, source=access.store)
+    record_picture(journal, shown)
 
 
 async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
