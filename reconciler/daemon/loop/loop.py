@@ -32,6 +32,7 @@ from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, joined, scope_of
+from reconciler.daemon.pace.ailments import Ailments
 from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
@@ -53,7 +54,7 @@ _SETTLE_S = 0.05
 _NO_STORE_S = 1.0
 """Pause before a store that could never be read is tried again."""
 _ABSENT_S = 1.0
-"""How often it is looked up whether a cluster that could not be read is to be asked again."""
+"""How often it is looked up whether a cluster that could not be read is to be asked again, and what ails."""
 _GRACE_S = 0.3
 """So long a round waits for its writes, whatever else there is to do: most are answered by then."""
 _PATIENCE_S = 2.0
@@ -80,6 +81,7 @@ class ControlLoop:
         self._stop = asyncio.Event()
         memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
+        self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
         self._next_part_s = 0.0
         self._next_news_s = 0.0
@@ -136,7 +138,9 @@ class ControlLoop:
         """
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
-        tasks = [asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent())]
+        tasks = [
+            asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent(), self._watch_ailing())
+        ]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())
         tasks.append(asyncio.create_task(self._wake_on(stop)))
@@ -184,6 +188,14 @@ class ControlLoop:
             back = await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s())
             if back:
                 self._agenda.mark_cluster(*back)
+
+    async def _watch_ailing(self) -> None:
+        clock = self._parts.clock
+        while True:
+            await clock.sleep(_ABSENT_S)
+            reachable = self._state.reachable
+            there = {name: member for name, member in reachable.items() if not isinstance(member, str)}
+            await self._ailments.look(there, clock.monotonic_s())
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""

@@ -5,11 +5,11 @@ What is healthy is not kept. The newest version of an object counts, whichever w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from reconciler.model.observation import Read
 from reconciler.model.refs import Identity
-from reconciler.stages.state import Copy, HealthState, Healthy
+from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progressing
 
 _VERSIONS_MAX = 100_000
 """So many versions are kept at most; without the version of an object, what is told later counts."""
@@ -23,7 +23,11 @@ class Healths:
         self._found: dict[str, dict[Identity, HealthState]] = {}
         self._shared: set[str] = set()
         self._versions: dict[Copy, int] = {}
+        self._told: dict[Copy, HealthState] = {}
+        """How it is by its own status, where its pods say more."""
         self._wake = wake
+        self.stirred: set[Copy] = set()
+        """What ails otherwise than when its pods were asked last."""
         self.has_news = False
         """Whether anything is otherwise than when it was shown last."""
 
@@ -32,6 +36,28 @@ class Healths:
         self._shared.update(self._found)
         self.has_news = False
         return dict(self._found)
+
+    def ailing(self) -> Iterator[Copy]:
+        """What is there and is not well."""
+        for cluster, found in self._found.items():
+            for identity, health in found.items():
+                if isinstance(health, Progressing | Degraded):
+                    yield cluster, identity
+
+    def explain(self, cluster: str, found: Mapping[Identity, Degraded | Progressing | None]) -> None:
+        """What the pods of workloads say that their own status does not; None: nothing."""
+        for identity, trouble in found.items():
+            copy = (cluster, identity)
+            shown = self._found.get(cluster, {}).get(identity)
+            if not isinstance(shown, Progressing | Degraded):
+                continue  # It is well by now.
+            told = self._told.get(copy, shown)
+            if trouble is None:
+                self._told.pop(copy, None)
+                self._set(cluster, identity, told)
+            else:
+                self._told[copy] = told
+                self._set(cluster, identity, _with_reason(told, trouble))
 
     def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
         """An event, a round, or the answer to a write shows an object of this version."""
@@ -62,6 +88,18 @@ class Healths:
                 self.note(member.name, identity, live.resource_version, health)
 
     def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        copy = (cluster, identity)
+        if copy in self._told and isinstance(health, Progressing | Degraded):
+            # Until its pods are asked again, what they said counts.
+            self.stirred.add(copy)
+            shown = self._found[cluster][identity]
+            self._told[copy] = health
+            health = _with_reason(health, shown) if isinstance(shown, Progressing | Degraded) else health
+        else:
+            self._told.pop(copy, None)
+        self._set(cluster, identity, health)
+
+    def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         kept = None if isinstance(health, Healthy) else health
         known = self._found.setdefault(cluster, {})
         if known.get(identity) == kept:
@@ -76,6 +114,11 @@ class Healths:
             known[identity] = kept
         self.has_news = True
         self._wake()
+
+
+def _with_reason(told: HealthState, trouble: Degraded | Progressing) -> Degraded | Progressing:
+    """The reason of the pods; it is degraded when either says so."""
+    return Degraded(trouble.why) if Degraded in (type(told), type(trouble)) else trouble
 
 
 def _number(version: str) -> int:

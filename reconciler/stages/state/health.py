@@ -70,6 +70,11 @@ def why_waiting(reason: str, message: str) -> str:
     return _cut(f"{_WAITING[reason]} ({detail})" if reason in _WAITING else detail)
 
 
+def why_unschedulable(message: str) -> str:
+    """Why a pod has no node, with what the scheduler says is lacking."""
+    return _cut(f"no node has room for it ({message})" if message else "no node has room for it")
+
+
 def _is_past_deadline(live: JsonObject) -> bool:
     rollout = condition(live, "Progressing")
     is_over = rollout.get("status") == "False" and rollout.get("reason") == "ProgressDeadlineExceeded"
@@ -125,7 +130,10 @@ def _available(live: JsonObject, before: str = "") -> str:
     if there < wanted:
         return f"{before}{there} of {wanted} replicas are available"
     updated = count(status.get("updatedNumberScheduled" if kind == "DaemonSet" else "updatedReplicas"), 0)
-    return f"{before}{updated} of {wanted} replicas are of the newest template" if updated < wanted else ""
+    if updated < wanted:
+        return f"{before}{updated} of {wanted} replicas are of the newest template"
+    old = count(status.get("replicas"), 0) - updated
+    return f"{before}{old} older replicas are there still" if old > 0 else ""
 
 
 def _of(found: JsonObject, default: str) -> str:

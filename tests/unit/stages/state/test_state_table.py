@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.stages.state import StateTables, state_of
-from tests.unit.stages.state.scenes import APP, scene_of
+from reconciler.model.refs import Identity
+from reconciler.stages.state import Facts, Lag, ObjectState, StateTables, state_of, tables
+from tests.unit.stages.state.scenes import APP, Scene, scene_of
 
 ROWS = yaml.safe_load((Path(__file__).parents[3] / "cases/state/sync.yaml").read_text())["rows"]
 
@@ -40,3 +41,24 @@ def test_every_state_has_a_reason_unless_it_is_well() -> None:
         if found is not None:
             assert bool(found.sync.why) == (row["is"] != "Synced"), row["name"]
             assert bool(found.health.why) == (row["health"] != "Healthy"), row["name"]
+
+
+def test_a_commit_of_one_object_costs_that_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tuple(f"n{number}" for number in range(60))
+    scene, keeper, asked = Scene("m1", "m2", "m3", names=names), StateTables(), []
+
+    def counted(facts: Facts, cluster: str, identity: Identity) -> ObjectState | None:
+        asked.append((cluster, identity))
+        return state_of(facts, cluster, identity)
+
+    scene.apply()
+    keeper.update(scene.facts())
+    scene.edit("m2", "n7", "by hand")
+    facts = scene.facts()
+    monkeypatch.setattr(tables, "state_of", counted)
+    found = keeper.update(facts, frozenset({Identity("", "ConfigMap", "demo", "n7")}))
+    assert sorted(cluster for cluster, _ in asked) == ["m1", "m2", "m3"]
+    assert found.clusters["m2"].syncs[Lag.PENDING] == 1
+    # What is well is counted and not kept.
+    assert [len(one.kept) for one in found.clusters.values()] == [0, 1, 0]
+    assert [turn.cluster for turn in keeper.turns] == ["m2"]
