@@ -38,10 +38,11 @@ from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.facts import Looked, looked_health
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Listeners, Watches
-from reconciler.engine import World, plan_round
+from reconciler.engine import Decision, Round, World, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Read
@@ -333,7 +334,7 @@ class ControlLoop:
         world = replace(world, members=self._lanes.without(world.members, world.only))
         state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
-        planned = await asyncio.to_thread(plan_round, world, now, decision)
+        planned, health = await asyncio.to_thread(_planned, world, now, decision)
         asking = partial(parts.beat, "asking for dry runs")
         free = {name: member for name, member in parts.members.items() if name not in self._lanes.busy}
         planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
@@ -345,7 +346,7 @@ class ControlLoop:
         ended = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in ended))
         reading = Reading(world=world, decision=decision, now=now, uids={})
-        self._state = state = self._recorder.record(state, planned, reading, results, self._agenda)
+        self._state = state = self._recorder.record(state, planned, reading, results, self._agenda, health)
         for each in ended:
             self._judge.caught_up(each)
         self._judge.round_ends()
@@ -366,6 +367,12 @@ class ControlLoop:
             agenda.wake.clear()
             await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
             self._parts.beat("making changes")
+
+
+def _planned(world: World, now: str, decision: Decision) -> tuple[Round, Looked]:
+    """The plan, and how everything is that it looked at: both may take long, and neither may stop signs of life."""
+    planned = plan_round(world, now, decision)
+    return planned, looked_health(planned, world, world.interpreters)
 
 
 def _has_strangers(world: World, scope: Scope) -> bool:

@@ -21,7 +21,7 @@ from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health
+from reconciler.daemon.round.facts import Looked, facts_of, last_contacts
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.picture import merged, with_completeness, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
@@ -62,9 +62,15 @@ class Recorder:
         self._stalled: frozenset[Problem] = frozenset()
 
     def record(
-        self, state: State, planned: Round, reading: Reading, results: tuple[Result, ...], agenda: Agenda
+        self,
+        state: State,
+        planned: Round,
+        reading: Reading,
+        results: tuple[Result, ...],
+        agenda: Agenda,
+        health: Looked,
     ) -> State:
-        """The state after a round. `agenda`: of the next one."""
+        """The state after a round. `agenda`: of the next one. `health`: of what was looked at, as it was read."""
         parts, world, before = self._parts, reading.world, state.known
         parts.beat("recording")
         remember(parts.journal, planned, reading, results, placed=self._placed(planned.decision, world.only))
@@ -102,7 +108,7 @@ class Recorder:
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
         picture = merged(state.picture, planned, results, world.only, world.members)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
-        for name, found in looked_health(planned, world, parts.interpreters).items():
+        for name, found in health.items():
             member = world.members[name]
             assert isinstance(member, Read), "health was read there"
             self._healths.read(member, found, None if world.only is None else world.only - member.unasked)

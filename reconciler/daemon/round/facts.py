@@ -13,6 +13,8 @@ from reconciler.stages.state import MISSING, Copy, Facts, HealthState, Healthy, 
 
 Healths = Mapping[str, Mapping[Identity, HealthState]]
 """Health of what is not healthy, by cluster."""
+Looked = dict[str, dict[Identity, HealthState]]
+"""Health of everything that was looked at, by cluster."""
 
 
 def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Copy] = frozenset()) -> Facts:
@@ -32,9 +34,9 @@ def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Cop
     )
 
 
-def looked_health(planned: Round, world: World, interpreters: Registry) -> dict[str, dict[Identity, HealthState]]:
+def looked_health(planned: Round, world: World, interpreters: Registry) -> Looked:
     """How everything is that a round looked at and that is wanted, by cluster."""
-    found: dict[str, dict[Identity, HealthState]] = {}
+    found: Looked = {}
     for cluster, manifests in planned.manifests.items():
         member = world.members.get(cluster)
         if isinstance(member, Read):

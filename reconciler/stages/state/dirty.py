@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, Final
 
 from reconciler.model.observation import Read
+from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.state.inputs import Copy, Facts
@@ -22,7 +24,7 @@ def dirty_keys(before: Facts | None, now: Facts, only: frozenset[Identity] | Non
     if before is None or only is None:
         return _everything(now, now.decision.fleet.clusters.keys() | now.ledger.keys())
     found: defaultdict[str, set[Identity]] = defaultdict(set)
-    for name, keys in _everything(now, _turned(before, now)).items():
+    for name, keys in _everything(now, turned(before, now)).items():
         found[name] |= keys
     changed = _decided_otherwise(before, now) | only
     for facts in (before, now) if changed else ():
@@ -36,28 +38,52 @@ def dirty_keys(before: Facts | None, now: Facts, only: frozenset[Identity] | Non
 
 
 def _everything(facts: Facts, names: Iterable[str]) -> Keys:
-    """All copies of these clusters."""
+    """All copies of these clusters; of those that were read, only what there is anything to say of.
+
+    What is wanted and of which nobody tells anything is in sync and healthy, and need not be judged.
+    """
     found: dict[str, set[Identity]] = {name: set() for name in names}
     if not found:
         return {}
+    quiet = {name: _quiet(facts, name) for name in found}
     for identity, binding in facts.decision.bindings.items():
         for target in binding.targets:
-            if target.cluster in found:
+            if target.cluster in found and identity not in quiet[target.cluster]:
                 found[target.cluster].add(identity)
-    for cluster, identity in facts.changes:
+    for identity, problems in facts.problems.items():
+        for cluster in _concerned(problems, found):
+            found[cluster].add(identity)
+    for cluster, identity in (*facts.changes, *facts.failures, *facts.fights):
         if cluster in found:
             found[cluster].add(identity)
-    for identity, problems in facts.problems.items():
-        for problem in problems:
-            if problem.cluster in found:
-                found[problem.cluster].add(identity)
     for name, keys in found.items():
-        keys.update(facts.manifests.get(name, _NOTHING), facts.ledger.get(name, _NOTHING))
+        keys.update(facts.ledger.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(_told_of(facts, name))
     return {name: frozenset(keys) for name, keys in found.items()}
 
 
-def _turned(before: Facts, now: Facts) -> set[str]:
-    """Clusters that went away, came back, left the store or joined it."""
+def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collection[str]:
+    """Which of these clusters problems are about: all of them where one names none."""
+    named = {problem.cluster for problem in problems}
+    return names if "" in named else [name for name in named if name in names]
+
+
+def _quiet(facts: Facts, cluster: str) -> AbstractSet[Identity]:
+    """What is wanted in a cluster that was read."""
+    is_read = facts.why_away(cluster) is None and not facts.is_left(cluster)
+    return facts.manifests.get(cluster, _NOTHING).keys() if is_read else frozenset()
+
+
+def _told_of(facts: Facts, cluster: str) -> set[Identity]:
+    """Of what a cluster told that it is not well, or told nothing."""
+    member = facts.members.get(cluster)
+    silent = member.under_way | member.unread.keys() if isinstance(member, Read) else frozenset[Identity]()
+    return {*facts.health.get(cluster, _NOTHING), *silent}
+
+
+def turned(before: Facts, now: Facts) -> set[str]:
+    """Clusters that went away, came back, left the store or joined it: what was kept of them is judged again, too."""
     names = now.decision.fleet.clusters.keys() | now.ledger.keys()
     return {
         name

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.incremental import Table
-from reconciler.stages.state.dirty import dirty_keys
+from reconciler.stages.state.dirty import dirty_keys, turned
 from reconciler.stages.state.inputs import Facts
 from reconciler.stages.state.judge import state_of
 from reconciler.stages.state.values import NOMINAL, HealthWord, Lag, ObjectState
@@ -108,13 +108,14 @@ class StateTables:
         before, self._facts = self._facts, facts
         names = sorted({*facts.decision.fleet.clusters, *facts.ledger})
         dirty = dirty_keys(before, facts, None if only is None else frozenset(only))
+        anew = set(names) if before is None or only is None else turned(before, facts)
         turns: list[Turn] = []
         for name in self._tables.keys() - set(names):
             del self._tables[name], self._tallies[name]
         for name in names:
             table = self._tables.setdefault(name, Table())
             keys = dirty.get(name, frozenset())
-            if only is None or before is None:
+            if name in anew:
                 keys |= table.rows.keys()
             turns += self._judged(facts, name, table, keys)
         self.turns = tuple(turns)
