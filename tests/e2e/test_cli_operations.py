@@ -126,7 +126,7 @@ def test_a_suspended_cluster_gets_no_write_until_it_is_resumed(fleet: FleetOnClu
     line.done("suspend", "cluster", "m2", "--reason", "maintenance", "--for", "2h")
     put_app(fleet, "m1", "m2")
     before = marks(fleet)
-    line.apply()
+    line.apply(3)
     assert writes(fleet, before) == {}
     assert "cluster m2 is suspended" in line.done("diff", line.store)
     assert [entry["cluster"] for entry in line.json("status")["held"]] == ["m2", "m2"]
@@ -144,7 +144,7 @@ def test_a_suspended_resource_is_named_as_people_name_it(fleet: FleetOnClusters,
     line.done("suspend", "cm/app", "-n", fleet.namespace, "--reason", "investigating")
     fleet.clusters["m1"].kubectl("-n", fleet.namespace, "patch", "cm", "app", "-p", '{"data":{"v":"by hand"}}')
     before = marks(fleet)
-    line.apply()
+    line.apply(3)
     assert writes(fleet, before) == {}
     assert line.json("suspend")["suspensions"][0]["scope"] == f"ConfigMap {fleet.namespace}/app"
     line.done("resume", "configmap/app")
