@@ -70,7 +70,8 @@ def command(
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
-    applied = run(apply_once(fleet, access_to(kubeconfig, journal, clusters, store=full_name(store)), agree, tell))
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(store))
+    applied = run(apply_once(fleet, access, agree, tell))
     plan = applied.round.plan
     if fleet.settings.observe_only:
         remark("spec.mode of the Fleet document is observe: nothing is written")

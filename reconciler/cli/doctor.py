@@ -86,7 +86,7 @@ def command(
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)
-    access = access_to(kubeconfig, journal, clusters)
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet)
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output)))
         return

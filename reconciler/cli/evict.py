@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     "--for", "span", default="10m", show_default=True, metavar="SPAN", help="It may not come back for so long."
 )
 @options.option("--undo", is_flag=True, help="Let it come back now.")
+@options.store_of_fleet
 @options.journal
 @options.output("table", "json", "yaml", default="table")
 def command(
@@ -38,6 +39,7 @@ def command(
     reason: str,
     span: str,
     undo: bool,
+    store: str | None,
     journal: Path | None,
     output: str,
 ) -> None:
@@ -48,7 +50,7 @@ def command(
     """
     from reconciler.adapters.journal.journal import Journal
 
-    path = journal_path(journal)
+    path = journal_path(journal, store)
     if resource is None:
         with Journal.open(path, read_only=True) as opened:
             answer(_listed(opened, output))

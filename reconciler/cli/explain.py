@@ -56,7 +56,7 @@ def command(
         for identity in matches:
             remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
         sys.exit(1)
-    access = access_to(kubeconfig, journal)
+    access = access_to(kubeconfig, journal, fleet=fleet)
     if live:
         reading = run(decide_once(fleet, access))
         decision, now, known = reading.decision, reading.now, reading.world.observations

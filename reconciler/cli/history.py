@@ -14,7 +14,7 @@ from reconciler.cli.printing import answer, document_text, remark
 @click.command(context_settings=options.SETTINGS)
 @click.argument("resource", required=False, metavar="KIND/NAME")
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
-@options.option("--store", default=None, help="The Git repository that names the authors. Default: as last applied.")
+@options.option("--store", default=None, help="The store whose fleet is meant; its commits name the authors. Default: as `status`.")
 @options.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="So many entries at most.")
 @options.journal
 @options.output("table", "wide", "json", "yaml", default="table")
@@ -33,7 +33,7 @@ def command(
     from reconciler.cli.subjects import known_subjects, one_subject
     from reconciler.report.history_text import history_document, history_text
 
-    path = journal_path(journal)
+    path = journal_path(journal, store)
     with Journal.open(path, read_only=True) as opened, opened.transaction():
         about = str(one_subject(known_subjects(opened), resource, namespace)) if resource else ""
         events = opened.events(about=about, limit=limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -22,13 +23,36 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
 
 
 def store_argument(function: Command) -> Command:
-    """STORE, the current directory by default."""
-    return click.argument("store", default=".", envvar="RECONCILER_STORE")(function)
+    """STORE, as an argument or as `--store`; the current directory by default."""
+    return _either_store(function, ".")
 
 
 def optional_store(function: Command) -> Command:
-    """STORE, which may be left out."""
-    return click.argument("store", required=False, envvar="RECONCILER_STORE")(function)
+    """STORE, as an argument or as `--store`; it may be left out."""
+    return _either_store(function, None)
+
+
+def _either_store(function: Command, default: str | None) -> Command:
+    @functools.wraps(function)
+    def chosen(*, store: str | None, named_store: str | None, **values: Any) -> Any:
+        if store is not None and _is_typed("named_store") and named_store != store:
+            raise click.UsageError(f"STORE is given twice: {store} and --store {named_store}")
+        return function(store=store or named_store or default, **values)
+
+    return click.argument("store", required=False)(_named_store(chosen))  # type: ignore[return-value]
+
+
+def _is_typed(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+_named_store = option(
+    "--store", "named_store", default=None, metavar="STORE", help="The store, as the argument names it."
+)
+store_of_fleet = option(
+    "--store", default=None, help="The store whose fleet is meant. Default: the one that the current folder is in."
+)
 
 
 def suspension_scope(function: Command) -> Command:
@@ -48,7 +72,7 @@ journal = option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Journal file. Default: $STATE_DIRECTORY/journal.db, else in the user's state folder.",
+    help="Journal file. Default: $STATE_DIRECTORY/journal.db, else FLEET/journal.db in the user's state folder.",
 )
 observations = option(
     "--observations",

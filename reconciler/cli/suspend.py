@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @options.option("--reason", default="", help="Why; shown wherever a change is held.")
 @options.option("--for", "span", default=None, metavar="SPAN", help="For so long: 30m, 2h, 2d.")
 @options.option("--until", default=None, metavar="TIME", help="Until this time (RFC 3339).")
+@options.store_of_fleet
 @options.journal
 @options.output("table", "json", "yaml", default="table")
 def command(
@@ -33,6 +34,7 @@ def command(
     reason: str,
     span: str | None,
     until: str | None,
+    store: str | None,
     journal: Path | None,
     output: str,
 ) -> None:
@@ -45,7 +47,7 @@ def command(
     from reconciler.model.ledger import SuspensionRecord
     from reconciler.stages.observations import in_force
 
-    path, now = journal_path(journal), SystemClock().now()
+    path, now = journal_path(journal, store), SystemClock().now()
     if not scope:
         with Journal.open(path, read_only=True) as opened:
             answer(_listed(in_force(opened.suspensions(), now), output))

@@ -10,6 +10,7 @@ import logging
 
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.round.remember import record_source_error
+from reconciler.daemon.round.session import rename_advice
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.problem import Problem, Severity
@@ -137,8 +138,8 @@ class StoreFollower:
         if not settings.name:
             return f"{revision}: it has no document of kind Fleet with a name"
         return (
-            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; if the fleet was "
-            f"renamed, add {bound!r} to spec.previousNames of its Fleet document"
+            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; "
+            f"{rename_advice(bound, settings.name)}"
         )
 
 

@@ -24,7 +24,7 @@ from reconciler.daemon.round.picture import merged
 from reconciler.daemon.round.recover import answered, recover
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round, World, plan_round
-from reconciler.errors import ConfigurationError, JournalError
+from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations
@@ -141,9 +141,9 @@ async def apply_once(
         JournalLocked: a daemon or another apply holds the journal.
         FleetHeld: another journal holds the fleet.
     """
-    assert access.journal is not None, "applying needs a journal"
     if not fleet.settings.name:
         raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+    assert access.journal is not None, "a fleet with a name has a journal"
     with Journal.open(access.journal) as journal:
         check_fleet(journal, fleet)
         async with open_members(fleet, access) as members:
@@ -198,11 +198,19 @@ def check_fleet(journal: Journal, fleet: Fleet) -> None:
     name = fleet.settings.name
     if journal.fleet not in ("", name, *fleet.settings.previous_names):
         raise ConfigurationError(
-            f"{journal.path}: it belongs to fleet {journal.fleet}, the store to {name}; use another --journal, "
-            f"or add {journal.fleet} to spec.previousNames of the Fleet document if it was renamed"
+            f"{journal.path}: it is the journal of fleet {journal.fleet}, and the store is fleet {name}; name the "
+            f"journal of {name} with --journal, or none: each fleet has its own ({rename_advice(journal.fleet, name)})"
         )
     if journal.fleet != name:
         journal.record_fleet(name)
+
+
+def rename_advice(former: str, name: str) -> str:
+    """When a journal of another name may be gone on with, and what that does to a fleet which still is one."""
+    return (
+        f"only if {former} itself was renamed to {name}, add {former} to spec.previousNames of the Fleet document: "
+        f"all that {former} runs is then judged, and deleted, by this store"
+    )
 
 
 def _record_clusters(journal: Journal, reading: Reading) -> None:
@@ -210,18 +218,3 @@ def _record_clusters(journal: Journal, reading: Reading) -> None:
     for name, uid in sorted(reading.uids.items()):
         if name not in known:
             journal.record_cluster(name, uid)
-
-
-def default_journal(environ: dict[str, str]) -> Path:
-    """`$STATE_DIRECTORY/journal.db`, else the user's state folder.
-
-    Raises:
-        JournalError: neither is known.
-    """
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    if state:
-        return Path(state) / "journal.db"
-    home = environ.get("XDG_STATE_HOME") or (f"{environ['HOME']}/.local/state" if environ.get("HOME") else "")
-    if not home:
-        raise JournalError("no state folder is known; name the journal with --journal")
-    return Path(home) / "fleet-reconciler" / "journal.db"
