@@ -14,7 +14,9 @@ from reconciler.cli.printing import answer, document_text, remark
 @click.command(context_settings=options.SETTINGS)
 @click.argument("resource", required=False, metavar="KIND/NAME")
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
-@options.option("--store", default=None, help="The store whose fleet is meant; its commits name the authors. Default: as `status`.")
+@options.option(
+    "--store", default=None, help="The store whose fleet is meant; its commits name the authors. Default: as `status`."
+)
 @options.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="So many entries at most.")
 @options.journal
 @options.output("table", "wide", "json", "yaml", default="table")
