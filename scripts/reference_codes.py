@@ -202,7 +202,11 @@ CLUSTERS: Mapping[str, Code] = {
         "It carries the mark of another GitOps tool or fleet.",
         "Release it there, or name the tool in fleet.reconciler/take-over.",
     ),
-    "namespace-not-ours": Code("Namespace not ours", "It is used as it is.", "Nothing."),
+    "namespace-not-ours": Code(
+        "Namespace not ours",
+        "It is used as it is, without the labels and annotations that its template in the store has.",
+        "Nothing, or adopt it by a policy with `conflictResolution: Overwrite`.",
+    ),
     "being-deleted": Code(
         "Being deleted",
         "Somebody deleted the object, and its finalizers keep it; a wanted one is made anew when it is gone.",

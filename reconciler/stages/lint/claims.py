@@ -10,6 +10,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import PolicyRef
 from reconciler.stages.claims import Claims
 from reconciler.stages.documents import is_never_distributed
+from reconciler.stages.lint.unread import may_be_unread
 
 _CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
 _OVERLAPS_SHOWN = 3
@@ -26,6 +27,8 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
         for index, selector in enumerate(policy.selectors):
             elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
             if index in selecting or elsewhere:  # a selector for another namespace was warned of when it was parsed
+                continue
+            if may_be_unread(fleet, policy.ref, selector):
                 continue
             yield Problem(
                 source=selector.source,
