@@ -81,7 +81,7 @@ def command(
     if base is not None:
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
-            before = read_fleet(store, base, as_files=False, parsed=parsed)
+            before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
         check_clusters(clusters, before, after)
         access = access_to(kubeconfig, journal, clusters, fleet=after) if live else None

@@ -32,6 +32,16 @@ def optional_store(function: Command) -> Command:
     return _either_store(function, None)
 
 
+def named_store(function: Command) -> Command:
+    """STORE as `--store` alone, where the command takes other arguments; the current directory by default."""
+    return option("--store", default=".", show_default=True, help="The fleet store.")(function)
+
+
+def resource_words(metavar: str) -> Callable[[Command], Command]:
+    """`KIND/NAME`, or `KIND NAME` as kubectl takes it, and what may come after it."""
+    return click.argument("words", nargs=-1, metavar=metavar)
+
+
 def _either_store(function: Command, default: str | None) -> Command:
     @functools.wraps(function)
     def chosen(*, store: str | None, named_store: str | None, **values: Any) -> Any:

@@ -11,7 +11,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
-from reconciler.cli.printing import answer, remark
+from reconciler.cli.printing import answer, remark, terminal_width
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _end(span: str | None, until: str | None, now: str) -> str:
 def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
     from reconciler.cli.printing import document_text
     from reconciler.report.status.document import suspensions_part
-    from reconciler.report.text.table import table
+    from reconciler.report.text.table import Fit, table
 
     if output != "table":
         return document_text({"version": 1, "suspensions": suspensions_part(found)}, output)
@@ -118,4 +118,4 @@ def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
         remark("nothing is suspended")
         return ""
     rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in found]
-    return table(["SCOPE", "BY", "UNTIL", "REASON"], rows)
+    return table(["SCOPE", "BY", "UNTIL", "REASON"], rows, fit=Fit(width=terminal_width(), drop=(1,), cuts_last=True))

@@ -122,12 +122,18 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
         now = clock.now()
         return journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now)
 
-    known = orders()
+    known, asked = orders(), journal.asked
     while True:
         await clock.sleep(_SUSPENSIONS_POLL_S)
         found = orders()
-        if found != known:
-            known = found
+        if found == known:
+            continue
+        known = found
+        if journal.asked != asked:
+            asked = journal.asked
+            log.info("somebody asks to look at everything now", extra={"event": "Asked", "by": asked.split(" ")[0]})
+            loop.reload()
+        else:
             loop.nudge()
 
 

@@ -11,7 +11,7 @@ from reconciler.report.status.document import constraint_words
 from reconciler.report.text.cluster_list import cluster_list
 from reconciler.report.text.safe import joined, visible
 from reconciler.report.text.style import PLAIN, Style
-from reconciler.report.text.table import aligned
+from reconciler.report.text.table import Fit, aligned
 
 _SHOWN_MAX = 20
 """Longer lists are cut; `-o wide` shows all of them, and `-o json` always does."""
@@ -88,7 +88,9 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         for cluster in clusters
     ]
     header = ["CLUSTER", "REACHABLE", *(count.upper() for count in _COUNTS), "LAST SUCCESS", "WHY NOT"]
-    lines = aligned([header, *rows], right=frozenset({2, 3, 4, 5}))
+    # Why a cluster is away matters more than when it was there.
+    fit = Fit(width=style.width, drop=(6, 3, 1), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset({2, 3, 4, 5}), fit=fit)
     painted = [
         line if cluster["up"] and not cluster["objects"].get("failed") else style.red(line)
         for line, cluster in zip(lines[1:], clusters, strict=True)
@@ -109,7 +111,9 @@ def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list
         ]
         for policy in policies
     ]
-    lines = aligned([["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", "CLUSTERS"], *rows], right=frozenset({1, 2, 3}))
+    header = ["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", "CLUSTERS"]
+    fit = Fit(width=style.width, drop=(1, 2), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset({1, 2, 3}), fit=fit)
     painted = [
         style.yellow(line) if policy["unplaced"] or not policy["resources"] else line
         for line, policy in zip(lines[1:], policies, strict=True)
