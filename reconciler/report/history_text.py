@@ -56,7 +56,7 @@ def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int 
         ]
         for entry in document["events"]
     ]
-    fit = Fit(width=None if wide else width, drop=(1, 2, 5), cuts_last=True)
+    fit = Fit(width=None if wide else width, drop=(1, 2), cuts_last=True)
     return table([*header, *(["COMMIT"] if wide else [])], rows, fit=fit)
 
 

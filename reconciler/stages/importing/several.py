@@ -1,6 +1,6 @@
 """What runs in several clusters as one template: replicas as weights, other differences as overrides.
 
-Source: design#divide: static weights that are the live replicas give back the live replicas.
+Source: design#division: static weights that are the live replicas give back the live replicas.
 """
 
 from __future__ import annotations
