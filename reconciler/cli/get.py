@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("kind", metavar="KIND[,KIND…]")
+@options.kind_argument("kind")
 @click.argument("name", required=False)
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("kinds", metavar="KIND[,KIND…]")
+@options.kind_argument("kinds")
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-l", "--selector", default="", help="Label selector.")
 @options.option("--cluster", "clusters", multiple=True, required=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -19,7 +20,27 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
     """A click option that can be given by environment as well."""
     long = next(name for name in names if name.startswith("--"))
     attributes.setdefault("envvar", "RECONCILER_" + long.split("/")[0].removeprefix("--").replace("-", "_").upper())
+    if long in _COMPLETED:
+        attributes.setdefault("shell_complete", _completer(_COMPLETED[long]))
     return click.option(*names, **attributes)
+
+
+_COMPLETED: Final[Mapping[str, str]] = {
+    "--namespace": "namespaces",
+    "--cluster": "clusters",
+    "--context": "contexts",
+    **dict.fromkeys(("--rev", "--base", "--head"), "revisions"),
+}
+"""Options to the function of `completing` that tells what may stand there."""
+
+
+def _completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    def complete(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        completing = importlib.import_module("reconciler.cli.completing")
+        found: list[str] = getattr(completing, name)(ctx, parameter, begun)
+        return found
+
+    return complete
 
 
 def store_argument(function: Command) -> Command:
@@ -39,7 +60,12 @@ def named_store(function: Command) -> Command:
 
 def resource_words(metavar: str) -> Callable[[Command], Command]:
     """`KIND/NAME`, or `KIND NAME` as kubectl takes it, and what may come after it."""
-    return click.argument("words", nargs=-1, metavar=metavar)
+    return click.argument("words", nargs=-1, metavar=metavar, shell_complete=_completer("resources"))
+
+
+def kind_argument(name: str) -> Callable[[Command], Command]:
+    """`KIND[,KIND…]`."""
+    return click.argument(name, metavar="KIND[,KIND…]", shell_complete=_completer("kinds"))
 
 
 def _either_store(function: Command, default: str | None) -> Command:
@@ -67,7 +93,7 @@ store_of_fleet = option(
 
 def suspension_scope(function: Command) -> Command:
     """SCOPE: `fleet`, `cluster NAME`, or KIND/NAME."""
-    return click.argument("scope", nargs=-1)(function)
+    return click.argument("scope", nargs=-1, shell_complete=_completer("resources"))(function)
 
 
 rev = option("--rev", default=None, metavar="REV", help="Branch, tag or commit to read instead of the files.")
