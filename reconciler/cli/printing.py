@@ -12,7 +12,6 @@ import click
 
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import Json
-from reconciler.report.problems_text import problems_text
 from reconciler.report.text.style import PLAIN, Style
 
 
@@ -97,6 +96,8 @@ def remark(text: str) -> None:
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
     """All problems to stderr, worst first."""
+    from reconciler.report.problems_text import problems_text
+
     shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
     if shown:
         click.echo(problems_text(shown, style_for(sys.stderr)), err=True, nl=False, color=True)
