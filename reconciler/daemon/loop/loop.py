@@ -14,6 +14,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from reconciler.adapters.sources.watch import wait_for
+from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
@@ -37,6 +38,7 @@ from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.held_elsewhere import with_holders
+from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Listeners, Watches
 from reconciler.engine import World, plan_round
@@ -51,6 +53,8 @@ _SETTLE_S = 0.05
 """Events come in bursts: a round waits this long for the rest of one."""
 _NO_STORE_S = 1.0
 """Pause before a store that could never be read is tried again."""
+_UNTOLD_S = 5.0
+"""How often a store is read that cannot say whether it changed."""
 _ABSENT_S = 1.0
 """How often it is looked up whether a cluster that could not be read is to be asked again."""
 _GRACE_S = 0.3
@@ -78,12 +82,13 @@ class ControlLoop:
         memory = Memory(lanes=Lanes(self._wake))
         self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
         self._garbage = Garbage()
+        self._told = Transitions(log)
         self._next_part_s = 0.0
         self._late = LateReadings(self._mark_in, self._mark_cluster)
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
-        self._reader = Reader(parts, memory.lanes)
+        self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
@@ -114,14 +119,20 @@ class ControlLoop:
     def reload(self) -> None:
         """Read the kubeconfig again; while it is unusable, the one in force stays."""
         if self._state.fleet is not None:
-            try:
-                self._parts.members.update(self._parts.configs_of(self._state.fleet))
-            except ConfigurationError as error:
-                log.error("the kubeconfig cannot be read; the old one stays in force",
-                          extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
+            self._reach(self._state.fleet)
         self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
+
+    def _reach(self, fleet: Fleet) -> None:
+        """Reach the clusters as the kubeconfig says now; as it said before, if it is unusable."""
+        read = contained(self._parts.configs_of, fleet)
+        if read.value is not None:
+            self._parts.members.update(read.value)
+            return
+        is_told = isinstance(read.fault, ConfigurationError)
+        log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
+                  extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; what is being written then is waited for, but not for long.
@@ -169,7 +180,12 @@ class ControlLoop:
 
     async def _watch_store(self) -> None:
         while True:
-            await self._parts.source.changed()
+            told = await awaited(self._parts.source.changed())
+            if told.fault is not None:
+                # Whether it changed is not known then, so it is read.
+                text = "the store cannot be watched for a fault of the program; it is read now and then"
+                self._told.fault("store", told.fault, text, **fault_fields())
+                await self._parts.clock.sleep(_UNTOLD_S)
             self._agenda.mark_store()
             await self._parts.clock.sleep(_SETTLE_S)
 
@@ -279,8 +295,12 @@ class ControlLoop:
             return
         before = self._state.fleet
         self._state = replace(self._state, fleet=fleet, decision=None)
-        if needs_other_members(before, fleet):
+        if before is None:
+            # Whoever starts the service is to be told what is wrong with its options.
             self._parts.members.update(self._parts.configs_of(fleet))
+        elif needs_other_members(before, fleet):
+            self._reach(fleet)
+        if needs_other_members(before, fleet):
             self._away.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()

@@ -21,8 +21,8 @@ from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.failures import failures_after
-from reconciler.daemon.round.picture import merged, with_completeness, without_made
+from reconciler.daemon.round.failures import Faults, failures_after, faults_after
+from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.engine import Decision, Round, World
@@ -54,6 +54,7 @@ class Recorder:
         self._tables = FleetTables()
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
+        self._faults: Faults = {}
 
     def record(
         self, state: State, planned: Round, reading: Reading, results: tuple[Result, ...], agenda: Agenda
@@ -153,6 +154,8 @@ class Recorder:
         """`heard`: the clusters that were asked, of which it is known how they are now."""
         parts = self._parts
         failures = failures_after(state.failures, picture, results)
+        before, self._faults = self._faults, faults_after(self._faults, failures, results)
+        picture = with_faults(picture, before, self._faults)
         shown = Picture(
             round=picture,
             members=self._members,

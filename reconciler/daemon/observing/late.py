@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import Interest, read_member, read_members
+from reconciler.daemon.observing.members import Interest, read_member, read_members, told_fault
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import Member, NotRead, Read
@@ -180,6 +180,8 @@ async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None
             served = (await member.discover()).served()
     except (MemberClusterError, TimeoutError):
         return NotRead(name=member.name, why="it has not answered yet")
+    except Exception as error:
+        return NotRead(name=member.name, why=told_fault(member.name, error))
     return Read(name=member.name, served=served, under_way=identities)
 
 

@@ -48,9 +48,13 @@ class Interest(Struct, frozen=True, kw_only=True):
     complete: frozenset[tuple[str, str]] = frozenset()
 
 
-def told_fault(cluster: str, error: Exception) -> str:
-    """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone."""
-    log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=fault_fields(cluster))
+def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
+    """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone.
+
+    `subject`: what of it could not be read; None: the cluster.
+    """
+    extra = fault_fields(cluster, subject)
+    log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=extra)
     return f"{INTERNAL_ERROR}: it could not be read: {type(error).__name__}"
 
 

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.failures import Faults
 from reconciler.engine import Round
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
-from reconciler.model.problem import Problem, with_problems
+from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
 from reconciler.stages.plan import RIGHT_MISSING
 
@@ -82,6 +83,12 @@ def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
     has_faults = any(found.code == INTERNAL_ERROR for found in chain(*picture.problems.values()))
     is_complete = is_seen and not has_faults and picture.decision.fleet.is_complete
     return replace(picture, plan=replace(picture.plan, is_complete=is_complete))
+
+
+def with_faults(picture: Round, before: Faults, now: Faults) -> Round:
+    """The picture with the faults of the program that changes failed for. `before`: those that it may show."""
+    others = without_problems(picture.plan.problems, set(before.values()) - set(now.values()))
+    return replace(picture, plan=replace(picture.plan, problems=with_problems(others, now.values())))
 
 
 def without_made(picture: Round, results: Iterable[Result]) -> Round:
