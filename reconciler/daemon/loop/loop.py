@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from itertools import chain
 
@@ -33,13 +33,14 @@ from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, joined, scope_of
+from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.daemon.watches.watch_keeper import WatchKeeper
+from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
 from reconciler.daemon.watches.watches import Listeners, Watches
 from reconciler.engine import World, plan_round
 from reconciler.errors import ConfigurationError
@@ -80,7 +81,8 @@ class ControlLoop:
         self._agenda = Agenda()
         self._stop = asyncio.Event()
         memory = Memory(lanes=Lanes(self._wake))
-        self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
+        self._lanes, self._unfinished = memory.lanes, memory.unfinished
+        self._away, self._denials = memory.away, memory.denials
         self._garbage = Garbage()
         self._told = Transitions(log)
         self._next_part_s = 0.0
@@ -143,7 +145,7 @@ class ControlLoop:
         """
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
-        tasks = [asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent())]
+        tasks = [asyncio.create_task(work) for work in self._lookouts()]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())
         tasks.append(asyncio.create_task(self._wake_on(stop)))
@@ -174,6 +176,9 @@ class ControlLoop:
 
     # What nudges
 
+    def _lookouts(self) -> list[Coroutine[None, None, None]]:
+        return [self._watch_store(), self._watch_absent(), self._watch_rights()]
+
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._agenda.wake.set()
@@ -196,6 +201,15 @@ class ControlLoop:
             back = await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s())
             if back:
                 self._agenda.mark_cluster(*back)
+
+    async def _watch_rights(self) -> None:
+        while True:
+            await self._parts.clock.sleep(ASKED_EVERY_S)
+            fleet = self._state.fleet
+            selector = our_label(fleet.settings) if fleet is not None else ""
+            given = await self._denials.answered_now(self._parts.members, selector)
+            if given:
+                self._agenda.mark_cluster(*given)
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
@@ -270,7 +284,12 @@ class ControlLoop:
         if agenda.clusters and not self._state.known.has_history:
             # Deletions wait for one round over everything, in which nobody is away.
             agenda.everything = True
+        before = self._state.observations.clusters
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
+        for name, seen in self._state.observations.clusters.items():
+            if name in before and seen.denied != before[name].denied:
+                # A right was given, or taken: what is told of the cluster is another thing now.
+                agenda.clusters.add(name)
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
             return
@@ -302,6 +321,7 @@ class ControlLoop:
             self._reach(fleet)
         if needs_other_members(before, fleet):
             self._away.keep(frozenset(fleet.clusters))
+            self._denials.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()
         else:

@@ -24,6 +24,7 @@ from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
+from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.vitals.logs import Transitions
@@ -244,7 +245,8 @@ class Reader:
         decision = None if is_news(seen, state.observations) else state.decision
         state = self._ticks.with_times(replace(state, observations=seen, decision=decision))
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
-        pause_s = _CAPACITY_S if has_capacity else float("inf")
+        is_denied = any(cluster.denied for cluster in seen.clusters.values())
+        pause_s = _CAPACITY_S if has_capacity else ASKED_EVERY_S if is_denied else float("inf")
         self._next_capacity_s = self._parts.clock.monotonic_s() + pause_s
         return state
 

@@ -48,7 +48,7 @@ class Recorder:
         self._beliefs = memory.beliefs
         self._fights = memory.fights
         self._unfinished = memory.unfinished
-        self._away = memory.away
+        self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
         self._members: Mapping[str, Member] = {}
         self._tables = FleetTables()
@@ -95,7 +95,8 @@ class Recorder:
         parts.vitals.rounds += 1
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
-        picture = merged(state.picture, planned, results, world.only, world.members)
+        self._denials.take_in(world.members)
+        picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
         return self._shown(state, picture, results, reading.now, heard)

@@ -195,6 +195,7 @@ def _joined(known: Member | None, more: Member) -> Member:
         kinds=known.kinds | more.kinds,
         unread={**known.unread, **more.unread},
         autoscaled=known.autoscaled | more.autoscaled,
+        listed=known.listed | more.listed,
         denied=tuple(sorted({*known.denied, *more.denied})),
         told={**known.told, **more.told},
     )

@@ -18,7 +18,6 @@ from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
-from reconciler.stages.plan import RIGHT_MISSING
 
 
 def merged(
@@ -27,10 +26,12 @@ def merged(
     results: Iterable[Result],
     only: frozenset[Identity] | None,
     members: Mapping[str, Member] = MappingProxyType({}),
+    denied: Iterable[Problem] = (),
 ) -> Round:
     """The picture after a round: its own changes that are still due, and earlier ones of what it did not look at.
 
-    So are those of what was under way in a member.
+    So are those of what was under way in a member. `denied`: what lists of earlier rounds were refused, and none since
+    has told.
     """
     done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
     due = tuple(
@@ -50,8 +51,7 @@ def merged(
     # What is wrong with the store or with a whole cluster comes anew with every round.
     found = _problems(before.problems, planned.problems, only, asked)
     # But what a list was refused is only known to rounds that list.
-    refused = [problem for problem in before.plan.problems if problem.code == RIGHT_MISSING]
-    problems = with_problems(planned.plan.problems, refused, *found.values())
+    problems = with_problems(planned.plan.problems, denied, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, members)
     return replace(planned, plan=plan, manifests=manifests, problems=found)
