@@ -86,7 +86,7 @@ class ControlLoop:
         self._garbage = Garbage()
         self._told = Transitions(log)
         self._next_part_s = 0.0
-        self._late = LateReadings(self._mark_in, self._mark_cluster)
+        self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
