@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
 
 from reconciler.adapters.sources.watch import wait_for
+from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
@@ -32,12 +33,14 @@ from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, joined, scope_of
+from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.held_elsewhere import with_holders
-from reconciler.daemon.watches.watch_keeper import WatchKeeper
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
 from reconciler.daemon.watches.watches import Listeners, Watches
 from reconciler.engine import World, plan_round
 from reconciler.errors import ConfigurationError
@@ -51,6 +54,8 @@ _SETTLE_S = 0.05
 """Events come in bursts: a round waits this long for the rest of one."""
 _NO_STORE_S = 1.0
 """Pause before a store that could never be read is tried again."""
+_UNTOLD_S = 5.0
+"""How often a store is read that cannot say whether it changed."""
 _ABSENT_S = 1.0
 """How often it is looked up whether a cluster that could not be read is to be asked again."""
 _GRACE_S = 0.3
@@ -76,14 +81,16 @@ class ControlLoop:
         self._agenda = Agenda()
         self._stop = asyncio.Event()
         memory = Memory(lanes=Lanes(self._wake))
-        self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
+        self._lanes, self._unfinished = memory.lanes, memory.unfinished
+        self._away, self._denials = memory.away, memory.denials
         self._garbage = Garbage()
+        self._told = Transitions(log)
         self._next_part_s = 0.0
-        self._late = LateReadings(self._mark_in, self._mark_cluster)
+        self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
-        self._reader = Reader(parts, memory.lanes)
+        self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
@@ -114,14 +121,20 @@ class ControlLoop:
     def reload(self) -> None:
         """Read the kubeconfig again; while it is unusable, the one in force stays."""
         if self._state.fleet is not None:
-            try:
-                self._parts.members.update(self._parts.configs_of(self._state.fleet))
-            except ConfigurationError as error:
-                log.error("the kubeconfig cannot be read; the old one stays in force",
-                          extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
+            self._reach(self._state.fleet)
         self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
+
+    def _reach(self, fleet: Fleet) -> None:
+        """Reach the clusters as the kubeconfig says now; as it said before, if it is unusable."""
+        read = contained(self._parts.configs_of, fleet)
+        if read.value is not None:
+            self._parts.members.update(read.value)
+            return
+        is_told = isinstance(read.fault, ConfigurationError)
+        log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
+                  extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; what is being written then is waited for, but not for long.
@@ -132,7 +145,7 @@ class ControlLoop:
         """
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
-        tasks = [asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent())]
+        tasks = [asyncio.create_task(work) for work in self._lookouts()]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())
         tasks.append(asyncio.create_task(self._wake_on(stop)))
@@ -163,13 +176,21 @@ class ControlLoop:
 
     # What nudges
 
+    def _lookouts(self) -> list[Coroutine[None, None, None]]:
+        return [self._watch_store(), self._watch_absent(), self._watch_rights()]
+
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._agenda.wake.set()
 
     async def _watch_store(self) -> None:
         while True:
-            await self._parts.source.changed()
+            told = await awaited(self._parts.source.changed())
+            if told.fault is not None:
+                # Whether it changed is not known then, so it is read.
+                text = "the store cannot be watched for a fault of the program; it is read now and then"
+                self._told.fault("store", told.fault, text, **fault_fields())
+                await self._parts.clock.sleep(_UNTOLD_S)
             self._agenda.mark_store()
             await self._parts.clock.sleep(_SETTLE_S)
 
@@ -180,6 +201,15 @@ class ControlLoop:
             back = await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s())
             if back:
                 self._agenda.mark_cluster(*back)
+
+    async def _watch_rights(self) -> None:
+        while True:
+            await self._parts.clock.sleep(ASKED_EVERY_S)
+            fleet = self._state.fleet
+            selector = our_label(fleet.settings) if fleet is not None else ""
+            given = await self._denials.answered_now(self._parts.members, selector)
+            if given:
+                self._agenda.mark_cluster(*given)
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
@@ -254,7 +284,12 @@ class ControlLoop:
         if agenda.clusters and not self._state.known.has_history:
             # Deletions wait for one round over everything, in which nobody is away.
             agenda.everything = True
+        before = self._state.observations.clusters
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
+        for name, seen in self._state.observations.clusters.items():
+            if name in before and seen.denied != before[name].denied:
+                # A right was given, or taken: what is told of the cluster is another thing now.
+                agenda.clusters.add(name)
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
             return
@@ -279,9 +314,14 @@ class ControlLoop:
             return
         before = self._state.fleet
         self._state = replace(self._state, fleet=fleet, decision=None)
-        if needs_other_members(before, fleet):
+        if before is None:
+            # Whoever starts the service is to be told what is wrong with its options.
             self._parts.members.update(self._parts.configs_of(fleet))
+        elif needs_other_members(before, fleet):
+            self._reach(fleet)
+        if needs_other_members(before, fleet):
             self._away.keep(frozenset(fleet.clusters))
+            self._denials.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()
         else:

@@ -21,8 +21,8 @@ from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.failures import failures_after
-from reconciler.daemon.round.picture import merged, with_completeness, without_made
+from reconciler.daemon.round.failures import Faults, failures_after, faults_after
+from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.engine import Decision, Round, World
@@ -48,12 +48,13 @@ class Recorder:
         self._beliefs = memory.beliefs
         self._fights = memory.fights
         self._unfinished = memory.unfinished
-        self._away = memory.away
+        self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
         self._members: Mapping[str, Member] = {}
         self._tables = FleetTables()
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
+        self._faults: Faults = {}
 
     def record(
         self, state: State, planned: Round, reading: Reading, results: tuple[Result, ...], agenda: Agenda
@@ -94,7 +95,8 @@ class Recorder:
         parts.vitals.rounds += 1
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
-        picture = merged(state.picture, planned, results, world.only, world.members)
+        self._denials.take_in(world.members)
+        picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
         return self._shown(state, picture, results, reading.now, heard)
@@ -153,6 +155,8 @@ class Recorder:
         """`heard`: the clusters that were asked, of which it is known how they are now."""
         parts = self._parts
         failures = failures_after(state.failures, picture, results)
+        before, self._faults = self._faults, faults_after(self._faults, failures, results)
+        picture = with_faults(picture, before, self._faults)
         shown = Picture(
             round=picture,
             members=self._members,

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
+from reconciler.daemon.pace.denials import Denials
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.unfinished import Unfinished
@@ -19,3 +20,4 @@ class Memory(Struct, frozen=True, kw_only=True):
     fights: Fights = field(default_factory=Fights)
     unfinished: Unfinished = field(default_factory=Unfinished)
     away: Away = field(default_factory=Away)
+    denials: Denials = field(default_factory=Denials)

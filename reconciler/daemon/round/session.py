@@ -18,9 +18,10 @@ from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Readi
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
-from reconciler.daemon.round.failures import failures_after
+from reconciler.daemon.round.failures import failures_after, faults_after
+from reconciler.daemon.round.faults import log_faults
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.picture import merged
+from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import answered, recover
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round, World, plan_round
@@ -117,7 +118,7 @@ async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Known:
     if not known.unanswered:
         return known
     reachable, _ = await answering(fleet, members, known.cluster_uids)
-    return remembered(journal) if await recover(journal, reachable, fleet) else known
+    return remembered(journal) if (await recover(journal, reachable, fleet)).about else known
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -172,6 +173,9 @@ async def apply_once(
             remember(journal, planned, reading, results)
             picture = merged(None, planned, results, None)
             failures = failures_after({}, picture, results)
+            faults = faults_after({}, failures, results)
+            log_faults((), faults.values())
+            picture = with_faults(picture, {}, faults)
             shown = Picture(
                 round=picture, members=reading.world.members, time=reading.now, failed=failures, source=access.store
             )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.round.failures import Failures
+from reconciler.daemon.round.faults import log_faults
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change, Manifest
-from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
 
@@ -29,7 +28,7 @@ def show(
 ) -> None:
     """Bring the vital signs up to date; a cluster that came back is logged once. `heard`: those that were asked now."""
     plan = picture.plan
-    _log_faults(vitals.problems, plan.problems)
+    log_faults(vitals.problems, plan.problems)
     vitals.problems = plan.problems
     held = [change for change in plan.changes if change.held is not None]
     by_guard = sum(is_held_by_guard(change) for change in held)
@@ -42,18 +41,6 @@ def show(
         if name in heard:
             _show_answer(vital, members.get(name), now)
         vital.objects = _objects(manifests, by_cluster[name], failures, members.get(name))
-
-
-def _log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
-    """Each fault of the program once, with the place in the code: what a report of it needs."""
-    if before is after:
-        return
-    known = {problem for problem in before if problem.code == INTERNAL_ERROR}
-    for problem in after:
-        if problem.code == INTERNAL_ERROR and problem not in known:
-            told = {"error": f"{problem.message}\n{problem.trace}"}
-            extra = fault_fields(problem.cluster, problem.source) | told
-            log.error("a fault of the program; what it concerns stays as it is", extra=extra)
 
 
 def _show_answer(vital: ClusterVitals, member: Member | None, now: str) -> None:
