@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DIST := dist
 # Many tests wait, so that two cores do with four processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,4)
 
-.PHONY: help setup test quick soak bench profile lint changelog format lock build clean
+.PHONY: help setup test quick soak bench profile lint changelog format lock wheel build clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -66,9 +67,14 @@ lock: $(READY) ## Renew the lock files from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
+wheel: $(READY) ## Build into dist/ what a machine installs: the wheel and the lock of what it needs, offline.
+	rm -rf $(DIST)
+	$(BIN)/python -m hatchling build -t wheel -d $(DIST)
+	cp requirements.lock $(DIST)/
+
 build: $(READY) ## Build the wheel and the source archive into dist/, offline.
-	rm -rf dist
-	$(BIN)/python -m hatchling build -d dist
+	rm -rf $(DIST)
+	$(BIN)/python -m hatchling build -d $(DIST)
 
 clean: ## Remove the virtual environment, what was built, and caches.
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,13 +6,17 @@ Source: design#boundaries. The places that do so stand in docs/architecture.md.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, NamedTuple, ParamSpec, TypeVar
 
+from reconciler.errors import FleetHeld, JournalError
 from reconciler.model.problem import Problem, Source
 
 INTERNAL_ERROR: Final = "internal-error"
 """The code of problems that are faults of this program, or of an interpreter that was installed with it."""
+
+UNCONTAINED: Final = (JournalError, FleetHeld)
+"""What no boundary keeps: nothing may be done that cannot be recorded, nor beside another journal."""
 
 _FRAMES_MAX: Final = 30
 
@@ -38,9 +42,21 @@ class SubjectFailed(Exception):
 
 
 def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Contained[Value]:
-    """What the work gives; any exception that it raises is handed back instead of raised."""
+    """What the work gives; any exception that it raises is handed back instead of raised, but for `UNCONTAINED`."""
     try:
         return Contained(work(*args, **more))
+    except UNCONTAINED:
+        raise
+    except Exception as error:
+        return Contained(None, error)
+
+
+async def awaited(work: Awaitable[Value]) -> Contained[Value]:
+    """As `contained`, of what is awaited. What is cancelled is cancelled."""
+    try:
+        return Contained(await work)
+    except UNCONTAINED:
+        raise
     except Exception as error:
         return Contained(None, error)
 

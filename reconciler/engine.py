@@ -32,6 +32,7 @@ from reconciler.stages.revisions import (
     passage_between,
     placement_changes,
     unjudged,
+    with_overridden,
     written_by,
     written_in,
 )
@@ -137,7 +138,7 @@ def _round(
         head=world.fleet.revision,
         changes=changes,
         waves=waves(changes, decision.needs),
-        placements=placements,
+        placements=with_overridden(placements, decision, settled.manifests),
         problems=with_problems(decision.problems, settled.cluster_problems, *settled.problems.values()),
         is_complete=settled.is_complete and decision.fleet.is_complete,
         held_digest=guarded.digest,

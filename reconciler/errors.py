@@ -6,7 +6,8 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     ReconcilerError
     ├── StoreError                the fleet store cannot be read as a whole
     │   ├── RevisionNotFound      no such branch, tag or commit
-    │   └── StoreUnsettled        the directory kept changing while it was read, or a rebase or the like is under way
+    │   ├── StoreUnsettled        the directory kept changing while it was read, or a rebase or the like is under way
+    │   └── StoreFault            a fault of this program kept it from being read
     ├── MemberClusterError        one member cluster; others go on
     │   ├── ClusterUnreachable    no answer, or not in time
     │   ├── CredentialsRejected   401, or the kubeconfig cannot give credentials
@@ -50,6 +51,10 @@ class RevisionNotFound(StoreError):
 
 class StoreUnsettled(StoreError):
     """The store is being worked on (a directory that kept changing, a rebase under way); nothing of it was used."""
+
+
+class StoreFault(StoreError):
+    """A fault of this program kept the store from being read; its `__cause__`."""
 
 
 class MemberClusterError(ReconcilerError):

@@ -47,9 +47,10 @@ FILES: Mapping[str, Code] = {
     ),
     "internal-error": Code(
         "Fault of the program",
-        "The program, or an interpreter that is installed with it, failed on this file, document, object or copy. It "
-        "stays as it is in the clusters, as if its file were broken; everything else goes on. The message names the "
-        "place in the code and no value; the service logs the way there.",
+        "The program, or an interpreter that is installed with it, failed on this file, document, object or copy, "
+        "or on a change of it. It stays as it is in the clusters, as if its file were broken; a change is looked at, "
+        "since it may have been made, and tried again. Everything else goes on. The message names the place in the "
+        "code and no value; the service logs the way there.",
         "Report it with the message. A change of the named document may lead around it.",
     ),
     "last-good-in-force": Code(
@@ -202,7 +203,11 @@ CLUSTERS: Mapping[str, Code] = {
         "It carries the mark of another GitOps tool or fleet.",
         "Release it there, or name the tool in fleet.reconciler/take-over.",
     ),
-    "namespace-not-ours": Code("Namespace not ours", "It is used as it is.", "Nothing."),
+    "namespace-not-ours": Code(
+        "Namespace not ours",
+        "It is used as it is, without the labels and annotations that its template in the store has.",
+        "Nothing, or adopt it by a policy with `conflictResolution: Overwrite`.",
+    ),
     "being-deleted": Code(
         "Being deleted",
         "Somebody deleted the object, and its finalizers keep it; a wanted one is made anew when it is gone.",

@@ -9,18 +9,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reconciler.daemon.round.session import Access
+    from reconciler.model.fleet import Fleet
 
 
 def access_to(
-    kubeconfig: Path | None, journal: Path | None, clusters: tuple[str, ...] = (), *, store: str = ""
+    kubeconfig: Path | None,
+    journal: Path | None,
+    clusters: tuple[str, ...] = (),
+    *,
+    fleet: Fleet | None = None,
+    store: str = "",
 ) -> Access:
-    """Access to the members and the journal; the journal is the default one unless named.
+    """Access to the members and the journal: the one that is named, else that of the fleet, if there is one.
+
+    `store`: given by commands that write, as it is named from anywhere.
 
     Raises:
-        ConfigurationError: a plugin is unusable.
+        ConfigurationError: a plugin is unusable, or the store was another fleet's before.
         JournalError: no journal was named, and no state folder is known.
     """
     from reconciler.adapters.plugins import with_plugins
+    from reconciler.cli.journal_choice import journal_for
     from reconciler.daemon.round.session import Access
     from reconciler.daemon.vitals.logs import set_up_logging
 
@@ -30,18 +39,31 @@ def access_to(
     return Access(
         interpreters=with_plugins(),
         kubeconfig=kubeconfig,
-        journal=journal_path(journal),
+        journal=journal or (journal_for(fleet, os.environ, writes=store) if fleet is not None else None),
         clusters=clusters,
         store=store,
     )
 
 
-def journal_path(journal: Path | None) -> Path:
-    """The journal that was named, else the default one.
+def journal_path(journal: Path | None, store: str | None = None) -> Path:
+    """The journal that was named, else that of the store's fleet, else the one that the current folder tells.
 
     Raises:
-        JournalError: none was named, and no state folder is known.
+        ConfigurationError: the store names no fleet, or nothing says which of several journals is meant.
+        JournalError: there is no journal to be chosen, or no state folder is known.
+        StoreError: the store cannot be read.
     """
-    from reconciler.daemon.round.session import default_journal
+    if journal is not None:
+        return journal
+    from reconciler.cli.journal_choice import journal_about, journal_for
+    from reconciler.cli.reading import read_fleet
+    from reconciler.errors import ConfigurationError
 
-    return journal or default_journal(dict(os.environ))
+    if store is None:
+        return journal_about(Path.cwd(), os.environ)
+    found = journal_for(read_fleet(store), os.environ)
+    if found is None:
+        raise ConfigurationError(
+            f"{store}: it has no document of kind Fleet with a name, so it has no journal; name one with --journal"
+        )
+    return found

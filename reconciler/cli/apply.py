@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from reconciler.daemon.round.session import Applied
     from reconciler.engine import Round
     from reconciler.model.plan import Plan
+
+
+_NAMED_MAX: Final = 5
+"""So many uncommitted files are named; the rest is counted."""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -71,7 +75,8 @@ def command(
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
-    applied = run(apply_once(fleet, access_to(kubeconfig, journal, clusters, store=full_name(store)), agree, tell))
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(store))
+    applied = run(apply_once(fleet, access, agree, tell))
     plan = applied.round.plan
     if fleet.settings.observe_only:
         remark("spec.mode of the Fleet document is observe: nothing is written")
@@ -85,6 +90,7 @@ def command(
     failed = sum(bool(result.error) for result in applied.results)
     if output == "text" and applied.results:
         is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
+    is_heard(lambda: _name_uncommitted(store, is_head=rev is None and not as_directory))
     sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else _told_left(applied))
 
 
@@ -107,6 +113,21 @@ def _told_left(applied: Applied) -> int:
         wait = "changes wait" if held > 1 else "change waits"
         is_heard(lambda: remark(f"HELD: {held} {wait} for a person, and nothing was made of it (exit code 3)"))
     return 3 if held else 0
+
+
+def _name_uncommitted(store: str, *, is_head: bool) -> None:
+    """Say which files are not applied since no commit has them: `diff` has shown them."""
+    from reconciler.adapters.git.url import is_git_url
+    from reconciler.adapters.sources.location import locate_store
+    from reconciler.adapters.sources.uncommitted import uncommitted
+
+    found = uncommitted(locate_store(store)) if is_head and not is_git_url(store) else ()
+    if found:
+        more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+        remark(
+            f"not committed, so not applied: {', '.join(map(str, found[:_NAMED_MAX]))}{more}; commit them, or "
+            "apply the files as they lie with --dir"
+        )
 
 
 def _question(plan: Plan) -> str:

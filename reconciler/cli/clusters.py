@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer
+from reconciler.cli.printing import answer, terminal_width
 from reconciler.cli.reading import read_fleet
 from reconciler.cli.running import run
 from reconciler.model.fleet import Fleet
@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """List the member clusters of STORE, and whether they answer."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.text.table import table
+    from reconciler.report.text.table import Fit, table
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     versions: dict[str, str] = {}
@@ -60,7 +60,7 @@ def command(
         ]
         for row, (_, cluster) in zip(rows, sorted(fleet.clusters.items()), strict=True)
     ]
-    answer(table(header, cells))
+    answer(table(header, cells, fit=Fit(width=terminal_width(), drop=(4, 2, 1, 3), cuts_last=True)))
 
 
 async def _versions(fleet: Fleet, kubeconfig: Path | None) -> dict[str, str]:

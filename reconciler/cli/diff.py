@@ -81,10 +81,10 @@ def command(
     if base is not None:
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
-            before = read_fleet(store, base, as_files=False, parsed=parsed)
+            before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
         check_clusters(clusters, before, after)
-        access = access_to(kubeconfig, journal, clusters) if live else None
+        access = access_to(kubeconfig, journal, clusters, fleet=after) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
         plan = compare_revisions(before, after, read_observations(observations), now, interpreters=interpreters)
         if access is not None:
@@ -95,7 +95,7 @@ def command(
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
         check_clusters(clusters, fleet)
-        plan = _live(fleet, access_to(kubeconfig, journal, clusters), at, server_side)
+        plan = _live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side)
     plan = only(plan, clusters)
     _print(plan, output, max_size)
     sys.exit(exit_code(plan, detailed=detailed_exitcode))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark, style_for
+from reconciler.cli.printing import answer, remark, style_for, terminal_width
 from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.rights import DEFAULT_SUBJECT, decided, needed, recorded_kinds, role
 from reconciler.cli.running import run
@@ -86,7 +86,7 @@ def command(
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)
-    access = access_to(kubeconfig, journal, clusters)
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet)
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output)))
         return
@@ -99,7 +99,7 @@ def command(
 
 
 def _tell(findings: list[Finding], fleet: Fleet) -> None:
-    from reconciler.report.text.table import table
+    from reconciler.report.text.table import Fit, table
 
     rows = [
         [
@@ -111,7 +111,9 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         ]
         for finding in findings
     ]
-    answer(table(["CLUSTER", "CONTEXT", "VERSION", "REACHABLE", "LIST", "PATCH", "DELETE"], rows))
+    header = ["CLUSTER", "CONTEXT", "VERSION", "REACHABLE", "LIST", "PATCH", "DELETE"]
+    # The context is most often the cluster's name.
+    answer(table(header, rows, fit=Fit(width=terminal_width(), drop=(1, 2))))
     style = style_for(sys.stderr)
     for finding in findings:
         name = style.yellow(finding.cluster)

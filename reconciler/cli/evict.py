@@ -10,7 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
-from reconciler.cli.printing import answer, remark
+from reconciler.cli.printing import answer, remark, terminal_width
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("resource", required=False)
+@options.resource_words("[KIND/NAME]")
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
 @options.option("--cluster", default="", help="The cluster that it leaves.")
 @options.option("--reason", default="", help="Why; shown in plans, `status` and `explain`.")
@@ -28,33 +28,37 @@ if TYPE_CHECKING:
     "--for", "span", default="10m", show_default=True, metavar="SPAN", help="It may not come back for so long."
 )
 @options.option("--undo", is_flag=True, help="Let it come back now.")
+@options.store_of_fleet
 @options.journal
 @options.output("table", "json", "yaml", default="table")
 def command(
     *,
-    resource: str | None,
+    words: tuple[str, ...],
     namespace: str | None,
     cluster: str,
     reason: str,
     span: str,
     undo: bool,
+    store: str | None,
     journal: Path | None,
     output: str,
 ) -> None:
-    """Take RESOURCE (KIND/NAME) away from a cluster. Without a resource, list what is evicted.
+    """Take KIND/NAME away from a cluster. Without a resource, list what is evicted.
 
     Its replicas go to other clusters first; where none can take them, they stay. It is also how a failed copy goes
     that `purgeMode: Never` keeps.
     """
     from reconciler.adapters.journal.journal import Journal
+    from reconciler.cli.resources import resource_in
 
-    path = journal_path(journal)
-    if resource is None:
+    path = journal_path(journal, store)
+    if not words:
         with Journal.open(path, read_only=True) as opened:
             answer(_listed(opened, output))
         return
     if not cluster:
         raise click.UsageError("name the cluster that it leaves: --cluster NAME")
+    resource = resource_in(words)
     with Journal.open(path, read_only=True) as opened:
         identity = (
             _evicted(opened, resource, namespace, cluster) if undo else _there(opened, resource, namespace, cluster)
@@ -138,7 +142,7 @@ def _listed(journal: Journal, output: str) -> str:
     from reconciler.adapters.clock import SystemClock
     from reconciler.cli.printing import document_text
     from reconciler.report.status.document import evictions_part
-    from reconciler.report.text.table import table
+    from reconciler.report.text.table import Fit, table
     from reconciler.stages.observations import in_force
 
     found = in_force(journal.evictions(), SystemClock().now())
@@ -148,4 +152,8 @@ def _listed(journal: Journal, output: str) -> str:
         remark("nothing is evicted")
         return ""
     rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in found]
-    return table(["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"], rows)
+    return table(
+        ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"],
+        rows,
+        fit=Fit(width=terminal_width(), drop=(2, 1), cuts_last=True),
+    )

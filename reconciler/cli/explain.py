@@ -15,8 +15,8 @@ from reconciler.cli.running import run
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("resource", metavar="KIND/NAME")
-@options.store_argument
+@options.resource_words("KIND/NAME [STORE]")
+@options.named_store
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when the name alone is not enough.")
 @options.rev
 @options.as_directory
@@ -27,7 +27,7 @@ from reconciler.cli.running import run
 @options.output("text", "json", default="text")
 def command(
     *,
-    resource: str,
+    words: tuple[str, ...],
     store: str,
     namespace: str | None,
     rev: str | None,
@@ -38,25 +38,31 @@ def command(
     live: bool,
     output: str,
 ) -> None:
-    """Say why KIND/NAME lives where it does: policy, clusters, arithmetic, overrides, each with file and line."""
+    """Say why KIND/NAME lives where it does: policy, clusters, arithmetic, overrides, each with file and line.
+
+    `KIND NAME` will do, too.
+    """
     from reconciler.adapters.clock import SystemClock
-    from reconciler.cli.resources import find_templates
+    from reconciler.cli.resources import close_templates, find_templates, resource_and_store
     from reconciler.daemon.round.session import decide_once
     from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_json, explanation_text
     from reconciler.stages.decision import without_outdated_caps
     from reconciler.stages.placement import constraints_in_force
 
+    resource, named = resource_and_store(words)
     with bulk_load():
-        fleet = read_fleet(store, rev, as_directory=as_directory)
+        fleet = read_fleet(named or store, rev, as_directory=as_directory)
     matches = find_templates(fleet, resource, namespace)
     if len(matches) != 1:
         what = "no resource of the store is" if not matches else "several resources of the store are"
         remark(f"error: {what} called {resource}" + (f" in namespace {namespace}" if namespace else ""))
         for identity in matches:
             remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
+        if close := close_templates(fleet, resource) if not matches else ():
+            remark(f"  did you mean {' or '.join(close)}?")
         sys.exit(1)
-    access = access_to(kubeconfig, journal)
+    access = access_to(kubeconfig, journal, fleet=fleet)
     if live:
         reading = run(decide_once(fleet, access))
         decision, now, known = reading.decision, reading.now, reading.world.observations

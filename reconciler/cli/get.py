@@ -6,6 +6,7 @@ Source: "Dynamic distribution and descheduling", "Elastic scheduling with multi-
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +14,24 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark
+from reconciler.cli.printing import answer, remark, terminal_width
 from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
+    from reconciler.adapters.kube.discovery import Discovery
+    from reconciler.adapters.kube.members import Members
     from reconciler.adapters.kube.table import Table
+    from reconciler.cli.tables import Query
     from reconciler.daemon.round.session import Access
     from reconciler.errors import ReconcilerError
     from reconciler.model.fleet import Fleet
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("kind")
+@options.kind_argument("kind")
 @click.argument("name", required=False)
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
@@ -50,7 +54,10 @@ def command(
     kubeconfig: Path | None,
     output: str,
 ) -> None:
-    """List objects of KIND (deploy, pods, Deployment, deployments.apps) over all clusters; any kind that they serve."""
+    """List objects of KIND (deploy, pods, Deployment, deployments.apps) over all clusters; any kind that they serve.
+
+    Several kinds are separated by commas.
+    """
     del members  # kubectl amc asks the Fleet instance without it; here only the members have objects.
     from reconciler.cli.tables import Query, found_json, printed
 
@@ -63,32 +70,65 @@ def command(
     if not fleet.clusters:
         raise ConfigurationError(f"{store}: the store has no Cluster document; name another with --store")
     check_clusters(clusters, fleet)
-    query = Query(kind=kind, name=name or "", namespace="" if all_namespaces else namespace, selector=selector)
-    tables, failed = run(_ask(fleet, access_to(kubeconfig, None, clusters), query, whole=output in ("json", "yaml")))
-    for cluster, error in failed.items():
+    kinds = [one.strip() for one in kind.split(",") if one.strip()]
+    namespace = "" if all_namespaces else namespace
+    queries = [Query(kind=one, name=name or "", namespace=namespace, selector=selector) for one in kinds]
+    whole = output in ("json", "yaml")
+    found = run(_ask(fleet, access_to(kubeconfig, None, clusters), queries, whole=whole))
+    failed = {(cluster, str(error)): error for _, errors in found for cluster, error in errors.items()}
+    for (cluster, _), error in failed.items():
         remark(f"{cluster}: {getattr(error, 'message', None) or error}")
-    if output in ("json", "yaml"):
-        answer(found_json(tables, output))
+    if whole:
+        answer(found_json(_joined(tables for tables, _ in found), output))
     else:
         aliases = {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
-        text = printed(tables, aliases, query, form=output)
-        if text:
-            answer(text)
+        shown = [
+            printed(tables, aliases, query, output, terminal_width())
+            for query, (tables, _) in zip(queries, found, strict=True)
+        ]
+        if any(shown):
+            answer(("" if output == "name" else "\n").join(filter(None, shown)))
         elif not failed:
-            remark("No resources found" + ("" if all_namespaces else f" in {namespace} namespace"))
+            remark("No resources found" + (f" in {namespace} namespace" if namespace else ""))
     sys.exit(1 if failed else 0)
 
 
-async def _ask(
-    fleet: Fleet, access: Access, query: Any, *, whole: bool
-) -> tuple[dict[str, Table | list[Any]], dict[str, ReconcilerError]]:
+def _joined(found: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The objects of all kinds by cluster."""
+    objects: dict[str, list[Any]] = {}
+    for tables in found:
+        for cluster, listed in tables.items():
+            objects.setdefault(cluster, []).extend(listed)
+    return objects
+
+
+Found = tuple[dict[str, "Table | list[Any]"], dict[str, "ReconcilerError"]]
+"""What each cluster gave, and what kept others from it."""
+
+
+def _did_you_mean(discovery: Discovery, kind: str) -> str:
+    import difflib
+
+    names = {served.plural for served in discovery.kinds.values()} | {gvk.kind.lower() for gvk in discovery.kinds}
+    close = difflib.get_close_matches(kind.lower(), sorted(names), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole: bool) -> list[Found]:
     from reconciler.daemon.round.session import open_members
+
+    async with open_members(fleet, access) as members:
+        return [await _ask_one(members, query, whole=whole) for query in queries]
+
+
+async def _ask_one(members: Members, query: Query, *, whole: bool) -> Found:
     from reconciler.errors import KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
     async def one(member: MemberCluster) -> Table | list[Any]:
-        served = (await member.discover()).find(query.kind)
+        discovery = await member.discover()
+        served = discovery.find(query.kind)
         if served is None:
-            raise KindNotServed(member.name, f"no kind is called {query.kind}")
+            raise KindNotServed(member.name, f"no kind is called {query.kind}{_did_you_mean(discovery, query.kind)}")
         namespace = query.namespace if served.namespaced else ""
         if not whole:
             return await member.table(served, namespace=namespace, name=query.name, label_selector=query.selector)
@@ -99,8 +139,7 @@ async def _ask(
             raise MalformedObject(member.name, why)
         return list(listing.objects)
 
-    async with open_members(fleet, access) as members:
-        answers = await members.each(one)
+    answers = await members.each(one)
     failed: dict[str, ReconcilerError] = {
         name: found for name, found in answers.items() if isinstance(found, ReconcilerError)
     }

@@ -5,30 +5,35 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.reading import read_fleet
+from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.adapters.kube.client import MemberCluster
     from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
     from reconciler.model.observation import LiveObject
+    from reconciler.model.refs import Identity
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("kinds", metavar="KIND[,KIND…]")
+@options.kind_argument("kinds")
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-l", "--selector", default="", help="Label selector.")
-@options.option("--cluster", required=True, help="The cluster of the store to read from.")
-@options.option("--store", default=".", show_default=True, help="The fleet store that names the cluster.")
+@options.option("--cluster", "clusters", multiple=True, required=True,
+                help="The cluster of the store to read from (repeatable).")  # fmt: skip
+@options.option("--store", default=".", show_default=True, help="The fleet store that names the clusters.")
 @options.option("--folder", "-o", type=click.Path(path_type=Path, file_okay=False), default=None,
                 help="Write one file an object here, instead of everything to stdout.")  # fmt: skip
 @options.option("--include-secrets", is_flag=True, help="Write Secrets too, with their values as they are.")
@@ -38,7 +43,7 @@ def command(
     kinds: str,
     namespace: str,
     selector: str,
-    cluster: str,
+    clusters: tuple[str, ...],
     store: str,
     folder: Path | None,
     include_secrets: bool,
@@ -46,37 +51,30 @@ def command(
 ) -> None:
     """Write live objects of KIND as templates, and a policy with conflictResolution Overwrite that adopts them.
 
-    What another object makes, what every cluster makes itself, and what another tool holds is left out.
+    Of what runs in several of the clusters one template is made; other replicas become weights, other differences
+    overrides. What another object makes, what every cluster makes itself, and what another tool holds is left out.
     """
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.importing import adopting_policies, reason_to_skip, template_of
+    from reconciler.stages.importing import imported, policies_of
 
     fleet = read_fleet(store)
-    if cluster not in fleet.clusters:
-        raise ConfigurationError(f"the store has no cluster {cluster}; it has {', '.join(sorted(fleet.clusters))}")
+    check_clusters(clusters, fleet)
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
     access = access_to(kubeconfig, None)
-    found = run(_read(fleet, access, cluster, wanted, (namespace, selector)))
-    secrets = [live for live in found if live.identity[:2] == ("", "Secret")]
-    if secrets and not include_secrets:
+    found = run(_read(fleet, access, clusters, wanted, (namespace, selector)))
+    if not include_secrets and any(_is_secret(identity) for identity in chain.from_iterable(found.values())):
         raise ConfigurationError(
             "Secrets are not written without --include-secrets: a store in Git keeps their values for ever"
         )
-    taken = []
-    for live in sorted(found, key=lambda live: live.identity):
-        why = reason_to_skip(live)
-        if why:
-            remark(f"left out {live.identity}: {why}")
-        else:
-            taken.append(live)
-    if not taken:
+    copies = _taken(found)
+    if not copies:
         remark("error: nothing is left to import")
         sys.exit(1)
-    if any(live.identity[:2] == ("", "Secret") for live in taken):
+    if any(map(_is_secret, copies)):
         remark("warning: values of Secrets are written as they are; keep these files out of a shared repository")
-    policies = adopting_policies(((live.gvk, live.identity) for live in taken), cluster, f"imported-{cluster}")
-    files: dict[str, Mapping[str, Any]] = {_file_name(live): template_of(live, access.interpreters) for live in taken}
-    files |= {_policy_file(policy): policy for policy in policies}
+    objects = [imported(held, access.interpreters) for _, held in sorted(copies.items())]
+    files = {_file_name(one.identity): one.template for one in objects}
+    files |= {_policy_file(policy): policy for policy in policies_of(objects)}
     if folder is None:
         answer("".join(f"---\n{dump_yaml(document)}" for document in files.values()))
     else:
@@ -84,40 +82,80 @@ def command(
     remark("next: read what was written, then 'reconciler diff': it must say adopt, and change no field")
 
 
+def _is_secret(identity: Identity) -> bool:
+    return identity[:2] == ("", "Secret")
+
+
+def _taken(found: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Identity, dict[str, LiveObject]]:
+    """What may be written into a store, by object and cluster; what may not is said."""
+    from reconciler.stages.importing import reason_to_skip
+
+    copies: dict[Identity, dict[str, LiveObject]] = {}
+    for cluster, objects in sorted(found.items()):
+        where = f" @ {cluster}" if len(found) > 1 else ""
+        for identity, live in sorted(objects.items()):
+            why = reason_to_skip(live)
+            if why:
+                remark(f"left out {identity}{where}: {why}")
+            else:
+                copies.setdefault(identity, {})[cluster] = live
+    return copies
+
+
 async def _read(
-    fleet: Fleet, access: Access, cluster: str, kinds: list[str], where: tuple[str, str]
-) -> list[LiveObject]:
+    fleet: Fleet, access: Access, clusters: tuple[str, ...], kinds: list[str], where: tuple[str, str]
+) -> dict[str, dict[Identity, LiveObject]]:
+    """The objects of the kinds by cluster. What cannot be read ends the import: it would look as if it were not there.
+
+    Raises:
+        ReconcilerError: a cluster cannot be read, or lacks one of the kinds.
+    """
     from reconciler.daemon.round.session import open_members
+
+    async def one(member: MemberCluster) -> dict[Identity, LiveObject]:
+        return await _read_one(member, kinds, *where)
+
+    wanted = replace(fleet, clusters={name: fleet.clusters[name] for name in clusters})
+    async with open_members(wanted, access) as members:
+        answers = await members.each(one)
+    held: dict[str, dict[Identity, LiveObject]] = {}
+    for name, found in answers.items():
+        if isinstance(found, BaseException):
+            raise found
+        held[name] = found
+    return held
+
+
+async def _read_one(
+    member: MemberCluster, kinds: list[str], namespace: str, selector: str
+) -> dict[Identity, LiveObject]:
     from reconciler.errors import KindNotServed, MalformedObject
 
-    namespace, selector = where
-    found: list[LiveObject] = []
-    async with open_members(fleet, access) as members:
-        if cluster not in members:
-            raise members.failed[cluster]
-        member = members[cluster]
-        discovery = await member.discover()
-        for kind in kinds:
-            served = discovery.find(kind)
-            if served is None:
-                raise KindNotServed(cluster, f"no kind is called {kind}")
-            listing = await member.list_objects(
-                served.gvk, namespace=namespace if served.namespaced else "", label_selector=selector
-            )
-            for why in listing.unread.values():
-                raise MalformedObject(cluster, why)
-            found.extend(listing.objects)
+    discovery = await member.discover()
+    found: dict[Identity, LiveObject] = {}
+    for kind in kinds:
+        served = discovery.find(kind)
+        if served is None:
+            raise KindNotServed(member.name, f"no kind is called {kind}")
+        listing = await member.list_objects(
+            served.gvk, namespace=namespace if served.namespaced else "", label_selector=selector
+        )
+        for why in listing.unread.values():
+            raise MalformedObject(member.name, why)
+        found |= {live.identity: live for live in listing.objects}
     return found
 
 
-def _file_name(live: LiveObject) -> str:
-    identity = live.identity
-    group = f".{identity.group}" if identity.group not in ("", "apps", "batch") else ""
+def _file_name(identity: Identity) -> str:
+    from reconciler.stages.importing import OBVIOUS_GROUPS
+
+    group = "" if identity.group in OBVIOUS_GROUPS else f".{identity.group}"
     return f"{identity.namespace or 'cluster'}/{identity.kind.lower()}{group}-{_safe(identity.name)}.yaml"
 
 
 def _policy_file(policy: Mapping[str, Any]) -> str:
-    return f"{policy['metadata'].get('namespace', 'cluster')}/policy-{_safe(policy['metadata']['name'])}.yaml"
+    what = "override" if policy["kind"].endswith("OverridePolicy") else "policy"
+    return f"{policy['metadata'].get('namespace', 'cluster')}/{what}-{_safe(policy['metadata']['name'])}.yaml"
 
 
 def _safe(name: str) -> str:

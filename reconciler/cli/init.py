@@ -33,7 +33,7 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
     if unknown:
         remark(f"error: the kubeconfig has no context {', '.join(unknown)}; it has {', '.join(known) or 'none'}")
         sys.exit(1)
-    there = read_fleet(str(folder), as_directory=True) if folder.is_dir() else None
+    there = read_fleet(str(folder), as_directory=True, may_be_empty=True) if folder.is_dir() else None
     if there is not None and there.settings.name not in ("", name):
         remark(f"error: {folder} is the store of fleet {there.settings.name}, not of {name}; name another folder")
         sys.exit(1)

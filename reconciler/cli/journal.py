@@ -20,14 +20,15 @@ def command() -> None:
 
 
 @command.command(context_settings=options.SETTINGS)
+@options.store_of_fleet
 @options.journal
 @options.output("text", "json", "yaml", default="text")
-def verify(*, journal: Path | None, output: str) -> None:
+def verify(*, store: str | None, journal: Path | None, output: str) -> None:
     """Check every page and row of the journal, also while a daemon writes it. Exit code 1 when anything is wrong."""
     from reconciler.adapters.journal.journal import Journal
     from reconciler.errors import JournalCorrupt
 
-    path = journal_path(journal)
+    path = journal_path(journal, store)
     try:
         with Journal.open(path, read_only=True) as opened:
             findings = opened.verify()
@@ -66,7 +67,9 @@ def rebuild(
     from reconciler.daemon.round.rebuild import rebuild_once
 
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
-    rebuilt = run(rebuild_once(fleet, access_to(kubeconfig, journal, store=full_name(store)), take_over=takeover))
+    rebuilt = run(
+        rebuild_once(fleet, access_to(kubeconfig, journal, fleet=fleet, store=full_name(store)), take_over=takeover)
+    )
     if rebuilt.set_aside is not None:
         remark(f"the broken journal is kept as {rebuilt.set_aside}")
     for lost in rebuilt.lost:
@@ -84,13 +87,14 @@ def rebuild(
 
 
 @command.command(context_settings=options.SETTINGS)
+@options.store_of_fleet
 @options.journal
 @options.output("json", "yaml", default="json")
-def export(*, journal: Path | None, output: str) -> None:
+def export(*, store: str | None, journal: Path | None, output: str) -> None:
     """Print the whole journal, also while a daemon writes it. It holds no Secret value."""
     from reconciler.adapters.journal.journal import Journal
     from reconciler.report.mask import Masker
 
-    with Journal.open(journal_path(journal), read_only=True) as opened:
+    with Journal.open(journal_path(journal, store), read_only=True) as opened:
         # Credentials also stand where they should not: in URLs of an env, in ConfigMaps.
         answer(document_text(Masker().document(opened.export()), output))

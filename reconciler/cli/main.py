@@ -33,6 +33,7 @@ COMMANDS = {
     "diff": "Show what would change: against the clusters, or between two revisions.",
     "apply": "Make the clusters equal to the store.",
     "run": "Follow the store and keep the clusters equal to it, as a service.",
+    "now": "Ask the running service to look at everything now.",
     "get": "List objects over all clusters.",
     "explain": "Say why a resource lives where it does.",
     "status": "Say how far the clusters are from the store.",
@@ -70,6 +71,17 @@ class LazyGroup(click.Group):
         if ctx.obj is not None and ctx.default_map is not None:
             ctx.default_map[cmd_name] = defaults_for(command, ctx.obj)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; of an unknown one, what is like it, or what does that here."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from reconciler.cli.unknown_commands import unknown_command
+
+            raise click.UsageError(unknown_command(name, [*COMMANDS, *ALIASES]), ctx)
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands that begin so, without importing any; options are click's."""

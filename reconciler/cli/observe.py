@@ -40,7 +40,7 @@ def command(
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)
-    observations = run(observe_once(fleet, access_to(kubeconfig, journal, clusters)))
+    observations = run(observe_once(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet)))
     text = dump_yaml(dump_observations(observations))
     if output is None:
         answer(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,22 +20,80 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
     """A click option that can be given by environment as well."""
     long = next(name for name in names if name.startswith("--"))
     attributes.setdefault("envvar", "RECONCILER_" + long.split("/")[0].removeprefix("--").replace("-", "_").upper())
+    if long in _COMPLETED:
+        attributes.setdefault("shell_complete", _completer(_COMPLETED[long]))
     return click.option(*names, **attributes)
 
 
+_COMPLETED: Final[Mapping[str, str]] = {
+    "--namespace": "namespaces",
+    "--cluster": "clusters",
+    "--context": "contexts",
+    **dict.fromkeys(("--rev", "--base", "--head"), "revisions"),
+}
+"""Options to the function of `completing` that tells what may stand there."""
+
+
+def _completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    def complete(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        completing = importlib.import_module("reconciler.cli.completing")
+        found: list[str] = getattr(completing, name)(ctx, parameter, begun)
+        return found
+
+    return complete
+
+
 def store_argument(function: Command) -> Command:
-    """STORE, the current directory by default."""
-    return click.argument("store", default=".", envvar="RECONCILER_STORE")(function)
+    """STORE, as an argument or as `--store`; the current directory by default."""
+    return _either_store(function, ".")
 
 
 def optional_store(function: Command) -> Command:
-    """STORE, which may be left out."""
-    return click.argument("store", required=False, envvar="RECONCILER_STORE")(function)
+    """STORE, as an argument or as `--store`; it may be left out."""
+    return _either_store(function, None)
+
+
+def named_store(function: Command) -> Command:
+    """STORE as `--store` alone, where the command takes other arguments; the current directory by default."""
+    return option("--store", default=".", show_default=True, help="The fleet store.")(function)
+
+
+def resource_words(metavar: str) -> Callable[[Command], Command]:
+    """`KIND/NAME`, or `KIND NAME` as kubectl takes it, and what may come after it."""
+    return click.argument("words", nargs=-1, metavar=metavar, shell_complete=_completer("resources"))
+
+
+def kind_argument(name: str) -> Callable[[Command], Command]:
+    """`KIND[,KIND…]`."""
+    return click.argument(name, metavar="KIND[,KIND…]", shell_complete=_completer("kinds"))
+
+
+def _either_store(function: Command, default: str | None) -> Command:
+    @functools.wraps(function)
+    def chosen(*, store: str | None, named_store: str | None, **values: Any) -> Any:
+        if store is not None and _is_typed("named_store") and named_store != store:
+            raise click.UsageError(f"STORE is given twice: {store} and --store {named_store}")
+        return function(store=store or named_store or default, **values)
+
+    return click.argument("store", required=False)(_named_store(chosen))  # type: ignore[return-value]
+
+
+def _is_typed(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+_named_store = option(
+    "--store", "named_store", default=None, metavar="STORE", help="The store, as the argument names it."
+)
+store_of_fleet = option(
+    "--store", default=None, help="The store whose fleet is meant. Default: the one that the current folder is in."
+)
 
 
 def suspension_scope(function: Command) -> Command:
     """SCOPE: `fleet`, `cluster NAME`, or KIND/NAME."""
-    return click.argument("scope", nargs=-1)(function)
+    return click.argument("scope", nargs=-1, shell_complete=_completer("resources"))(function)
 
 
 rev = option("--rev", default=None, metavar="REV", help="Branch, tag or commit to read instead of the files.")
@@ -48,7 +108,7 @@ journal = option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Journal file. Default: $STATE_DIRECTORY/journal.db, else in the user's state folder.",
+    help="Journal file. Default: $STATE_DIRECTORY/journal.db, else FLEET/journal.db in the user's state folder.",
 )
 observations = option(
     "--observations",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,18 +12,25 @@ import click
 
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import Json
-from reconciler.report.problems_text import problems_text
 from reconciler.report.text.style import PLAIN, Style
 
 
 def style_for(stream: object = None) -> Style:
     """Colours on a terminal that is not dumb, unless NO_COLOR is set; CLICOLOR_FORCE decides first."""
+    width = terminal_width()
     if os.environ.get("CLICOLOR_FORCE", "0") != "0":
-        return Style(color=True)
+        return Style(color=True, width=width)
     stream = stream or sys.stdout
     is_terminal = getattr(stream, "isatty", lambda: False)()
     wanted = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return Style(color=True) if wanted else PLAIN
+    return Style(color=wanted, width=width) if wanted or width is not None else PLAIN
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that answers go to; None: they go to a pipe or a file, where nothing has to fit."""
+    if not getattr(sys.stdout, "isatty", lambda: False)():
+        return None
+    return shutil.get_terminal_size(fallback=(0, 0)).columns or None
 
 
 def answer(text: str) -> None:
@@ -88,6 +96,8 @@ def remark(text: str) -> None:
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
     """All problems to stderr, worst first."""
+    from reconciler.report.problems_text import problems_text
+
     shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
     if shown:
         click.echo(problems_text(shown, style_for(sys.stderr)), err=True, nl=False, color=True)

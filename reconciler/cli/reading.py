@@ -41,11 +41,13 @@ def read_fleet(
     as_files: bool = True,
     as_directory: bool = False,
     is_settled: bool = False,
+    may_be_empty: bool = False,
     parsed: dict[str, ParsedFile] | None = None,
 ) -> Fleet:
     """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
+    `may_be_empty`: say nothing when there is no document in it.
     `is_settled`: refuse HEAD of a work tree in the middle of a rebase, merge or the like.
     `parsed`: the files of other revisions of the store, to which those of this one are added.
 
@@ -73,7 +75,25 @@ def read_fleet(
         found |= files
         if cache is not None and not is_known:
             cache.save(found)
+        if not may_be_empty and _is_empty(fleet):
+            _tell_empty(store, rev)
         return fleet
+
+
+def _is_empty(fleet: Fleet) -> bool:
+    held = (fleet.settings.name, fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
+    return not any(held)
+
+
+def _tell_empty(store: str, rev: str | None) -> None:
+    """An empty store is no fault, and most often another folder was meant."""
+    from reconciler.cli.printing import remark
+
+    where = f"{full_name(store)} at {rev}" if rev else full_name(store)
+    remark(
+        f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, outside of "
+        "hidden folders; 'reconciler init' begins a store"
+    )
 
 
 def _with_cache(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
+import click
+
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 
@@ -36,6 +41,43 @@ def find_templates(fleet: Fleet, resource: str, namespace: str | None) -> tuple[
         for identity in sorted(fleet.templates)
         if is_called(identity.kind, identity.group, identity.name, resource) and namespace in (None, identity.namespace)
     )
+
+
+def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
+    """`KIND/NAME [STORE]` or `KIND NAME [STORE]` as KIND/NAME and the store; empty: none was named.
+
+    Raises:
+        UsageError: no resource is named, or more than a resource and a store are.
+    """
+    found = resource_in(words)
+    rest = words[1 if "/" in words[0] else 2 :]
+    if len(rest) > 1:
+        raise click.UsageError(f"one KIND/NAME and one STORE are taken; {' '.join(rest[1:])} is too much")
+    return found, rest[0] if rest else ""
+
+
+def resource_in(words: Sequence[str]) -> str:
+    """KIND/NAME of what is written so, or as two words.
+
+    Raises:
+        UsageError: no resource is named, or only a kind.
+    """
+    if not words:
+        raise click.UsageError("name a resource: KIND/NAME, for example deploy/web")
+    if "/" in words[0]:
+        return words[0]
+    if len(words) == 1:
+        raise click.UsageError(f"{words[0]} is a kind, or a name without one; write KIND/NAME, for example deploy/web")
+    return f"{words[0]}/{words[1]}"
+
+
+def close_templates(fleet: Fleet, resource: str) -> tuple[str, ...]:
+    """Templates whose name is near to what was written, as KIND/NAME -n NAMESPACE; at most three."""
+    name = resource.partition("/")[2]
+    names = {identity.name for identity in fleet.templates}
+    close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.7)
+    found = [identity for identity in sorted(fleet.templates) if identity.name in close]
+    return tuple(f"{identity.kind}/{identity.name} -n {identity.namespace}" for identity in found[:3])
 
 
 def is_called(kind: str, group: str, name: str, resource: str) -> bool:

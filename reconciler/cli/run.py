@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.daemon.service.serve import Service
@@ -62,7 +64,8 @@ def command(
     from reconciler.daemon.vitals.logs import set_up_logging
 
     set_up_logging(log_format)
-    access = access_to(kubeconfig, journal)
+    chosen = journal or _journal_of(store, rev, as_directory=as_directory)
+    access = access_to(kubeconfig, chosen)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(
@@ -75,6 +78,26 @@ def command(
         parse_cache=parse_cache_file(folder, store) if folder is not None else None,
     )
     asyncio.run(_run(service, listen, listen_names))
+
+
+def _journal_of(store: str, rev: str | None, *, as_directory: bool) -> Path:
+    """The journal of a service that is given none: that of its folder, else that of the fleet that the store names.
+
+    Raises:
+        ConfigurationError: the store names no fleet, or was another fleet's before.
+        StoreError: the store cannot be read.
+    """
+    from reconciler.adapters.journal.place import service_journal
+    from reconciler.cli.journal_choice import journal_for
+    from reconciler.cli.reading import full_name, read_fleet
+
+    if service := service_journal(os.environ):
+        return service
+    fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
+    found = journal_for(fleet, os.environ, writes=full_name(store))
+    if found is None:
+        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+    return found
 
 
 def _checked_poll(value: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -15,6 +14,9 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     The result does not pass through `asyncio.run`: when it puts the signal handler back, Python 3.11 writes out the
     finished task with its result, which for a whole round takes longer than the round.
     """
+    # Imported here: completing a word, and commands that ask no cluster, need not wait for it.
+    import asyncio
+
     results: list[Result] = []
 
     async def boxed() -> None:

@@ -38,7 +38,7 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
     from reconciler.report.status.text import released_text, status_text
     from reconciler.stages.observations import in_force
 
-    path, now = journal_path(journal), SystemClock().now()
+    path, now = journal_path(journal, store), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():
         picture = opened.state()
         if picture is None:

@@ -11,7 +11,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
-from reconciler.cli.printing import answer, remark
+from reconciler.cli.printing import answer, remark, terminal_width
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @options.option("--reason", default="", help="Why; shown wherever a change is held.")
 @options.option("--for", "span", default=None, metavar="SPAN", help="For so long: 30m, 2h, 2d.")
 @options.option("--until", default=None, metavar="TIME", help="Until this time (RFC 3339).")
+@options.store_of_fleet
 @options.journal
 @options.output("table", "json", "yaml", default="table")
 def command(
@@ -33,6 +34,7 @@ def command(
     reason: str,
     span: str | None,
     until: str | None,
+    store: str | None,
     journal: Path | None,
     output: str,
 ) -> None:
@@ -45,7 +47,7 @@ def command(
     from reconciler.model.ledger import SuspensionRecord
     from reconciler.stages.observations import in_force
 
-    path, now = journal_path(journal), SystemClock().now()
+    path, now = journal_path(journal, store), SystemClock().now()
     if not scope:
         with Journal.open(path, read_only=True) as opened:
             answer(_listed(in_force(opened.suspensions(), now), output))
@@ -108,7 +110,7 @@ def _end(span: str | None, until: str | None, now: str) -> str:
 def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
     from reconciler.cli.printing import document_text
     from reconciler.report.status.document import suspensions_part
-    from reconciler.report.text.table import table
+    from reconciler.report.text.table import Fit, table
 
     if output != "table":
         return document_text({"version": 1, "suspensions": suspensions_part(found)}, output)
@@ -116,4 +118,4 @@ def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
         remark("nothing is suspended")
         return ""
     rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in found]
-    return table(["SCOPE", "BY", "UNTIL", "REASON"], rows)
+    return table(["SCOPE", "BY", "UNTIL", "REASON"], rows, fit=Fit(width=terminal_width(), drop=(1,), cuts_last=True))

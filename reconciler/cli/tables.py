@@ -10,6 +10,7 @@ from msgspec import Struct
 from reconciler.model.tree import dig
 from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
+from reconciler.report.text.table import Fit
 from reconciler.report.text.table import table as aligned
 from reconciler.report.yaml_dump import dump_yaml
 from reconciler.stages.ownership import FLEET_LABEL, read_owner
@@ -27,10 +28,17 @@ class Query(Struct, frozen=True, kw_only=True):
     selector: str = ""
 
 
-def printed(tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, str], query: Query, form: str) -> str:
+def printed(
+    tables: Mapping[str, Table | Sequence[Any]],
+    aliases: Mapping[str, str],
+    query: Query,
+    form: str,
+    width: int | None = None,
+) -> str:
     """The table as `kubectl amc get` prints it; empty when nothing was found.
 
     CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
+    `width`: columns of the terminal, in which it fits unless the form is `wide`.
     """
     rows = [(cluster, row) for cluster, found in sorted(tables.items()) for row in getattr(found, "rows", ())]
     if not rows:
@@ -59,7 +67,16 @@ def printed(tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, s
         ]
         for cluster, row in rows
     ]
-    return aligned(header, cells)
+    fit = Fit(width=None if form == "wide" else width, drop=_dispensable(header))
+    return aligned(header, cells, fit=fit)
+
+
+def _dispensable(header: Sequence[str]) -> tuple[int, ...]:
+    """Columns that go where a terminal is narrow: aliases, then what the API server prints, from the right."""
+    needed = {"NAMESPACE", "NAME", "CLUSTER", "CLUSTER_ALIAS", "ADOPTION"}
+    of_server = [index for index, name in enumerate(header) if name not in needed]
+    aliases = [index for index, name in enumerate(header) if name == "CLUSTER_ALIAS"]
+    return (*aliases, *reversed(of_server))
 
 
 def _is_ours(row: Row) -> bool:

@@ -151,6 +151,20 @@ class Told(NamedTuple):
     available: int | None = None
 
 
+class Listed(NamedTuple):
+    """A list of a kind, in one namespace or (empty) in all of them."""
+
+    gvk: GVK
+    namespace: str = ""
+
+
+class Denied(NamedTuple):
+    """A list that a right is missing for, and what follows from that, with the right."""
+
+    what: Listed
+    why: str
+
+
 class Read(Struct, frozen=True, kw_only=True):
     """A cluster that answered.
 
@@ -172,8 +186,10 @@ class Read(Struct, frozen=True, kw_only=True):
     """Objects that a round looks at in other clusters alone: here they are at rest, as far as anybody has told."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
-    denied: tuple[str, ...] = ()
-    """What could not be listed for want of a right, each with the right; what is wanted of it was read by name."""
+    listed: frozenset[Listed] = frozenset()
+    """The lists that were asked for, whatever came of them."""
+    denied: tuple[Denied, ...] = ()
+    """Those of them that were refused for want of a right; what is wanted of it was read by name."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
     """Of objects that have no status; that of all others says how they are."""
 

@@ -174,6 +174,8 @@ class PlacementChange(Struct, frozen=True, kw_only=True):
     before: tuple[TargetCluster, ...]
     after: tuple[TargetCluster, ...]
     reasons: tuple[Reason, ...] = ()
+    overridden: tuple[TargetCluster, ...] = ()
+    """Where an override makes another number of replicas of those that are assigned, and which."""
 
 
 class Unjudged(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.model.ledger import Event
 from reconciler.model.tree import Json
 from reconciler.report.plan.lines import short_revision
-from reconciler.report.text.table import table
+from reconciler.report.text.table import Fit, table
 from reconciler.report.text.values import cut
 
 Words = Callable[[str], tuple[str, str] | None]
@@ -37,8 +37,11 @@ def _entry(event: Event, words: Words) -> dict[str, Json]:
     }
 
 
-def history_text(document: Mapping[str, Any], *, wide: bool = False) -> str:
-    """The history document as a table; `wide` adds the commits' subjects and does not cut."""
+def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int | None = None) -> str:
+    """The history document as a table; `wide` adds the commits' subjects and does not cut.
+
+    `width`: columns of the terminal, in which it fits unless `wide`.
+    """
     header = ["TIME", "REVISION", "AUTHOR", "EVENT", "SUBJECT", "CLUSTER", "DETAIL"]
     rows = [
         [
@@ -53,7 +56,8 @@ def history_text(document: Mapping[str, Any], *, wide: bool = False) -> str:
         ]
         for entry in document["events"]
     ]
-    return table([*header, *(["COMMIT"] if wide else [])], rows)
+    fit = Fit(width=None if wide else width, drop=(1, 2), cuts_last=True)
+    return table([*header, *(["COMMIT"] if wide else [])], rows, fit=fit)
 
 
 def _detail(entry: Mapping[str, Any]) -> str:

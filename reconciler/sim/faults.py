@@ -83,6 +83,8 @@ class Faults:
         """No faults until some are asked for."""
         self.latency_s: tuple[float, float] = (0.0, 0.0)
         """Every answer waits at least and at most so long."""
+        self.write_latency_s = 0.0
+        """Every write waits so much longer before it is handled, as behind an admission webhook that takes its time."""
         self.rates: dict[FaultKind, float] = {}
         """Chance of each fault per request that it can strike."""
         self.struck: list[tuple[FaultKind, str, str]] = []
@@ -101,13 +103,15 @@ class Faults:
         self.rates.clear()
         self._orders.clear()
         self.latency_s = (0.0, 0.0)
+        self.write_latency_s = 0.0
         self.over.set()
         self.over = asyncio.Event()
 
-    def delay_s(self) -> float:
-        """How long this answer waits."""
+    def delay_s(self, request: Request) -> float:
+        """How long the answer to this request waits."""
         low, high = self.latency_s
-        return self._rng.uniform(low, high) if high else low
+        more_s = self.write_latency_s if is_write(request) else 0.0
+        return more_s + (self._rng.uniform(low, high) if high else low)
 
     def draw(self, request: Request) -> Fault | None:
         """The fault that strikes a request, if any."""

@@ -95,7 +95,7 @@ class ClusterServer:
             request = await _request_of(raw)
         except Refused as refused:
             return _plain(Answer(status=refused.code, body=refused.body))
-        delay_s = self.faults.delay_s()
+        delay_s = self.faults.delay_s(request)
         if delay_s:
             await asyncio.sleep(delay_s)
         fault = self.faults.draw(request)

@@ -104,7 +104,7 @@ METRICS: Final[tuple[MetricRow, ...]] = (
     MetricRow(name="store_problems", kind="gauge", labels=("severity",),
               text="Problems of the store that is in force.", read=_problems),
     MetricRow(name="internal_errors", kind="gauge",
-              text="Files, objects and copies that are left as they are for a fault of the program.",
+              text="Files, objects, copies and changes that are left as they are for a fault of the program.",
               read=lambda vitals, now_s: _one(sum(found.code == INTERNAL_ERROR for found in vitals.problems))),
     MetricRow(name="rounds_total", kind="counter", text="Rounds of the control loop.",
               read=lambda vitals, now_s: _one(vitals.rounds)),

@@ -81,6 +81,33 @@ def misuse(words: list[str]) -> str:
     return f"{arguments} is too much" if arguments else ""
 
 
+def scripts(block: Block) -> Iterator[list[str]]:
+    """For each job of a workflow or pipeline that a block shows: the commands in order."""
+    for document in yaml.safe_load_all(block.text):
+        if not isinstance(document, dict):
+            continue
+        for job in (document.get("jobs") or document).values():
+            if isinstance(job, dict) and "steps" in job:
+                yield [step["run"] for step in job["steps"] if "run" in step]
+            elif isinstance(job, dict) and "script" in job:
+                yield [*job.get("before_script", ()), *job["script"]]
+
+
+@pytest.mark.parametrize("block", YAML_BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+def test_a_job_installs_what_it_runs(block: Block) -> None:
+    for commands_of_job in scripts(block):
+        text = "\n".join(commands_of_job)
+        used = re.search(r"^\s*(?:if )?reconciler ", text, re.MULTILINE)
+        if used:
+            installed = text[: used.start()]
+            assert re.search(r"pip\"? install --require-hashes -r \.reconciler/requirements\.lock", installed)
+            assert re.search(r"pip\"? install --no-deps \.reconciler/fleet_reconciler-\*\.whl", installed)
+
+
+def test_the_jobs_are_found() -> None:
+    assert sum(len(list(scripts(block))) for block in YAML_BLOCKS) >= 4
+
+
 @pytest.mark.parametrize("block", YAML_BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
 def test_yaml_is_what_a_store_takes(block: Block, tmp_path: Path) -> None:
     documents: list[Any] = list(yaml.safe_load_all(block.text))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.chaos import Trial
+from tests.soak.copied_journals import CopiedJournalTrial
 
 SEEDS = (3, 8, 11, 19, 29, 44)
 """Each found a mistake once."""
@@ -16,3 +17,7 @@ SEEDS = (3, 8, 11, 19, 29, 44)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fleet_under_faults_comes_to_rest_as_the_store_says(tmp_path: Path, seed: int) -> None:
     asyncio.run(Trial(seed, tmp_path).run())
+
+
+def test_a_copied_journal_writes_nothing_until_the_fleet_is_taken_over_with_it(tmp_path: Path) -> None:
+    asyncio.run(CopiedJournalTrial(0, tmp_path).run())

@@ -22,6 +22,18 @@ class MemorySource:
         self._read: str | None = None
         self._number = 0
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Path to text, as it was put there last."""
+        return dict(self._files)
+
+    def twin(self) -> MemorySource:
+        """The same store, for another reader."""
+        other = MemorySource()
+        other.put(self.files)
+        other._number = self._number
+        return other
+
     def put(self, files: dict[str, str]) -> None:
         self._files = files
         self._number += 1

@@ -19,22 +19,15 @@ from typing import Any
 import yaml
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import load_members
-from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.loop.loop import ControlLoop
-from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.observing.reading import remembered
-from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event
-from tests.fakes.clocks import SPEED, QuickClock
+from tests.fakes.clocks import SPEED
 from tests.fakes.documents import config_map, policy, secret
 from tests.fakes.memory_source import MemorySource
 from tests.fakes.serving import START_S, others, serves
+from tests.soak.services import service_on
 
 CLUSTERS = ("m1", "m2", "m3")
 RESYNC_S = 20
@@ -111,6 +104,7 @@ class Trial:
         specs = [ClusterSpec(name=name, settings=Settings(start_s=START_S)) for name in CLUSTERS]
         self.box = FleetInABox(specs, folder, seed=seed, speed=SPEED)
         self.folder = folder
+        self.journal_path = folder / "journal.db"
         self.faults = faults
         self.source = MemorySource()
         kinds = ["ConfigMap"] * 4 + ["Secret", "Deployment", "Deployment"]
@@ -294,7 +288,7 @@ class Trial:
     def _case(self) -> Iterator[str]:
         """What a person needs to see of a trial that failed."""
         yield from self._wrong()
-        with Journal.open(self.folder / "journal.db", read_only=True) as journal:
+        with Journal.open(self.journal_path, read_only=True) as journal:
             picture = journal.state() or {}
             yield f"problems {picture.get('problems')}, held {picture.get('held')}, failed {picture.get('failed')}"
             for cluster, rows in journal.ledger().items():
@@ -350,40 +344,15 @@ class Trial:
         return str(self.box[cluster].get("ConfigMap", "default", "foreign")["metadata"]["resourceVersion"])
 
     def _check_journal(self) -> None:
-        with Journal.open(self.folder / "journal.db", read_only=True) as journal:
+        with Journal.open(self.journal_path, read_only=True) as journal:
             assert not journal.open_intents(), "an intent was left open"
             assert journal.verify() == ()
 
     @asynccontextmanager
     async def _daemon(self) -> AsyncIterator[None]:
-        clock, stop = QuickClock(), asyncio.Event()
         self.vitals = Vitals()
-        self.source.forget()
-        with Journal.open(self.folder / "journal.db") as journal:
-            agent = UserAgent("chaos")
-            async with Members.open({}, agent=agent, clock=clock) as members:
-                parts = Parts(
-                    source=self.source,
-                    store=StoreInForce(journal.good_blobs(), self.source.read_blob),
-                    journal=journal,
-                    holder=Holder(journal, clock),
-                    members=members,
-                    configs_of=lambda fleet: load_members(
-                        self.box.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())]
-                    ),
-                    agent=agent,
-                    clock=clock,
-                    vitals=self.vitals,
-                    interpreters=BUILT_IN_KINDS,
-                )
-                self._stopped = asyncio.create_task(ControlLoop(parts).run(stop))
-                try:
-                    yield
-                finally:
-                    stop.set()
-                    await self._stopped
-                    with Journal.open(journal.path, read_only=True) as reader:
-                        assert remembered(journal) == remembered(reader), "what is kept in memory is not what is read"
+        async with service_on(self.box, self.journal_path, self.source, self.vitals) as self._stopped:
+            yield
 
 
 def _text(*documents: dict[str, Any]) -> str:

@@ -15,20 +15,22 @@ from pathlib import Path
 import pytest
 
 from tests.soak.chaos import Trial
+from tests.soak.copied_journals import CopiedJournalTrial
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(24 * 3600)]
 
 
-def test_every_seed_converges_and_breaks_no_invariant(tmp_path: Path) -> None:
-    first, end = map(int, os.environ.get("RECONCILER_SOAK_SEEDS", "0:2000").split(":"))
+@pytest.mark.parametrize(("kind", "seeds"), [(Trial, "0:2000"), (CopiedJournalTrial, "0:100")])
+def test_every_seed_converges_and_breaks_no_invariant(tmp_path: Path, kind: type[Trial], seeds: str) -> None:
+    first, end = map(int, os.environ.get("RECONCILER_SOAK_SEEDS", seeds).split(":"))
     failed: list[str] = []
     faults = 0
     for seed in range(first, end):
         folder = tmp_path / str(seed)
         try:
-            faults += asyncio.run(Trial(seed, folder).run())
+            faults += asyncio.run(kind(seed, folder).run())
         except AssertionError as error:
             failed.append(f"seed {seed}: {error}")
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{end - first} seeds, {faults} faults struck, {len(failed)} violations")
+    print(f"{kind.__name__}: {end - first} seeds, {faults} faults struck, {len(failed)} violations")
     assert not failed, "\n\n".join(failed)

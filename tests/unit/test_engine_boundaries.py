@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.daemon.vitals.picture_vitals import _log_faults
+from reconciler.daemon.round.faults import log_faults
 from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.problem import Problem
@@ -192,7 +192,7 @@ def test_a_fault_is_logged_once_with_its_place(
     monkeypatch.setattr(target, "read_yaml", raising(target.read_yaml, lambda path, _: True))
     problems = parse_file(StoreFile(path="bad.yaml", blob="1", data=BAD_FILE)).problems
     with caplog.at_level(logging.ERROR, "reconciler"):
-        _log_faults((), problems)
-        _log_faults(problems, problems)
+        log_faults((), problems)
+        log_faults(problems, problems)
     (record,) = caplog.records
     assert "stages/fleet/parse.py" in record.__dict__["error"] and SECRET not in record.__dict__["error"]

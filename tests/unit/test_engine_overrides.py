@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.refs import Identity
-from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
+from reconciler.report.plan.text import plan_text
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 
@@ -31,3 +32,25 @@ def test_a_copy_whose_override_fails_stays_as_it_is_and_the_error_has_file_and_l
     (error,) = [problem for problem in planned.plan.problems if problem.severity == "error"]
     assert (error.cluster, error.source.path, error.source.line > 1) == ("m1", "all.yaml", True)
     assert "/data/typo" in error.message
+
+
+def test_the_plan_tells_the_replicas_that_an_override_makes() -> None:
+    override = {
+        "apiVersion": "policy.one.alibabacloud.com/v1alpha1", "kind": "OverridePolicy",
+        "metadata": {"name": "less", "namespace": "demo"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+                 "overrideRules": [
+                     {"targetCluster": {"clusterNames": ["m1"]},
+                      "overriders": {"plaintext": [{"operator": "replace", "path": "/spec/replicas", "value": 1}]}},
+                     {"targetCluster": {"clusterNames": ["m2"]},
+                      "overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}},
+                 ]},
+    }  # fmt: skip
+    bed = TestBed()
+    plan = bed.plan(fleet_of(deployment(replicas=3), policy("Deployment", "m1", "m2"), override)).plan
+    (placed,) = (found for found in plan.placements if found.identity.kind == "Deployment")
+    assert dict(placed.after) == {"m1": 3, "m2": 3}
+    assert dict(placed.overridden) == {"m1": 1}
+    assert "an override makes it m1 1" in plan_text(plan)
+    plain = bed.plan(fleet_of(deployment(replicas=3), policy("Deployment", "m1", "m2"))).plan
+    assert not any(found.overridden for found in plain.placements)

@@ -219,3 +219,33 @@ def test_a_copied_label_is_no_mark_that_somebody_took_off() -> None:
     labels = bed.objects["m1"][APP].body["metadata"]["labels"]
     put(bed, labels=labels)
     assert outcome(bed, "", ABORT)[:2] == ([], ["object-not-ours"])
+
+
+NAMESPACE = Identity("", "Namespace", "", "demo")
+
+
+@pytest.mark.parametrize(
+    ("of_template", "live", "lacking"),
+    [
+        (None, {}, ""),
+        ({}, {"labels": {"theirs": "1"}}, ""),
+        ({"labels": {"mesh": "on"}}, {"labels": {"mesh": "on"}}, ""),
+        ({"labels": {"mesh": "on"}, "annotations": {"a": "b"}}, {"labels": {"mesh": "off"}}, "a, mesh"),
+    ],
+    ids=["no template", "nothing is said of it", "it has what is said", "it lacks what is said"],
+)
+def test_a_namespace_that_is_used_as_it_is_is_told_of_only_where_it_lacks_something(
+    of_template: dict[str, Any] | None, live: dict[str, Any], lacking: str
+) -> None:
+    def namespace(metadata: dict[str, Any]) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo", **metadata}}
+
+    bed = TestBed()
+    gvk = GVK("", "v1", "Namespace")
+    bed.objects["m1"][NAMESPACE] = bed.live(gvk, namespace(live))
+    templates = [] if of_template is None else [namespace(of_template)]
+    for _ in range(2):
+        plan = bed.run(fleet_of(config_map(), ABORT, *templates)).plan
+        told = [problem.message for problem in plan.problems if problem.code == "namespace-not-ours"]
+        assert len(told) == bool(lacking)
+        assert all(f"its template says of {lacking};" in message for message in told)

@@ -119,3 +119,13 @@ def test_both_archives_carry_the_license_that_is_declared(source_archive: Path, 
 def test_the_same_commit_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     again = build("wheel", ROOT, tmp_path)
     assert again.read_bytes() == wheel.read_bytes()
+
+
+def test_make_wheel_gives_what_the_pages_install(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    ready.touch()
+    settings = [f"READY={ready}", f"BIN={Path(sys.executable).parent}", f"DIST={tmp_path / 'dist'}"]
+    subprocess.run(["make", *settings, "wheel"], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    found = sorted(path.name for path in (tmp_path / "dist").iterdir())
+    assert [name.partition("-")[0] for name in found] == ["fleet_reconciler", "requirements.lock"]
+    assert found[0].endswith(".whl")

@@ -30,6 +30,11 @@ _ANCESTRY: Final = re.compile(r"(?P<name>[^~^]+)(?P<steps>(?:~[0-9]{0,4}|\^[0-9]
 _STEP: Final = re.compile(r"([~^])([0-9]*)", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
+_SHALLOW: Final = (
+    "this clone is shallow and lacks what came before; fetch it with git fetch --unshallow, or check out with "
+    "fetch-depth: 0 (GitHub), GIT_DEPTH: 0 (GitLab)"
+)
+
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
 
@@ -78,9 +83,14 @@ class GitStore:
         match = _ANCESTRY.fullmatch(rev)
         if match is None:
             raise RevisionNotFound(f"{_shown(rev)} is no branch, tag or commit id")
-        commit = self._named(match["name"])
-        for sign, digits in _STEP.findall(match["steps"]):
-            commit = self._ancestor(rev, commit, sign, int(digits or 1))
+        try:
+            commit = self._named(match["name"])
+            for sign, digits in _STEP.findall(match["steps"]):
+                commit = self._ancestor(rev, commit, sign, int(digits or 1))
+        except RevisionNotFound as error:
+            if self._repository.is_shallow:
+                raise RevisionNotFound(f"{error}; {_SHALLOW}") from error
+            raise
         return str(commit.id)
 
     @property

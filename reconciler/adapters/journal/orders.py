@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.rows import (
     EVICTION,
+    META,
     SUSPENSION,
     TABLES,
     eviction_columns,
@@ -18,11 +20,24 @@ from reconciler.adapters.journal.rows import (
 from reconciler.model.ledger import EvictionRecord, SuspensionRecord
 from reconciler.model.refs import Identity
 
+_ASKED: Final = "asked"
+
 
 class Orders:
     """Suspensions and evictions of a journal."""
 
     _file: JournalFile
+
+    def ask(self, who: str) -> None:
+        """Record that somebody wants the service to look at everything now. On the disk before this returns."""
+        with self._file.transaction(durable=True):
+            self._file.put(META, [(_ASKED, f"{who} {uuid.uuid4()}")])
+
+    @property
+    def asked(self) -> str:
+        """Who asked last, with a mark of its own for each time; empty: nobody did."""
+        rows = self._file.rows(META, "WHERE key = ?", (_ASKED,))
+        return str(rows[0][1]) if rows else ""
 
     def suspend(self, suspension: SuspensionRecord) -> None:
         """Record an order to stop writing; it replaces one of the same scope. On the disk before this returns."""

@@ -28,6 +28,7 @@ from multidict import CIMultiDict
 from reconciler.adapters.clock import Clock, epoch_s
 from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
+from reconciler.adapters.kube.risks.rejected import why_rejected
 from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
 
 TOKEN_FILE_AGE_MAX_S = 60.0
@@ -95,6 +96,14 @@ class Credentials:
         except MemberClusterError as error:
             self._failure = self._clock.monotonic_s(), error
             raise
+
+    def refused(self, error: CredentialsRejected) -> CredentialsRejected:
+        """The error of a 401, with what of the credentials is wrong and what to do."""
+        authorization = self._headers.get("Authorization", "") if self._headers is not None else ""
+        why = why_rejected(self._config, authorization, self._clock.now())
+        told = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
+        told.changed_nothing = error.changed_nothing
+        return told
 
     def distrust(self) -> None:
         """Read and run everything again before the next request: a certificate was refused, by us or by the server."""

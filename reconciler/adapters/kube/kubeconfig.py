@@ -183,12 +183,13 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
             raise ConfigurationError(f"kubeconfig {file} is larger than {FILE_MAX_BYTES} bytes")
         body = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
     except OSError as error:
-        raise ConfigurationError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
+        advice = "name a file that is there with --kubeconfig, or a folder with a file for each cluster"
+        raise ConfigurationError(f"kubeconfig {file} cannot be read: {error.strerror}; {advice}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         # A YAML error quotes the line, which may hold a token.
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""
-        raise ConfigurationError(f"kubeconfig {file} is no YAML{line}") from None
+        raise ConfigurationError(f"kubeconfig {file} is no YAML{line}; 'kubectl config view' reads it, too") from None
     if body is not None and not isinstance(body, Mapping):
         raise ConfigurationError(f"kubeconfig {file} is no mapping")
     return body or {}
@@ -208,7 +209,11 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
     """The settings behind one context. Raises ConfigurationError that says what is missing or wrong."""
     if context not in merged.contexts:
         known = ", ".join(sorted(merged.contexts)) or "none"
-        raise ConfigurationError(f"cluster {name}: no context {context!r} in {merged.description} (contexts: {known})")
+        what = "add one" if merged.contexts else "name the right file with --kubeconfig, or add one"
+        raise ConfigurationError(
+            f"cluster {name}: no context {context!r} in {merged.description} (contexts: {known}); {what}, or write the "
+            "name of its context into the annotation fleet.reconciler/context of the Cluster document"
+        )
     pair = merged.contexts[context].body
     cluster = merged.clusters.get(str(pair.get("cluster")))
     if cluster is None:

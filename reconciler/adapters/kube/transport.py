@@ -159,8 +159,10 @@ class Transport:
                 except MemberClusterError as error:
                     is_certain = error.changed_nothing = error.changed_nothing and is_certain
                     if isinstance(error, CredentialsRejected):
-                        if has_renewed or error.status != HTTPStatus.UNAUTHORIZED:
+                        if error.status != HTTPStatus.UNAUTHORIZED:
                             raise
+                        if has_renewed:
+                            raise self._credentials.refused(error) from error
                         has_renewed = True
                         await self._renew(max(seen, 1), is_certain=is_certain)
                         continue

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reconciler.adapters.clock import Clock
+from reconciler.adapters.sources.faults import store_fault
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot
 
@@ -35,6 +36,11 @@ class LocalSource(ABC):
         self._told: Any = None
         self._again_s: float | None = None
         self._failures = 0
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The store as people name it."""
 
     @abstractmethod
     def look(self) -> Any:
@@ -77,7 +83,7 @@ class LocalSource(ABC):
         try:
             if isinstance(seen, Failed):
                 raise seen.error
-            snapshot = await asyncio.to_thread(self.load, seen)
+            snapshot = await asyncio.to_thread(self._load, seen)
         except StoreError:
             wait_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), _RETRY_MAX_S)
             self._again_s = self.clock.monotonic_s() + wait_s
@@ -95,6 +101,17 @@ class LocalSource(ABC):
             return self.look()
         except StoreError as error:
             return Failed(str(error), error)
+        except Exception as error:
+            found = store_fault(self.name, error)
+            return Failed(str(found), found)
+
+    def _load(self, seen: Any) -> Snapshot:
+        try:
+            return self.load(seen)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise store_fault(self.name, error) from error
 
 
 def _identity(snapshot: Snapshot) -> Hashable:

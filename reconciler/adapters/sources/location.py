@@ -28,23 +28,29 @@ class StoreKind(StrEnum):
 
 
 class StoreLocation(Struct, frozen=True, kw_only=True):
-    """A store that is there. `repository` is the folder that Git opens; `subdir` the store's path inside of it."""
+    """A store that is there. `repository` is the folder that Git opens; `subdir` the store's path inside of it.
+
+    `folder`: device, inode and time of a bare repository's folder, which is another one when it was swapped or when
+    something came to what lies in it.
+    """
 
     kind: StoreKind
     path: Path
     repository: Path | None = None
     subdir: str = ""
+    folder: tuple[int, int, int] | None = None
 
     def __str__(self) -> str:
         """As people name it."""
         return str(self.path)
 
 
-def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
+def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation | None = None) -> StoreLocation:
     """What a store argument names: a bare repository, a folder of a Git work tree, or a plain directory.
 
     `as_directory` (`--dir`) leaves Git out of it. A work tree around the folder comes before a bare repository that the
     folder itself looks like: whoever may add files to a store could make it look like one (Git, `safe.bareRepository`).
+    `known`: what was found here before; a bare repository whose folder is still that one is not searched again.
 
     Raises:
         StoreError: there is no such directory, or it is not clear what it is.
@@ -66,8 +72,12 @@ def locate_store(text: str, *, as_directory: bool = False) -> StoreLocation:
         return StoreLocation(kind=StoreKind.WORK_TREE, path=path, repository=folder, subdir=subdir)
     if not _is_bare_repository(path):
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
-    _refuse_documents(path)
-    return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path)
+    # Taken before the search: what comes while it goes on makes it another one.
+    status = path.stat()
+    found = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    if known is None or known.folder != found:
+        _refuse_documents(path)
+    return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path, folder=found)
 
 
 def _work_tree(path: Path) -> Path | None:

@@ -40,7 +40,7 @@ class RepositorySource(LocalSource):
         """Begin to watch its references. Without a revision, what is checked out, or HEAD of a bare repository."""
         super().__init__(clock)
         assert location.repository is not None
-        self._location = location
+        self._location = self._found = location
         self._repository = location.repository
         self._rev = rev
         self._subdir = location.subdir
@@ -71,7 +71,7 @@ class RepositorySource(LocalSource):
 
     def look(self) -> _Seen:
         """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
-        location = locate_store(str(self._location.path))
+        location = self._found = locate_store(str(self._location.path), known=self._found)
         if location.repository is None:
             raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
         with GitStore(location.repository) as store:

@@ -24,6 +24,7 @@ from reconciler.adapters.git.history import Relation, in_force, pin, relation
 from reconciler.adapters.git.incremental import SnapshotReader
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.git.url import GitUrl
+from reconciler.adapters.sources.faults import store_fault
 from reconciler.adapters.sources.repository import stored_file
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.errors import StoreError
@@ -120,15 +121,22 @@ class UrlSource:
             self._told = "nothing has come yet"
             self._outcome = await fetch(self._wanted, self._environ, tell=self._hear)
             self._failures = 0
-        except (StoreError, OSError) as error:
-            fault = error if isinstance(error, StoreError) else None
-            self._outcome = fault or StoreError(f"{self._url}: no fetch can be started: {error}")
+        except Exception as error:
+            self._outcome = self._why_not_fetched(error)
             pause_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), self._poll_s)
             self._failures += 1
         self._is_read = False
         # Many reconcilers that were started together would ask their server together for ever.
         spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
         self._next_s = self._clock.monotonic_s() + pause_s * spread
+
+    def _why_not_fetched(self, error: Exception) -> StoreError:
+        """Whatever ended a fetch, the last one stays."""
+        if isinstance(error, StoreError):
+            return error
+        if isinstance(error, OSError):
+            return StoreError(f"{self._url}: no fetch can be started: {error}")
+        return store_fault(self.name, error)
 
     def _hear(self, text: str) -> None:
         self._told = text
@@ -141,7 +149,7 @@ class UrlSource:
             self._is_wanted.set()
         self._is_read = True
         try:
-            snapshot = await asyncio.to_thread(self._advance, self._outcome)
+            snapshot = await asyncio.to_thread(self._advanced, self._outcome)
         except StoreError as error:
             if self._snapshot is not None or (snapshot := await asyncio.to_thread(self._recall)) is None:
                 raise
@@ -151,6 +159,14 @@ class UrlSource:
         if snapshot is not None:
             self._snapshot = snapshot
         return snapshot
+
+    def _advanced(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
+        try:
+            return self._advance(fetched)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise store_fault(self.name, error) from error
 
     def _advance(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
         if fetched is None:

@@ -14,7 +14,8 @@ class Agenda(Struct):
     """`identities`: wherever they are. `copies`: by cluster, what happened there. `clusters`: everything in them.
 
     `capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
-    `reload`: somebody waits for the end of the round that does all this.
+    `unanswered`: requests without an answer have to be looked into. `reload`: somebody waits for the end of the round
+    that does all this.
     """
 
     everything: bool = True
@@ -23,6 +24,7 @@ class Agenda(Struct):
     clusters: set[str] = field(default_factory=set)
     store: bool = True
     capacity: bool = False
+    unanswered: bool = False
     reload: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -56,4 +58,5 @@ class Agenda(Struct):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity)
+        due = self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity
+        return not (due or self.unanswered)

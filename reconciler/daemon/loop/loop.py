@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
 
 from reconciler.adapters.sources.watch import wait_for
+from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
@@ -33,16 +34,18 @@ from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
+from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
-from reconciler.daemon.round.facts import Looked, looked_health
+from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
-from reconciler.daemon.watches.watch_keeper import WatchKeeper
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
 from reconciler.daemon.watches.watches import Listeners, Watches
-from reconciler.engine import Decision, Round, World, plan_round
+from reconciler.engine import World
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Read
@@ -54,8 +57,10 @@ _SETTLE_S = 0.05
 """Events come in bursts: a round waits this long for the rest of one."""
 _NO_STORE_S = 1.0
 """Pause before a store that could never be read is tried again."""
+_UNTOLD_S = 5.0
+"""How often a store is read that cannot say whether it changed."""
 _ABSENT_S = 1.0
-"""How often it is looked up whether a cluster that could not be read is to be asked again, and what ails."""
+"""How often it is looked up whether a cluster that could not be read is to be asked again."""
 _GRACE_S = 0.3
 """So long a round waits for its writes, whatever else there is to do: most are answered by then."""
 _PATIENCE_S = 2.0
@@ -66,8 +71,6 @@ _TAKE_IN_S = 1.0
 """How often what was written is taken in while much is: neither results nor events of it are to pile up."""
 _TAKE_IN_SHARE = 10
 """So many times as long as that took, the next time is put off: it looks at all that is due still."""
-_NEWS_S = 1.0
-"""How often it is told at most what events alone have shown: that something fares otherwise."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -81,16 +84,17 @@ class ControlLoop:
         self._agenda = Agenda()
         self._stop = asyncio.Event()
         memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
-        self._lanes, self._unfinished, self._away = memory.lanes, memory.unfinished, memory.away
+        self._lanes, self._unfinished = memory.lanes, memory.unfinished
+        self._away, self._denials = memory.away, memory.denials
         self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
+        self._told = Transitions(log)
         self._next_part_s = 0.0
-        self._next_news_s = 0.0
-        self._late = LateReadings(self._mark_in, self._mark_cluster)
+        self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
-        self._reader = Reader(parts, memory.lanes)
+        self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
         self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
@@ -121,14 +125,20 @@ class ControlLoop:
     def reload(self) -> None:
         """Read the kubeconfig again; while it is unusable, the one in force stays."""
         if self._state.fleet is not None:
-            try:
-                self._parts.members.update(self._parts.configs_of(self._state.fleet))
-            except ConfigurationError as error:
-                log.error("the kubeconfig cannot be read; the old one stays in force",
-                          extra={"event": "ReloadFailed", "error": str(error)})  # fmt: skip
+            self._reach(self._state.fleet)
         self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
+
+    def _reach(self, fleet: Fleet) -> None:
+        """Reach the clusters as the kubeconfig says now; as it said before, if it is unusable."""
+        read = contained(self._parts.configs_of, fleet)
+        if read.value is not None:
+            self._parts.members.update(read.value)
+            return
+        is_told = isinstance(read.fault, ConfigurationError)
+        log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
+                  extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; what is being written then is waited for, but not for long.
@@ -139,9 +149,7 @@ class ControlLoop:
         """
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
-        tasks = [
-            asyncio.create_task(work) for work in (self._watch_store(), self._watch_absent(), self._watch_ailing())
-        ]
+        tasks = [asyncio.create_task(work) for work in self._lookouts()]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())
         tasks.append(asyncio.create_task(self._wake_on(stop)))
@@ -172,13 +180,22 @@ class ControlLoop:
 
     # What nudges
 
+    def _lookouts(self) -> list[Coroutine[None, None, None]]:
+        ailing = self._ailments.watch(lambda: self._state.reachable, self._parts.clock)
+        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing]
+
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._agenda.wake.set()
 
     async def _watch_store(self) -> None:
         while True:
-            await self._parts.source.changed()
+            told = await awaited(self._parts.source.changed())
+            if told.fault is not None:
+                # Whether it changed is not known then, so it is read.
+                text = "the store cannot be watched for a fault of the program; it is read now and then"
+                self._told.fault("store", told.fault, text, **fault_fields())
+                await self._parts.clock.sleep(_UNTOLD_S)
             self._agenda.mark_store()
             await self._parts.clock.sleep(_SETTLE_S)
 
@@ -190,13 +207,14 @@ class ControlLoop:
             if back:
                 self._agenda.mark_cluster(*back)
 
-    async def _watch_ailing(self) -> None:
-        clock = self._parts.clock
+    async def _watch_rights(self) -> None:
         while True:
-            await clock.sleep(_ABSENT_S)
-            reachable = self._state.reachable
-            there = {name: member for name, member in reachable.items() if not isinstance(member, str)}
-            await self._ailments.look(there, clock.monotonic_s())
+            await self._parts.clock.sleep(ASKED_EVERY_S)
+            fleet = self._state.fleet
+            selector = our_label(fleet.settings) if fleet is not None else ""
+            given = await self._denials.answered_now(self._parts.members, selector)
+            if given:
+                self._agenda.mark_cluster(*given)
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
@@ -210,24 +228,12 @@ class ControlLoop:
                 continue
             self._agenda.wake.clear()
             self._garbage.idle(clock.monotonic_s())
-            await wait_for(self._agenda.wake, min(pause_s, self._show_news_s()), clock)
+            self._state, news_s = self._recorder.tell_news(self._state)
+            await wait_for(self._agenda.wake, min(pause_s, news_s), clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
             if self._stop.is_set() or self._is_part_due:
                 return
-
-    def _show_news_s(self) -> float:
-        """Tell what events alone have shown, unless that was done a moment ago: then, how long until it is due."""
-        clock = self._parts.clock
-        if not self._recorder.has_news:
-            return float("inf")
-        begun_s = clock.monotonic_s()
-        if begun_s < self._next_news_s:
-            return self._next_news_s - begun_s
-        self._state = self._recorder.show_news(self._state, clock.now())
-        ends_s = clock.monotonic_s()
-        self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _TAKE_IN_SHARE)
-        return float("inf")
 
     def _mark_due(self, now_s: float) -> None:
         self._agenda.mark(*self._unfinished.due(now_s))
@@ -284,7 +290,12 @@ class ControlLoop:
         if agenda.clusters and not self._state.known.has_history:
             # Deletions wait for one round over everything, in which nobody is away.
             agenda.everything = True
+        before = self._state.observations.clusters
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
+        for name, seen in self._state.observations.clusters.items():
+            if name in before and seen.denied != before[name].denied:
+                # A right was given, or taken: what is told of the cluster is another thing now.
+                agenda.clusters.add(name)
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
             return
@@ -309,9 +320,14 @@ class ControlLoop:
             return
         before = self._state.fleet
         self._state = replace(self._state, fleet=fleet, decision=None)
-        if needs_other_members(before, fleet):
+        if before is None:
+            # Whoever starts the service is to be told what is wrong with its options.
             self._parts.members.update(self._parts.configs_of(fleet))
+        elif needs_other_members(before, fleet):
+            self._reach(fleet)
+        if needs_other_members(before, fleet):
             self._away.keep(frozenset(fleet.clusters))
+            self._denials.keep(frozenset(fleet.clusters))
         if concerns_everything(before, fleet):
             agenda.mark_everything()
         else:
@@ -334,7 +350,7 @@ class ControlLoop:
         world = replace(world, members=self._lanes.without(world.members, world.only))
         state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
-        planned, health = await asyncio.to_thread(_planned, world, now, decision)
+        planned, health = await asyncio.to_thread(planned_with_health, world, now, decision)
         asking = partial(parts.beat, "asking for dry runs")
         free = {name: member for name, member in parts.members.items() if name not in self._lanes.busy}
         planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
@@ -367,12 +383,6 @@ class ControlLoop:
             agenda.wake.clear()
             await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
             self._parts.beat("making changes")
-
-
-def _planned(world: World, now: str, decision: Decision) -> tuple[Round, Looked]:
-    """The plan, and how everything is that it looked at: both may take long, and neither may stop signs of life."""
-    planned = plan_round(world, now, decision)
-    return planned, looked_health(planned, world, world.interpreters)
 
 
 def _has_strangers(world: World, scope: Scope) -> bool:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.containment import fault_fields
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.observation_news import is_news
 from reconciler.daemon.loop.parts import Parts
@@ -23,7 +24,8 @@ from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
-from reconciler.daemon.pace.lanes import Lanes
+from reconciler.daemon.pace.denials import ASKED_EVERY_S
+from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision, decide
@@ -55,15 +57,15 @@ class Differing(Struct, frozen=True, kw_only=True):
 class Reader:
     """The first half of a round, and the times at which it is due by itself."""
 
-    def __init__(self, parts: Parts, lanes: Lanes) -> None:
-        """Everything is due at once. What `lanes` write is not looked into before its answers are in."""
+    def __init__(self, parts: Parts, memory: Memory) -> None:
+        """Everything is due at once. What lanes write is not looked into before its answers are in."""
         self._parts = parts
-        self._lanes = lanes
+        self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._tables = DecisionTables()
         self._decided: Decision | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
         self._copies: Copies = {}
-        self._copies_seen = Transitions(log)
+        self._told = Transitions(log)
         self._ledger: Ledger = {}
         self._ticks = Ticks(parts)
         self._next_resync_s = 0.0
@@ -81,8 +83,7 @@ class Reader:
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
         if now_s >= self._next_recovery_s(state):
-            for intent in self._lost(state):
-                agenda.mark_in(intent.cluster, (intent.identity,))
+            agenda.unanswered = True
 
     async def read(self, state: State, fleet: Fleet, agenda: Agenda, now: str) -> tuple[State, Differing]:
         """The state with a decision, and what is decided otherwise than before."""
@@ -155,14 +156,28 @@ class Reader:
         parts, before = self._parts, state.known.ledger
         if not self._lost(state):
             return state, {}, set()
-        found = await recover(parts.journal, state.reachable, fleet, self._is_lost)
-        if found:
+        recovered = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._tell_fault)
+        if recovered.about:
             state = replace(state, known=remembered(parts.journal))
         self._recovered_s = parts.clock.monotonic_s()
         left = left_since(before, state.known.ledger)
         if left:
             state = replace(state, decision=None)
+        found = {
+            # What was seen not to be done keeps the pauses between its tries, which grow.
+            name: frozenset(
+                identity
+                for identity in identities
+                if identity not in recovered.undone.get(name, ()) or not self._unfinished.is_to_retry(name, identity)
+            )
+            for name, identities in recovered.about.items()
+        }
         return state, found, {*left, *scaled_by(left, before, self._parts.interpreters)}
+
+    def _tell_fault(self, intent: Intent, fault: Exception) -> None:
+        text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
+        subject = (intent.cluster, intent.identity)
+        self._told.fault(subject, fault, text, **fault_fields(*subject))
 
     async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide in a thread of its own, so that signs of life go on."""
@@ -210,7 +225,7 @@ class Reader:
         failed = await holder.hold([member for member in free if member.name not in copies], name)
         copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
         for cluster, why in copies.items():
-            self._copies_seen.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
+            self._told.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
                                     event="FleetHeld", cluster=cluster, error=why)  # fmt: skip
         return copies
 
@@ -230,7 +245,8 @@ class Reader:
         decision = None if is_news(seen, state.observations) else state.decision
         state = self._ticks.with_times(replace(state, observations=seen, decision=decision))
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
-        pause_s = _CAPACITY_S if has_capacity else float("inf")
+        is_denied = any(cluster.denied for cluster in seen.clusters.values())
+        pause_s = _CAPACITY_S if has_capacity else ASKED_EVERY_S if is_denied else float("inf")
         self._next_capacity_s = self._parts.clock.monotonic_s() + pause_s
         return state
 

@@ -22,8 +22,8 @@ from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.facts import Looked, facts_of, last_contacts
-from reconciler.daemon.round.failures import failures_after
-from reconciler.daemon.round.picture import merged, with_completeness, without_made
+from reconciler.daemon.round.failures import Faults, failures_after, faults_after
+from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.daemon.vitals.turns import tell_turns
@@ -41,6 +41,11 @@ from reconciler.stages.state import StateTables
 
 log = logging.getLogger("reconciler")
 
+_NEWS_S = 1.0
+"""How often it is told at most what events alone have shown: that something fares otherwise."""
+_NEWS_SHARE = 10
+"""So many times as long as that took, the next time is put off."""
+
 
 class Recorder:
     """Records what a round saw and did, and says what the state becomes by it."""
@@ -51,15 +56,17 @@ class Recorder:
         self._beliefs = memory.beliefs
         self._fights = memory.fights
         self._unfinished = memory.unfinished
-        self._away = memory.away
+        self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
         self._members: Mapping[str, Member] = {}
         self._healths = memory.healths
         self._tables = FleetTables()
         self._states = StateTables()
+        self._next_news_s = 0.0
         self._contacts: dict[str, str] = last_contacts(parts.journal.state())
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
+        self._faults: Faults = {}
 
     def record(
         self,
@@ -106,7 +113,8 @@ class Recorder:
         parts.vitals.rounds += 1
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
-        picture = merged(state.picture, planned, results, world.only, world.members)
+        self._denials.take_in(world.members)
+        picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
         for name, found in health.items():
             member = world.members[name]
@@ -153,14 +161,18 @@ class Recorder:
         looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
         return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
 
-    @property
-    def has_news(self) -> bool:
-        """Whether an event showed that something fares otherwise than is told."""
-        return self._healths.has_news
-
-    def show_news(self, state: State, now: str) -> State:
-        """The state once what events showed between two rounds is told."""
-        return self._shown(state, state.picture, (), now, (), frozenset()) if state.picture is not None else state
+    def tell_news(self, state: State) -> tuple[State, float]:
+        """The state once what events alone have shown is told, and how many seconds until that is due again."""
+        clock = self._parts.clock
+        begun_s = clock.monotonic_s()
+        if not self._healths.has_news or state.picture is None:
+            return state, float("inf")
+        if begun_s < self._next_news_s:
+            return state, self._next_news_s - begun_s
+        state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
+        ends_s = clock.monotonic_s()
+        self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _NEWS_SHARE)
+        return state, float("inf")
 
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
         left = left_since(before, state.known.ledger)
@@ -185,6 +197,8 @@ class Recorder:
         """`heard`: the clusters that were asked, of which it is known how they are now. `only`: what was looked at."""
         parts = self._parts
         failures = failures_after(state.failures, picture, results)
+        before, self._faults = self._faults, faults_after(self._faults, failures, results)
+        picture = with_faults(picture, before, self._faults)
         self._contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
         facts = replace(
             facts_of(picture, self._members),

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from reconciler.containment import INTERNAL_ERROR, Contained, awaited, fault_fields
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.round.remember import record_source_error
-from reconciler.errors import StoreError
+from reconciler.daemon.round.session import rename_advice
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.problem import Problem, Severity
 from reconciler.stages.incremental import changed_keys
@@ -32,32 +35,53 @@ class StoreFollower:
         self._errors: tuple[Problem, ...] = ()
         self._refusal = ""
         self._is_in_force = False
+        self._faults = Transitions(log)
 
     async def read(self) -> Fleet | None:
-        """The fleet when another one is in force from now on; None: what is in force stays."""
+        """The fleet when another one is in force from now on; None: what is in force stays.
+
+        A fault of ours is one more reason why the store, or a revision of it, cannot be followed.
+        """
         parts = self._parts
         parts.beat("reading the store")
-        try:
-            snapshot = await parts.source.read()
-        except StoreError as error:
-            return await self._without(str(error))
+        read = await awaited(parts.source.read())
+        if read.fault is not None:
+            return await self._without(self._why_not(read.fault, parts.source.name))
+        snapshot = read.value
         parts.vitals.source_read_at = parts.clock.now()
         self._say_how_it_is_followed()
         if snapshot is not None:
-            fleet = await self._parse(snapshot)
-            self._refusal = self._why_refused(fleet)
-            if not self._refusal:
+            fleet, self._refusal = await self._judged(snapshot)
+            if fleet is not None:
                 self._recovered()
                 return await self._accept(fleet)
-            parts.store.reject()
         if self._refusal:
             return await self._without(self._refusal)
         self._recovered()
         return None
 
-    async def _parse(self, snapshot: Snapshot) -> Fleet:
-        self._parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
-        return await asyncio.to_thread(self._parts.store.parse, snapshot)
+    async def _judged(self, snapshot: Snapshot) -> tuple[Fleet | None, str]:
+        """The fleet of a snapshot; None and why: it may not come into force."""
+        parts = self._parts
+        parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
+        parsed = await awaited(asyncio.to_thread(parts.store.parse, snapshot))
+        if parsed.value is None:
+            assert parsed.fault is not None, "what gives nothing has failed"
+            return None, self._why_not(parsed.fault, f"revision {snapshot.revision.removeprefix('dir:')[:12]}")
+        why = self._why_refused(parsed.value)
+        if why:
+            parts.store.reject()
+        return (None if why else parsed.value), why
+
+    def _why_not(self, fault: Exception, subject: str) -> str:
+        """Why something cannot be followed; a fault of ours is logged with its trace."""
+        if isinstance(fault, StoreError) and not isinstance(fault, StoreFault):
+            return str(fault)
+        cause = fault.__cause__ if isinstance(fault, StoreFault) and isinstance(fault.__cause__, Exception) else fault
+        self._faults.fault(subject, cause, "the store cannot be followed for a fault of the program", **fault_fields())
+        if isinstance(fault, StoreFault):
+            return str(fault)
+        return f"{subject}: {INTERNAL_ERROR}: it cannot be read: {type(fault).__name__}; please report it"
 
     async def _accept(self, fleet: Fleet) -> Fleet:
         parts, vitals, name = self._parts, self._parts.vitals, fleet.settings.name
@@ -68,11 +92,11 @@ class StoreFollower:
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
         parts.agent.take_up(name, fleet.revision)
         good_blobs = parts.store.good_blobs
-        try:
-            await asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs)
-        except StoreError as error:
+        kept = await awaited(asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs))
+        if kept.fault is not None:
+            why = self._why_not(kept.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
-                        extra={"event": "SourceNotKept", "rev": fleet.revision, "error": str(error)})  # fmt: skip
+                        extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
         parts.journal.record_in_force(fleet.revision, good_blobs)
         self._is_in_force = True
         return fleet
@@ -91,12 +115,14 @@ class StoreFollower:
         """The revision that the journal names, as far as the source still has it."""
         parts = self._parts
         revision = parts.journal.revision_in_force
-        snapshot = await asyncio.to_thread(parts.source.recall, revision) if revision else None
+        recalled = await awaited(asyncio.to_thread(parts.source.recall, revision)) if revision else Contained(None)
+        if recalled.fault is not None:
+            self._why_not(recalled.fault, parts.source.name)
+        snapshot = recalled.value
         if snapshot is None:
             return None
-        fleet = await self._parse(snapshot)
-        if self._why_refused(fleet):
-            parts.store.reject()
+        fleet, _ = await self._judged(snapshot)
+        if fleet is None:
             return None
         log.info("going on with the revision that was in force before",
                  extra={"event": "SourceRecalled", "rev": revision})  # fmt: skip
@@ -104,6 +130,7 @@ class StoreFollower:
 
     def _recovered(self) -> None:
         vitals = self._parts.vitals
+        self._faults = Transitions(log)
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
@@ -137,8 +164,8 @@ class StoreFollower:
         if not settings.name:
             return f"{revision}: it has no document of kind Fleet with a name"
         return (
-            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; if the fleet was "
-            f"renamed, add {bound!r} to spec.previousNames of its Fleet document"
+            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; "
+            f"{rename_advice(bound, settings.name)}"
         )
 
 

@@ -58,7 +58,18 @@ class StoreInForce:
         self._before: _State = (self._stored, self._parsed, self._broken, self._good, self._remembered)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
-        """The fleet of the snapshot. Slow for many new files: call it off the event loop."""
+        """The fleet of the snapshot. Slow for many new files: call it off the event loop.
+
+        After any exception what was in force is in force still; what is kept of it may be half made, and is not used.
+        """
+        try:
+            return self._parse(snapshot)
+        except Exception:
+            self.reject()
+            self._assembled = FleetTables()
+            raise
+
+    def _parse(self, snapshot: Snapshot) -> Fleet:
         self._before = self._stored, self._parsed, set(self._broken), dict(self._good), dict(self._remembered)
         # A commit is written as a whole: a file that it empties is meant to be empty.
         self._is_directory = snapshot.revision.startswith("dir:")

@@ -7,15 +7,18 @@ design#descheduler; design#failover; design#timers.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
+from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.tick_news import events_of, tell, tell_left
+from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
@@ -23,6 +26,8 @@ from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import age_s, in_force
 from reconciler.stages.ticks import LOOKED, Ticked, overdue, remembered_times, tick, told
+
+log = logging.getLogger("reconciler")
 
 _NEVER_S = float("inf")
 
@@ -40,6 +45,7 @@ class Ticks:
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
         self._has_looked = False
+        self._faults = Transitions(log)
         self._has_just_looked = False
 
     @property
@@ -69,10 +75,16 @@ class Ticks:
         if fleet is None or decision is None or fleet.settings.observe_only:
             return state, frozenset()
         changed: set[Identity] = set()
+        undecided: list[Exception] = []
 
         def decide_under(given: Observations) -> Decision:
             nonlocal state
-            state, differing = decide(state, given)
+            found = contained(decide, state, given)
+            if found.value is None:
+                assert found.fault is not None, "what gives nothing has failed"
+                undecided.append(found.fault)
+                raise found.fault
+            state, differing = found.value
             changed.update(differing)
             assert state.decision is not None, "it has just been decided"
             return state.decision
@@ -89,14 +101,31 @@ class Ticks:
         if deschedules:
             self._parts.beat("looking for replicas without a node")
         look = partial(tick, deschedules=deschedules, tried=self._tried)
-        ticked = await asyncio.to_thread(look, decision, seen, now, decide_under)
-        state = self._take_in(state, fleet, seen.constraints, ticked, now)
+        looked = await awaited(asyncio.to_thread(look, decision, seen, now, decide_under))
         self._has_just_looked = deschedules
+        ticked = looked.value
+        if ticked is None:
+            if undecided:
+                # Tables of a decision that was broken off are half made: nothing may rest on them.
+                raise undecided[0]
+            await asyncio.to_thread(self._left_as_it_was, looked.fault, decide_under, seen)
+            return state, frozenset(changed)
+        self._faults.leave("ticks", "what moves by time is looked at again", event="TicksMended")
+        state = self._take_in(state, fleet, seen.constraints, ticked, now)
         if deschedules and not self._has_looked:
             # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
             self._has_looked = True
             state = self._with_timers(state, {**state.known.timers, LOOKED: now})
         return state, frozenset(changed | overdue(ticked.decision, state.observations, now))
+
+    def _left_as_it_was(
+        self, fault: Exception | None, decide: Callable[[Observations], Decision], seen: Observations
+    ) -> None:
+        """The boundary of one look: it may have tried constraints, and those from before are in force."""
+        assert fault is not None, "what gives nothing has failed"
+        text = "a fault of the program: nothing is moved by time, and nothing that was is moved back"
+        self._faults.fault("ticks", fault, text, **fault_fields())
+        decide(seen)
 
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         """Record what was decided, and tell it."""

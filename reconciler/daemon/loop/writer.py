@@ -10,6 +10,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.containment import awaited
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.pace.lanes import Task
@@ -21,7 +22,9 @@ from reconciler.daemon.round.act import (
     act_in,
     all_turns,
     as_confirmed,
+    failed_by,
     not_held,
+    tell_each,
     waves_by_cluster,
 )
 from reconciler.daemon.vitals.logs import Transitions
@@ -108,6 +111,16 @@ class Writer:
             self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds))
 
     async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> None:
+        """The boundary of one cluster's part of a plan: what no result came of may have been made."""
+        ended = await awaited(self._held_and_written(member, waves, acting, holds))
+        if ended.fault is not None:
+            left = self._lanes.without_result(member.name)
+            changes = (change for change in chain.from_iterable(waves) if change.identity in left)
+            failed = failed_by(ended.fault, changes)
+            tell_each(acting, failed)
+            acting.made(member.name, failed)
+
+    async def _held_and_written(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> None:
         try:
             # Where another journal holds one cluster, nothing is written to the others either, as far as they know.
             await asyncio.wait(holds.values(), timeout=_HOLD_S)
@@ -121,8 +134,7 @@ class Writer:
             await act_in(member, waves, acting)
             return
         refused = not_held(chain.from_iterable(waves), failed[member.name])
-        for result in refused:
-            self._told(result)
+        tell_each(acting, refused)
         acting.made(member.name, refused)
 
     def _told(self, result: Result) -> None:

@@ -8,7 +8,7 @@ ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import Interest, read_member, read_members
+from reconciler.daemon.observing.members import Interest, read_member, read_members, told_fault
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import Member, NotRead, Read
@@ -51,9 +51,17 @@ class _Late(Struct, kw_only=True):
 class LateReadings:
     """At most one reading beside the rounds for each cluster."""
 
-    def __init__(self, mark: Callable[[str, Iterable[Identity]], None], mark_cluster: Callable[[str], None]) -> None:
-        """`mark` is told what the next round has to look at in a cluster, `mark_cluster` that it is all of it."""
-        self._mark, self._mark_cluster = mark, mark_cluster
+    def __init__(
+        self,
+        mark: Callable[[str, Iterable[Identity]], None],
+        mark_cluster: Callable[[str], None],
+        members: Sized,
+    ) -> None:
+        """`mark` is told what the next round has to look at in a cluster, `mark_cluster` that it is all of it.
+
+        `members`: all clusters of the fleet.
+        """
+        self._mark, self._mark_cluster, self._members = mark, mark_cluster, members
         self._late: dict[str, _Late] = {}
 
     async def read(
@@ -84,7 +92,7 @@ class LateReadings:
                 continue
             reading = read_member(member, wanted, fleet_names, interpreters, progress)
             begun[name] = asyncio.create_task(reading, name=f"reading {name}"), wanted
-        await _patiently([task for task, _ in begun.values()])
+        await _patiently([task for task, _ in begun.values()], len(self._members))
         for name, (task, wanted) in begun.items():
             member, known = members[name], found.get(name)
             assert not isinstance(member, str), "a reading was begun"
@@ -139,10 +147,13 @@ class LateReadings:
         await asyncio.gather(*(each.task for each in late.values()), return_exceptions=True)
 
 
-async def _patiently(tasks: list[asyncio.Task[Member]]) -> None:
-    """Until all are done, or those that are not take much longer than half of them."""
+async def _patiently(tasks: list[asyncio.Task[Member]], members: int) -> None:
+    """Until all are done, or those that are not take much longer than half of them.
+
+    Few of the `members` tell nothing of the machine: where no more than half are read, they may all be the slow ones.
+    """
     began_s, pending = asyncio.get_running_loop().time(), set(tasks)
-    while pending and len(pending) > len(tasks) // 2:
+    while len(tasks) > members // 2 and len(pending) > len(tasks) // 2:
         _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
     if pending:
         await asyncio.wait(pending, timeout=max(_PATIENCE_S, asyncio.get_running_loop().time() - began_s))
@@ -180,6 +191,8 @@ async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None
             served = (await member.discover()).served()
     except (MemberClusterError, TimeoutError):
         return NotRead(name=member.name, why="it has not answered yet")
+    except Exception as error:
+        return NotRead(name=member.name, why=told_fault(member.name, error))
     return Read(name=member.name, served=served, under_way=identities)
 
 
@@ -193,6 +206,7 @@ def _joined(known: Member | None, more: Member) -> Member:
         kinds=known.kinds | more.kinds,
         unread={**known.unread, **more.unread},
         autoscaled=known.autoscaled | more.autoscaled,
+        listed=known.listed | more.listed,
         denied=tuple(sorted({*known.denied, *more.denied})),
         told={**known.told, **more.told},
     )

@@ -18,7 +18,7 @@ from reconciler.errors import Forbidden, KindNotServed
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.interpreters.replicas import REPLICAS
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import Denied, Listed, LiveObject
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.ownership import entries_of
 
@@ -30,10 +30,14 @@ _NAMESPACES_MAX: Final = 4
 
 
 class Autoscaled(Struct, frozen=True, kw_only=True):
-    """`targets`: what an autoscaler of the cluster scales. `denied`: what could not be listed for want of a right."""
+    """`targets`: what an autoscaler of the cluster scales. `listed`: where autoscalers were asked for.
+
+    `denied`: what could not be listed for want of a right.
+    """
 
     targets: frozenset[Identity] = frozenset()
-    denied: frozenset[str] = frozenset()
+    listed: frozenset[Listed] = frozenset()
+    denied: frozenset[Denied] = frozenset()
 
 
 async def autoscaled(
@@ -50,7 +54,7 @@ async def autoscaled(
     namespaces = {identity.namespace for identity in candidates}
     places = sorted(namespaces) if len(namespaces) <= _NAMESPACES_MAX else [""]
     targets: set[Identity] = set()
-    denied: set[str] = set()
+    denied: set[Denied] = set()
 
     async def one(gvk: GVK, namespace: str) -> bool:
         try:
@@ -58,7 +62,8 @@ async def autoscaled(
         except KindNotServed:
             return False
         except Forbidden as error:
-            denied.add(f"what a {gvk.kind} of others scales is not known: {error.message}")
+            why = f"what a {gvk.kind} of others scales is not known: {error.message}"
+            denied.add(Denied(Listed(gvk, namespace), why))
             return False
         targets.update(_targets(listing.objects, interpreters.of(*gvk.group_kind)))
         return not listing.unread
@@ -66,7 +71,8 @@ async def autoscaled(
     were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
     if not all(were_read):
         targets |= {identity for identity in candidates if _was_autoscaled(objects[identity])}
-    return Autoscaled(targets=frozenset(candidates & targets), denied=frozenset(denied))
+    listed = frozenset(Listed(gvk, namespace) for gvk in kinds for namespace in places)
+    return Autoscaled(targets=frozenset(candidates & targets), listed=listed, denied=frozenset(denied))
 
 
 def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) -> set[Identity]:

@@ -19,7 +19,7 @@ from reconciler.daemon.observing.live_autoscalers import autoscaled
 from reconciler.daemon.observing.silence import unless_silent
 from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberClusterError, ObjectNotFound
 from reconciler.interpreters.registry import Registry
-from reconciler.model.observation import LiveObject, Member, NotRead, Read
+from reconciler.model.observation import Denied, Listed, LiveObject, Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.tree import dig
 from reconciler.stages.ownership import FLEET_LABEL
@@ -48,9 +48,13 @@ class Interest(Struct, frozen=True, kw_only=True):
     complete: frozenset[tuple[str, str]] = frozenset()
 
 
-def told_fault(cluster: str, error: Exception) -> str:
-    """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone."""
-    log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=fault_fields(cluster))
+def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
+    """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone.
+
+    `subject`: what of it could not be read; None: the cluster.
+    """
+    extra = fault_fields(cluster, subject)
+    log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=extra)
     return f"{INTERNAL_ERROR}: it could not be read: {type(error).__name__}"
 
 
@@ -59,7 +63,7 @@ class _Findings(Struct):
     absent: set[Identity] = field(default_factory=set)
     kinds: set[tuple[str, str]] = field(default_factory=set)
     unread: dict[Identity, str] = field(default_factory=dict)
-    denied: set[str] = field(default_factory=set)
+    denied: set[Denied] = field(default_factory=set)
 
 
 async def read_members(
@@ -137,6 +141,7 @@ async def _read(
         served=served,
         unread=findings.unread,
         autoscaled=scaled.targets,
+        listed=scaled.listed.union(map(Listed, kinds)),
         denied=tuple(sorted(findings.denied | scaled.denied)),
     )
 
@@ -146,7 +151,8 @@ async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findi
         listing = await member.list_objects(gvk, label_selector=selector)
     except Forbidden as error:
         # Without the list nothing of the kind is deleted; what is wanted is still read by name.
-        findings.denied.add(f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}")
+        why = f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}"
+        findings.denied.add(Denied(Listed(gvk), why))
         return
     except KindNotServed:
         return

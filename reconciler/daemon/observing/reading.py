@@ -241,6 +241,9 @@ async def described_kinds(
                 schema = schema_of_openapi(await member.openapi(gvk.api_version), gvk)
             except MemberClusterError:
                 continue
+            except Exception as error:
+                told_fault(member.name, error, gvk)
+                continue
             if schema is not None:
                 schemas[gvk] = schema
                 break
@@ -270,6 +273,8 @@ async def answering(
             reachable[name] = error.message
         except TimeoutError:
             reachable[name] = f"no answer within {PROMPT_S:g} s"
+        except Exception as error:
+            reachable[name] = told_fault(name, error)
         else:
             reachable[name], uids[name] = members[name], uid
 

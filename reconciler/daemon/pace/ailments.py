@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.observe.pod_troubles import Trouble, pod_troubles
-from reconciler.containment import fault_fields
-from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.containment import awaited, fault_fields
+from reconciler.daemon.observing.members import PROMPT_S, Reachable
 from reconciler.daemon.pace.healths import Healths
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import GENERIC, Registry
@@ -26,6 +27,7 @@ log = logging.getLogger("reconciler")
 
 AILS_S = 2.0
 """A roll-out that goes well has pods that wait for a moment."""
+_LOOK_S = 1.0
 _PAUSE_MIN_S = 3.0
 _PAUSE_MAX_S = 300.0
 _AT_ONCE = 4
@@ -49,6 +51,13 @@ class Ailments:
         self._interpreters = interpreters
         self._since: dict[Copy, float] = {}
         self._asked: dict[_Place, _Asked] = {}
+
+    async def watch(self, reachable: Callable[[], Reachable], clock: Clock) -> None:
+        """Look now and then, without end, in the clusters that can be reached by then."""
+        while True:
+            await clock.sleep(_LOOK_S)
+            there = {name: member for name, member in reachable().items() if not isinstance(member, str)}
+            await self.look(there, clock.monotonic_s())
 
     async def look(self, members: Mapping[str, MemberCluster], now_s: float) -> int:
         """Ask for the pods of what ails and is due; how many lists that took."""
@@ -89,17 +98,19 @@ class Ailments:
         return due
 
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
-        try:
-            async with asyncio.timeout(PROMPT_S):
-                found = pod_troubles(await member.pods(namespace=namespace))
-        except (MemberClusterError, TimeoutError) as error:
-            log.debug("pods could not be asked why", extra={"cluster": member.name, "error": str(error)})
-            found = {}
-        except Exception:
-            log.exception("pods could not be understood", extra=fault_fields(member.name, f"pods of {namespace}"))
-            found = {}
+        asked = await awaited(self._troubles(member, namespace))
+        if isinstance(asked.fault, MemberClusterError | TimeoutError):
+            log.debug("pods could not be asked why", extra={"cluster": member.name, "error": str(asked.fault)})
+        elif asked.fault is not None:
+            extra = fault_fields(member.name, f"pods of {namespace}")
+            log.error("pods could not be understood", exc_info=asked.fault, extra=extra)
+        found = asked.value or {}
         known = {identity for cluster, identity in self._since if cluster == member.name}
         told: dict[Identity, Trouble | None] = {
             identity: found.get(identity) for identity in known if identity.namespace == namespace
         }
         self._healths.explain(member.name, told)
+
+    async def _troubles(self, member: MemberCluster, namespace: str) -> Mapping[Identity, Trouble]:
+        async with asyncio.timeout(PROMPT_S):
+            return pod_troubles(await member.pods(namespace=namespace))

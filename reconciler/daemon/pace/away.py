@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon.observing.members import PROMPT_S, told_fault
 from reconciler.errors import MemberClusterError
 
 _PAUSE_MIN_S = 1.0
@@ -52,6 +52,9 @@ class Away:
                 async with asyncio.timeout(PROMPT_S):
                     uid = await members[name].identity()
             except (MemberClusterError, TimeoutError):
+                return False
+            except Exception as error:
+                told_fault(name, error)
                 return False
             others = {uids.get(other) for other in members if other != name}
             return uids.get(name, uid) == uid and uid not in others

@@ -84,6 +84,11 @@ class Lanes:
         """A part of what is written in a cluster was journaled: it is under way until it is collected."""
         self._lanes[cluster].results += results
 
+    def without_result(self, cluster: str) -> frozenset[Identity]:
+        """What is being written in a cluster, and has not been told of yet."""
+        lane = self._lanes[cluster]
+        return lane.task.identities.difference(result.change.identity for result in lane.results)
+
     @property
     def busy(self) -> frozenset[str]:
         """The clusters that are being written to, or whose results were not taken in yet."""

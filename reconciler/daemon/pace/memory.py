@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
+from reconciler.daemon.pace.denials import Denials
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
@@ -20,4 +21,5 @@ class Memory(Struct, frozen=True, kw_only=True):
     fights: Fights = field(default_factory=Fights)
     unfinished: Unfinished = field(default_factory=Unfinished)
     away: Away = field(default_factory=Away)
+    denials: Denials = field(default_factory=Denials)
     healths: Healths = field(default_factory=Healths)

@@ -50,6 +50,10 @@ class Unfinished:
         """Whether a change waits for something in the clusters, or is tried again in this one."""
         return self.is_held(identity) or (cluster, identity) in self._retries
 
+    def is_to_retry(self, cluster: str, identity: Identity) -> bool:
+        """Whether a time is set at which it is tried again."""
+        return (cluster, identity) in self._retries
+
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""
         return identity in self._waiting

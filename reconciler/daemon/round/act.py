@@ -1,14 +1,16 @@
 """Carry out a plan: cluster by cluster side by side, wave after wave, each request journaled before it is sent.
 
 Only an answer closes an intent. Where it was lost, the intent stays open until `recover` has looked at the object.
-One bad object or cluster never holds up the others. Source: design#intents; design#waves; design#lost-answers;
-design#promise-4; design#promise-7.
+One bad object or cluster never holds up the others; neither does a fault of ours in the work on one of them.
+Source: design#intents; design#waves; design#lost-answers; design#promise-4; design#promise-7; design#boundaries.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
@@ -18,17 +20,22 @@ from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
+from reconciler.daemon.round.faults import fault_of
 from reconciler.daemon.round.perform import Done, perform
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.model.plan import Action, Change, Plan
+from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.report.mask import Masker
 from reconciler.stages.deletion import is_held_by_number, losses_of
 from reconciler.stages.moves import still_established
 from reconciler.stages.ownership import read_owner, recorded_digest
 from reconciler.stages.state import HealthState, health_of
+
+log = logging.getLogger("reconciler")
 
 _T = TypeVar("_T")
 _LEAVES = (Action.DELETE, Action.RELEASE)
@@ -37,12 +44,14 @@ _LEAVES = (Action.DELETE, Action.RELEASE)
 class Result(Struct, frozen=True, kw_only=True):
     """How one change ended. `error` is empty when it was made.
 
-    `is_open`: it failed, and may have been made all the same; its object has to be looked at.
+    `is_open`: it failed, and may have been made all the same; its object has to be looked at. `fault`: it failed for a
+    fault of the program.
     """
 
     change: Change
     error: str = ""
     is_open: bool = False
+    fault: Problem | None = None
     uid: str = ""
     resource_version: str = ""
     health: HealthState | None = None
@@ -91,6 +100,23 @@ def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Resu
     return tuple(Result(change=change, error=f"the fleet cannot be held there: {error.message}") for change in changes)
 
 
+def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[Result, ...]:
+    """Changes that a fault of the program ended. `is_open` False: nothing was sent for them."""
+    return tuple(
+        Result(change=change, error=f"{INTERNAL_ERROR}: {problem.message}", is_open=is_open, fault=problem)
+        for change, problem in ((change, fault_of(change, fault)) for change in changes)
+    )
+
+
+def tell_each(acting: Acting, results: Iterable[Result]) -> None:
+    """Tell of results. A fault of who is told changes nothing of what was made."""
+    for result in results:
+        told = contained(acting.tell, result)
+        if told.fault is not None:
+            subject = fault_fields(result.change.cluster, result.change.identity)
+            log.error("what became of a change could not be told", exc_info=told.fault, extra=subject)
+
+
 def _why_stays(change: Change, failed: Collection[Identity]) -> str:
     """Why a change is not begun after others failed; empty: it may be."""
     owner = min(change.after.intersection(failed), default=None)
@@ -133,8 +159,17 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     """
     results: list[Result] = []
     acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
-    clusters = waves_by_cluster(plan).items()
-    await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in clusters))
+
+    async def one(cluster: str, waves: Waves) -> None:
+        ended = await awaited(act_in(acting.members[cluster], waves, acting))
+        if ended.fault is not None:
+            made = {result.change.identity for result in results if result.change.cluster == cluster}
+            left = (change for change in chain.from_iterable(waves) if change.identity not in made)
+            failed = failed_by(ended.fault, left)
+            tell_each(acting, failed)
+            results.extend(failed)
+
+    await asyncio.gather(*(one(cluster, waves) for cluster, waves in waves_by_cluster(plan).items()))
     order = {id(change): index for index, change in enumerate(plan.changes)}
     return tuple(sorted(results, key=lambda result: order[id(result.change)]))
 
@@ -155,8 +190,7 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
             lost = await acting.lost(member)
         if lost is not None:
             left += not_held(due, lost)
-        for result in left:
-            acting.tell(result)
+        tell_each(acting, left)
         if left:
             acting.made(member.name, left)
             failed |= {result.change.identity for result in left}
@@ -177,34 +211,31 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
     return failed
 
 
-async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
-    """Changes that may be made in any order. One commit before the requests and one after them."""
+async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> Sequence[Result]:
+    """Changes that may be made in any order. After a fault around them it is unknown of each whether it was made."""
+    ended = await awaited(_journaled(member, changes, acting))
+    if ended.value is not None:
+        return ended.value
+    assert ended.fault is not None, "what gives nothing has failed"
+    failed = failed_by(ended.fault, changes)
+    tell_each(acting, failed)
+    return failed
+
+
+async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
+    """Make changes in any order. One commit before the requests and one after them."""
+    masker = Masker()
+    unmasked = {id(change): fault for change in changes if (fault := contained(masker.change, change).fault)}
+    # What cannot be masked is not sent, since an answer may quote it.
+    unsent = [
+        failed_by(unmasked[id(change)], [change], is_open=False)[0] for change in changes if id(change) in unmasked
+    ]
+    tell_each(acting, unsent)
+    changes = [change for change in changes if id(change) not in unmasked]
     counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
     intents = acting.journal.begin((_intent(change, acting.revision) for change in changes), losses)
-    masker = Masker()
-    for change in changes:
-        masker.change(change)
-
-    async def one(change: Change) -> tuple[Result, Done | None]:
-        try:
-            async with acting.turns.slot():
-                done = await perform(member, change, acting.fleet, acting.interpreters)
-        except MemberClusterError as error:
-            # What an API server says may quote what was sent to it.
-            text = masker.text(error.message)
-            result = Result(change=change, error=text, is_open=not error.changed_nothing)
-            acting.tell(result)
-            return result, None
-        result = Result(
-            change=change, uid=done.uid, resource_version=done.resource_version, health=_health(change, done, acting)
-        )
-        acting.tell(result)
-        # The body is not kept: there may be thousands.
-        return result, replace(done, live=None)
-
-    ended = await _in_turn(one, changes)
-    done = [(result.change, made) for result, made in ended if made is not None]
+    ended = await _in_turn(lambda change: _tried(member, change, acting, masker), changes)
     acting.journal.finish(
         [
             IntentOutcome(intent, IntentEnd.FAILED if result.error else IntentEnd.DONE, result.error)
@@ -212,12 +243,43 @@ async def _group(member: MemberCluster, changes: Sequence[Change], acting: Actin
             if not result.is_open
         ],
         applied=[
-            *(row for change, made in done if (row := applied_row(change, made, acting)) is not None),
-            *_in_doubt([result.change for result, made in ended if made is None], acting),
+            *(row for _, row in ended if row is not None),
+            *_in_doubt([result.change for result, _ in ended if result.error], acting),
         ],
-        removed=[(member.name, change.identity) for change, _ in done if change.action in _LEAVES],
+        removed=[
+            (member.name, result.change.identity)
+            for result, _ in ended
+            if not result.error and result.change.action in _LEAVES
+        ],
     )
-    return [result for result, _ in ended]
+    return [*unsent, *(result for result, _ in ended)]
+
+
+async def _tried(
+    member: MemberCluster, change: Change, acting: Acting, masker: Masker
+) -> tuple[Result, AppliedRow | None]:
+    """The boundary of one change: how it ended, and what the journal is to keep of its object."""
+    ended = await awaited(_made(member, change, acting))
+    row = None
+    match ended.fault:
+        case None:
+            assert ended.value is not None, "what did not fail gives something"
+            done, row = ended.value
+            health = _health(change, done, acting)
+            result = Result(change=change, uid=done.uid, resource_version=done.resource_version, health=health)
+        case MemberClusterError() as error:
+            # What an API server says may quote what was sent to it.
+            result = Result(change=change, error=masker.text(error.message), is_open=not error.changed_nothing)
+        case fault:
+            (result,) = failed_by(fault, [change])
+    tell_each(acting, [result])
+    return result, row
+
+
+async def _made(member: MemberCluster, change: Change, acting: Acting) -> tuple[Done, AppliedRow | None]:
+    async with acting.turns.slot():
+        done = await perform(member, change, acting.fleet, acting.interpreters)
+    return done, applied_row(change, done, acting)
 
 
 def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.observing.members import told_fault
 from reconciler.engine import Round, World, schemas_of
 from reconciler.errors import InvalidObject, MemberClusterError
 from reconciler.model.observation import Read
@@ -36,8 +37,8 @@ async def dry_run(
     """The round with its doubtful updates settled by the API servers; with `every`, all updates.
 
     What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
-    allowed or not answered, the comparison stands as it is. `within_s`: a cluster that lets one of them wait longer is
-    asked no more; None: the client's own deadlines. `members`: those that may be asked.
+    allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a cluster that
+    lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that may be asked.
     """
     slots = asyncio.Semaphore(_IN_FLIGHT)
     silent = {name for name in world.members if name not in members}
@@ -54,6 +55,9 @@ async def dry_run(
                     return await _ask(change, members[change.cluster], world, planned)
             except TimeoutError:
                 silent.add(change.cluster)
+                return change, None
+            except Exception as error:
+                told_fault(change.cluster, error, change.identity)
                 return change, None
 
     answers = await asyncio.gather(*(ask(change) for change in planned.plan.changes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from reconciler.engine import Round, World
+from reconciler.engine import Decision, Round, World, plan_round
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
@@ -32,6 +32,12 @@ def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Cop
         changes=by_copy(changes),
         problems=picture.problems,
     )
+
+
+def planned_with_health(world: World, now: str, decision: Decision) -> tuple[Round, Looked]:
+    """The plan, and how everything is that it looked at: both take long where much is looked at."""
+    planned = plan_round(world, now, decision)
+    return planned, looked_health(planned, world, world.interpreters)
 
 
 def looked_health(planned: Round, world: World, interpreters: Registry) -> Looked:

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
+from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 
 Failures = Mapping[tuple[str, Identity], str]
 """(cluster, identity) to what the API server, or the way to it, said."""
+
+Faults = Mapping[tuple[str, Identity], Problem]
+"""Those of them that are faults of the program."""
 
 
 def failures_after(before: Failures, picture: Round, results: Iterable[Result]) -> Failures:
@@ -20,3 +24,14 @@ def failures_after(before: Failures, picture: Round, results: Iterable[Result]) 
         return {}
     due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
     return {copy: error for copy, error in found.items() if error and copy in due}
+
+
+def faults_after(before: Faults, failures: Failures, results: Iterable[Result]) -> Faults:
+    """The faults among the failures after a round."""
+    found = dict(before)
+    for result in results:
+        copy = (result.change.cluster, result.change.identity)
+        found.pop(copy, None)
+        if result.fault is not None:
+            found[copy] = result.fault
+    return {copy: problem for copy, problem in found.items() if copy in failures}

@@ -19,7 +19,8 @@ from msgspec import Struct
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.containment import awaited
+from reconciler.daemon.observing.members import PROMPT_S, told_fault
 from reconciler.errors import (
     AlreadyExists,
     FleetHeld,
@@ -106,10 +107,9 @@ class Holder:
         failed: dict[str, MemberClusterError] = {}
 
         async def one(member: MemberCluster) -> None:
-            try:
-                await self._hold(member, fleet, take_over=take_over)
-            except MemberClusterError as error:
-                failed[member.name] = error
+            found = await awaited(self._hold(member, fleet, take_over=take_over))
+            if found.fault is not None:
+                failed[member.name] = _error_of(member, found.fault)
 
         await asyncio.gather(*(one(member) for member in members))
         return failed
@@ -180,20 +180,20 @@ class Holder:
 
     async def lost(self, member: MemberCluster, fleet: str) -> MemberClusterError | None:
         """Why this process no longer holds the fleet in a member; None: it does. Only read."""
-        try:
-            mark = read_mark(await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet)))
-        except MemberClusterError as error:
-            return error
-        return None if self._is_this(member.name, mark) else HeldByCopy(member.name, _copy_refusal(fleet, mark))
+        found = await awaited(_mark_in(member, fleet))
+        if found.value is None:
+            return _error_of(member, found.fault)
+        is_held = self._is_this(member.name, found.value)
+        return None if is_held else HeldByCopy(member.name, _copy_refusal(fleet, found.value))
 
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            try:
-                async with asyncio.timeout(PROMPT_S):
-                    mark = read_mark(await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet)))
-            except (MemberClusterError, TimeoutError):
+            found = await awaited(asyncio.wait_for(_mark_in(member, fleet), PROMPT_S))
+            mark = found.value
+            if mark is None:
+                _error_of(member, found.fault)
                 return member.name, None
             is_ours = mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(member.name))
             return member.name, None if is_ours else mark
@@ -221,6 +221,19 @@ class Holder:
         """
         for name, why in (await self.copies(members, fleet)).items():
             raise FleetHeld(f"{name}: {why}")
+
+
+def _error_of(member: MemberCluster, fault: Exception | None) -> MemberClusterError:
+    """The boundary of one cluster whose mark is read or written: why it was not. A fault of ours is logged."""
+    assert fault is not None, "what gives nothing has failed"
+    if isinstance(fault, MemberClusterError):
+        return fault
+    is_silent = isinstance(fault, TimeoutError)
+    return MemberClusterError(member.name, "no answer in time" if is_silent else told_fault(member.name, fault))
+
+
+async def _mark_in(member: MemberCluster, fleet: str) -> Mark:
+    return read_mark(await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet)))
 
 
 def holder_name(fleet: str) -> str:

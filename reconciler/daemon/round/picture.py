@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.failures import Faults
 from reconciler.engine import Round
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
-from reconciler.model.problem import Problem, with_problems
+from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
-from reconciler.stages.plan import RIGHT_MISSING
 
 
 def merged(
@@ -26,10 +26,12 @@ def merged(
     results: Iterable[Result],
     only: frozenset[Identity] | None,
     members: Mapping[str, Member] = MappingProxyType({}),
+    denied: Iterable[Problem] = (),
 ) -> Round:
     """The picture after a round: its own changes that are still due, and earlier ones of what it did not look at.
 
-    So are those of what was under way in a member.
+    So are those of what was under way in a member. `denied`: what lists of earlier rounds were refused, and none since
+    has told.
     """
     done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
     due = tuple(
@@ -49,8 +51,7 @@ def merged(
     # What is wrong with the store or with a whole cluster comes anew with every round.
     found = _problems(before.problems, planned.problems, only, asked)
     # But what a list was refused is only known to rounds that list.
-    refused = [problem for problem in before.plan.problems if problem.code == RIGHT_MISSING]
-    problems = with_problems(planned.plan.problems, refused, *found.values())
+    problems = with_problems(planned.plan.problems, denied, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, members)
     return replace(planned, plan=plan, manifests=manifests, problems=found)
@@ -82,6 +83,12 @@ def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
     has_faults = any(found.code == INTERNAL_ERROR for found in chain(*picture.problems.values()))
     is_complete = is_seen and not has_faults and picture.decision.fleet.is_complete
     return replace(picture, plan=replace(picture.plan, is_complete=is_complete))
+
+
+def with_faults(picture: Round, before: Faults, now: Faults) -> Round:
+    """The picture with the faults of the program that changes failed for. `before`: those that it may show."""
+    others = without_problems(picture.plan.problems, set(before.values()) - set(now.values()))
+    return replace(picture, plan=replace(picture.plan, problems=with_problems(others, now.values())))
 
 
 def without_made(picture: Round, results: Iterable[Result]) -> Round:

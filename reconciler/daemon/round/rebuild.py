@@ -55,9 +55,9 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         ConfigurationError: the store does not name the fleet, or what is left of the journal belongs to another one.
         JournalLocked: a daemon or another command writes the journal.
     """
-    assert access.journal is not None, "a journal is rebuilt somewhere"
     if not fleet.settings.name:
         raise ConfigurationError("the store has no document of kind Fleet with a name; its marks cannot be told apart")
+    assert access.journal is not None, "a fleet with a name has a journal"
     if not access.journal.exists():
         Journal.open(access.journal).close()
     journal, set_aside, lost = rebuild(access.journal)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import PROMPT_S, Reachable
+from reconciler.containment import contained
+from reconciler.daemon.observing.members import PROMPT_S, Reachable, told_fault
 from reconciler.daemon.observing.reading import Known, is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
@@ -23,6 +24,8 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.stages.ownership import Owner, field_manager, holds_field, ownership_of
+
+TellFault = Callable[[Intent, Exception], None]
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
@@ -36,16 +39,39 @@ class _Found(Struct, frozen=True, kw_only=True):
     is_seen: bool = True
 
 
+class _Told(Struct, frozen=True, kw_only=True):
+    """What the journal is to keep of it."""
+
+    outcome: IntentOutcome
+    rows: tuple[AppliedRow, ...]
+    removed: tuple[tuple[str, Identity], ...]
+
+
+class Recovered(Struct, frozen=True, kw_only=True):
+    """By cluster what the intents that were closed were about, and which of it was seen not to be done."""
+
+    about: Mapping[str, frozenset[Identity]] = field(default_factory=dict)
+    undone: Mapping[str, frozenset[Identity]] = field(default_factory=dict)
+
+
 def _is_lost(_: Intent) -> bool:
     return True
 
 
-async def recover(
-    journal: Journal, reachable: Reachable, fleet: Fleet, is_lost: Callable[[Intent], bool] = _is_lost
-) -> dict[str, frozenset[Identity]]:
-    """Close the intents that were left open, as far as their clusters answer; by cluster what they were about.
+def _log_fault(intent: Intent, fault: Exception) -> None:
+    told_fault(intent.cluster, fault, intent.identity)
 
-    `is_lost`: whether nobody waits for the answer any more.
+
+async def recover(
+    journal: Journal,
+    reachable: Reachable,
+    fleet: Fleet,
+    is_lost: Callable[[Intent], bool] = _is_lost,
+    tell: TellFault = _log_fault,
+) -> Recovered:
+    """Close the intents that were left open, as far as their clusters answer.
+
+    `is_lost`: whether nobody waits for the answer any more. `tell`: told of a fault of ours; its intent stays open.
     What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
     its uid, or nobody could ever delete it. The next round compares and decides anew.
     """
@@ -54,39 +80,67 @@ async def recover(
         for intent_id, intent in journal.open_intents().items()
         if is_lost(intent) and isinstance(member := reachable.get(intent.cluster), MemberCluster)
     }
-    seen_now = await asyncio.gather(*(_seen(intent_id, *pair) for intent_id, pair in due.items()))
-    found = [each for each in seen_now if each is not None]
-    if not found:
-        return {}
+    seen_now = await asyncio.gather(*(_seen(intent_id, *pair, tell) for intent_id, pair in due.items()))
+    ledger = journal.ledger()
+    judged = [(each, told) for each in seen_now if each is not None and (told := _judged(each, ledger, fleet, tell))]
+    if not judged:
+        return Recovered()
     journal.finish(
-        [_outcome(each, fleet) for each in found],
-        applied=list(_rows(found, journal.ledger(), fleet)),
-        removed=_removed(found, fleet),
+        [told.outcome for _, told in judged],
+        applied=[row for _, told in judged for row in told.rows],
+        removed=[found for _, told in judged for found in told.removed],
     )
-    about: dict[str, set[Identity]] = {}
-    for each in found:
-        about.setdefault(each.intent.cluster, set()).add(each.intent.identity)
-    return {cluster: frozenset(identities) for cluster, identities in about.items()}
+    return Recovered(
+        about=_by_cluster(each.intent for each, _ in judged),
+        undone=_by_cluster(each.intent for each, told in judged if told.outcome.outcome is not IntentEnd.DONE),
+    )
+
+
+def _by_cluster(intents: Iterable[Intent]) -> dict[str, frozenset[Identity]]:
+    found: dict[str, set[Identity]] = {}
+    for intent in intents:
+        found.setdefault(intent.cluster, set()).add(intent.identity)
+    return {cluster: frozenset(identities) for cluster, identities in found.items()}
+
+
+def _judged(
+    each: _Found, ledger: Mapping[str, Mapping[Identity, AppliedRow]], fleet: Fleet, tell: TellFault
+) -> _Told | None:
+    """The boundary of one request without an answer: None: nothing is known of its object, for a fault of ours."""
+
+    def judge() -> _Told:
+        return _Told(
+            outcome=_outcome(each, fleet),
+            rows=tuple(_rows([each], ledger, fleet)),
+            removed=tuple(_removed([each], fleet)),
+        )
+
+    found = contained(judge)
+    if found.fault is not None:
+        tell(each.intent, found.fault)
+    return found.value
 
 
 async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
     """What is known, with what became of unanswered requests as far as it can be seen; nothing is recorded."""
     due = [
-        _seen(number, member, intent)
+        _seen(number, member, intent, _log_fault)
         for number, intent in enumerate(known.unanswered)
         if isinstance(member := reachable.get(intent.cluster), MemberCluster)
     ]
-    found = [each for each in await asyncio.gather(*due) if each is not None]
+    seen_now = [each for each in await asyncio.gather(*due) if each is not None]
+    judged = [(each, told) for each in seen_now if (told := _judged(each, known.ledger, fleet, _log_fault))]
     ledger = {name: dict(rows) for name, rows in known.ledger.items()}
-    for each in found:
+    for each, _ in judged:
         rows = ledger.get(each.intent.cluster, {})
         if each.intent.identity in rows and is_assumed(rows[each.intent.identity]):
             del rows[each.intent.identity]
-    for cluster, identity in _removed(found, fleet):
-        ledger.get(cluster, {}).pop(identity, None)
-    for row in list(_rows(found, ledger, fleet)):
-        ledger.setdefault(row.cluster, {})[row.identity] = row
-    seen = {each.intent_id for each in found}
+    for _, told in judged:
+        for cluster, identity in told.removed:
+            ledger.get(cluster, {}).pop(identity, None)
+        for row in told.rows:
+            ledger.setdefault(row.cluster, {})[row.identity] = row
+    seen = {each.intent_id for each, _ in judged}
     unanswered = (intent for number, intent in enumerate(known.unanswered) if number not in seen)
     return replace(
         known,
@@ -95,7 +149,7 @@ async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
     )
 
 
-async def _seen(intent_id: int, member: MemberCluster, intent: Intent) -> _Found | None:
+async def _seen(intent_id: int, member: MemberCluster, intent: Intent, tell: TellFault) -> _Found | None:
     try:
         async with asyncio.timeout(PROMPT_S):
             live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
@@ -109,6 +163,9 @@ async def _seen(intent_id: int, member: MemberCluster, intent: Intent) -> _Found
         )
     except (MemberClusterError, TimeoutError):
         return None  # Later, when the cluster answers.
+    except Exception as error:
+        tell(intent, error)
+        return None
     return _Found(intent_id=intent_id, intent=intent, live=live)
 
 

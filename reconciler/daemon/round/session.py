@@ -19,13 +19,14 @@ from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
-from reconciler.daemon.round.failures import failures_after
+from reconciler.daemon.round.failures import failures_after, faults_after
+from reconciler.daemon.round.faults import log_faults
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.picture import merged
+from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import answered, recover
 from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round, World, plan_round
-from reconciler.errors import ConfigurationError, JournalError
+from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations, Read
@@ -119,7 +120,7 @@ async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Known:
     if not known.unanswered:
         return known
     reachable, _ = await answering(fleet, members, known.cluster_uids)
-    return remembered(journal) if await recover(journal, reachable, fleet) else known
+    return remembered(journal) if (await recover(journal, reachable, fleet)).about else known
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -150,9 +151,9 @@ async def apply_once(
         JournalLocked: a daemon or another apply holds the journal.
         FleetHeld: another journal holds the fleet.
     """
-    assert access.journal is not None, "applying needs a journal"
     if not fleet.settings.name:
         raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+    assert access.journal is not None, "a fleet with a name has a journal"
     with Journal.open(access.journal) as journal:
         check_fleet(journal, fleet)
         async with open_members(fleet, access) as members:
@@ -188,6 +189,10 @@ def _record_picture(
 ) -> None:
     """What `status` shows from now on."""
     picture, world = merged(None, planned, results, None), reading.world
+    failures = failures_after({}, picture, results)
+    faults = faults_after({}, failures, results)
+    log_faults((), faults.values())
+    picture = with_faults(picture, {}, faults)
     read = {name: reading.now for name, member in world.members.items() if isinstance(member, Read)}
     health = looked_health(planned, world, access.interpreters)
     for result in results:
@@ -195,7 +200,7 @@ def _record_picture(
             health[result.change.cluster][result.change.identity] = result.health
     facts = replace(
         facts_of(picture, world.members),
-        failures=failures_after({}, picture, results),
+        failures=failures,
         health=not_healthy(health),
         ledger=journal.ledger(),
         closed=world.observations.closed,
@@ -224,11 +229,19 @@ def check_fleet(journal: Journal, fleet: Fleet) -> None:
     name = fleet.settings.name
     if journal.fleet not in ("", name, *fleet.settings.previous_names):
         raise ConfigurationError(
-            f"{journal.path}: it belongs to fleet {journal.fleet}, the store to {name}; use another --journal, "
-            f"or add {journal.fleet} to spec.previousNames of the Fleet document if it was renamed"
+            f"{journal.path}: it is the journal of fleet {journal.fleet}, and the store is fleet {name}; name the "
+            f"journal of {name} with --journal, or none: each fleet has its own ({rename_advice(journal.fleet, name)})"
         )
     if journal.fleet != name:
         journal.record_fleet(name)
+
+
+def rename_advice(former: str, name: str) -> str:
+    """When a journal of another name may be gone on with, and what that does to a fleet which still is one."""
+    return (
+        f"only if {former} itself was renamed to {name}, add {former} to spec.previousNames of the Fleet document: "
+        f"all that {former} runs is then judged, and deleted, by this store"
+    )
 
 
 def _record_clusters(journal: Journal, reading: Reading) -> None:
@@ -236,18 +249,3 @@ def _record_clusters(journal: Journal, reading: Reading) -> None:
     for name, uid in sorted(reading.uids.items()):
         if name not in known:
             journal.record_cluster(name, uid)
-
-
-def default_journal(environ: dict[str, str]) -> Path:
-    """`$STATE_DIRECTORY/journal.db`, else the user's state folder.
-
-    Raises:
-        JournalError: neither is known.
-    """
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    if state:
-        return Path(state) / "journal.db"
-    home = environ.get("XDG_STATE_HOME") or (f"{environ['HOME']}/.local/state" if environ.get("HOME") else "")
-    if not home:
-        raise JournalError("no state folder is known; name the journal with --journal")
-    return Path(home) / "fleet-reconciler" / "journal.db"

@@ -16,12 +16,14 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.store.parse_cache import ParseCache
+from reconciler.containment import contained, fault_fields
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access
 from reconciler.daemon.service.service import Signals
+from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
@@ -122,12 +124,23 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
         now = clock.now()
         return journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now)
 
-    known = orders()
+    told, known, asked = Transitions(log), orders(), journal.asked
     while True:
         await clock.sleep(_SUSPENSIONS_POLL_S)
-        found = orders()
-        if found != known:
-            known = found
+        try:
+            found, asks = orders(), journal.asked
+        except Exception as error:
+            # Only read here: a round that cannot read them either says what that means.
+            told.fault("orders", error, "orders cannot be looked for; the next round reads them", **fault_fields())
+            continue
+        if found == known:
+            continue
+        known = found
+        if asks != asked:
+            asked = asks
+            log.info("somebody asks to look at everything now", extra={"event": "Asked", "by": asked.split(" ")[0]})
+            _reload(loop)
+        else:
             loop.nudge()
 
 
@@ -135,4 +148,10 @@ async def _watch_reloads(signals: Signals, loop: ControlLoop) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
-        loop.reload()
+        _reload(loop)
+
+
+def _reload(loop: ControlLoop) -> None:
+    reloaded = contained(loop.reload)
+    if reloaded.fault is not None:
+        log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())

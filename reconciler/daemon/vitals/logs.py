@@ -100,6 +100,14 @@ class Transitions:
         self._log.log(level, message, extra=extra)
         return True
 
+    def fault(self, subject: Hashable, fault: Exception, message: str, **extra: Any) -> None:
+        """Log a fault of the program with its trace, when the subject did not fail at that place before."""
+        frames = traceback.extract_tb(fault.__traceback__)
+        place = f"{type(fault).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else type(fault).__name__
+        if self._states.get(subject) != place:
+            self._states[subject] = place
+            self._log.error(message, exc_info=fault, extra=extra)
+
     def leave(self, subject: Hashable, message: str, **extra: Any) -> bool:
         """Log the message when the subject was in some state; whether it was."""
         if self._states.pop(subject, None) is None:

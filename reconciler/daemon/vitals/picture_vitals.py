@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
-from reconciler.containment import INTERNAL_ERROR, fault_fields
+from reconciler.daemon.round.faults import log_faults
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
 from reconciler.model.plan import Change
-from reconciler.model.problem import Problem
 from reconciler.stages.state import ClusterState, FleetState, held_by
 
 log = logging.getLogger("reconciler")
@@ -17,7 +16,7 @@ log = logging.getLogger("reconciler")
 
 def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[str]) -> None:
     """Bring the vital signs up to date; a cluster that came back is logged once. `heard`: those that were asked now."""
-    _log_faults(vitals.problems, picture.plan.problems)
+    log_faults(vitals.problems, picture.plan.problems)
     vitals.problems = picture.plan.problems
     vitals.held = _held(picture.plan.changes, state.facts.closed if state.facts is not None else {})
     for name in vitals.clusters.keys() - state.clusters.keys():
@@ -40,18 +39,6 @@ def _held(changes: Iterable[Change], closed: Mapping[str, str]) -> dict[str, int
             by = str(held_by(change, closed))
             found[by if by in found else "other"] += 1
     return found
-
-
-def _log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
-    """Each fault of the program once, with the place in the code: what a report of it needs."""
-    if before is after:
-        return
-    known = {problem for problem in before if problem.code == INTERNAL_ERROR}
-    for problem in after:
-        if problem.code == INTERNAL_ERROR and problem not in known:
-            told = {"error": f"{problem.message}\n{problem.trace}"}
-            extra = fault_fields(problem.cluster, problem.source) | told
-            log.error("a fault of the program; what it concerns stays as it is", extra=extra)
 
 
 def _show_answer(vital: ClusterVitals, found: ClusterState) -> None:

@@ -15,10 +15,17 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.watches.placed_kinds import PlacedKinds
 from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import Decision
+from reconciler.model.fleet import FleetSettings
 from reconciler.model.refs import GVK
 from reconciler.stages.ownership import FLEET_LABEL
 
 _NAMESPACE: Final = GVK("", "v1", "Namespace")
+
+
+def our_label(settings: FleetSettings) -> str:
+    """The label selector of what carries our mark, under any name that the fleet has had."""
+    names = ",".join(name for name in (settings.name, *settings.previous_names) if name)
+    return f"{FLEET_LABEL} in ({names})"
 
 
 class WatchKeeper:
@@ -38,7 +45,7 @@ class WatchKeeper:
         """
         settings = decision.fleet.settings
         self._placed.follow(decision)
-        names = ",".join(name for name in (settings.name, *settings.previous_names) if name)
+        selector = our_label(settings)
         for name in self._kept.keys() - members.keys():
             self._watches.drop(name)
             del self._kept[name]
@@ -47,7 +54,7 @@ class WatchKeeper:
         for name, member in members.items():
             kinds = self._placed.of(name) | self._applied_in(name, ledger) or lookout
             if anew or kinds != self._kept.get(name):
-                self._watches.keep(member, kinds, f"{FLEET_LABEL} in ({names})")
+                self._watches.keep(member, kinds, selector)
                 self._kept[name] = kinds
 
     def _lookout(self) -> frozenset[GVK]:

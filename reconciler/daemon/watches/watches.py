@@ -16,6 +16,7 @@ from msgspec import Struct
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.watch import Bookmark, WatchEvent
+from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.back_off import LIVED_S, BackOff
 from reconciler.errors import Forbidden, KindNotServed, ListExpired, MemberClusterError
@@ -94,6 +95,12 @@ class Watches:
                     self._listeners.trouble(member.name, error)
                 pause_s = back_off.ended_early_s(has_failed=True)
                 await self._ended_early(member.name, gvk, back_off, pause_s, error.message)
+            except Exception as error:
+                # The boundary of one watch: the list that it begins anew with tells what was missed.
+                text = "a watch failed by a fault of this program; it begins anew"
+                self._told.fault((member.name, gvk), error, text, **fault_fields(member.name, gvk.kind))
+                pause_s = back_off.ended_early_s(has_failed=True)
+                await self._ended_early(member.name, gvk, back_off, pause_s, INTERNAL_ERROR)
 
     async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str:
         """The version from which on to watch. The list itself is not kept for as long as the watch lasts."""

@@ -90,5 +90,6 @@ def _placement(placement: PlacementChange) -> dict[str, Json]:
         "resource": resource_part(placement.gvk, placement.identity),
         "before": placement_part(placement.before),
         "after": placement_part(placement.after),
+        **({"overridden": placement_part(placement.overridden)} if placement.overridden else {}),
         "reasons": reasons_part(placement.reasons),
     }

@@ -156,6 +156,9 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     counts = counts if (had, have) != (None, None) else ""
     subject = style.bold(visible(str(placement.identity)))
     lines = [f"{style.yellow('~ place'.ljust(11))}  {subject}  {counts}{', '.join(steps)}"]
+    if placement.overridden:
+        made = ", ".join(f"{visible(target.cluster)} {target.replicas}" for target in placement.overridden)
+        lines.append(f"{_INDENT}an override makes it {made}")
     if has_reasons:
         lines.extend(f"{_INDENT}because: {visible(str(reason))}" for reason in placement.reasons)
     return lines

@@ -11,7 +11,7 @@ from reconciler.report.status.document import constraint_words
 from reconciler.report.text.cluster_list import cluster_list
 from reconciler.report.text.safe import joined, visible
 from reconciler.report.text.style import PLAIN, Style
-from reconciler.report.text.table import aligned
+from reconciler.report.text.table import Fit, aligned
 
 _SHOWN_MAX = 20
 """Longer lists are cut; `-o wide` shows all of them, and `-o json` always does."""
@@ -98,7 +98,11 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         for cluster in clusters
     ]
     header = ["CLUSTER", "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS", "WHY NOT"]
-    lines = aligned([header, *rows], right=frozenset(range(2, 2 + len(states) + len(healths))))
+    contact = 2 + len(states) + len(healths)
+    # Why a cluster is away matters more than when it was there. What else has no room is listed below, one by one.
+    extra = range(2 + len(_ALWAYS), contact)
+    fit = Fit(width=style.width, drop=(contact, 3, 1, *reversed(extra)), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset(range(2, contact)), fit=fit)
     painted = [
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
@@ -133,7 +137,9 @@ def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list
         ]
         for policy in policies
     ]
-    lines = aligned([["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", "CLUSTERS"], *rows], right=frozenset({1, 2, 3}))
+    header = ["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", "CLUSTERS"]
+    fit = Fit(width=style.width, drop=(1, 2), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset({1, 2, 3}), fit=fit)
     painted = [
         style.yellow(line) if policy["unplaced"] or not policy["resources"] else line
         for line, policy in zip(lines[1:], policies, strict=True)

@@ -8,10 +8,14 @@ from reconciler.model.plan import Action
 
 
 class Style(Struct, frozen=True, kw_only=True):
-    """`color`: ANSI colours. `unicode`: arrows and ellipses beyond ASCII, for a terminal that can show them."""
+    """`color`: ANSI colours. `unicode`: arrows and ellipses beyond ASCII, for a terminal that can show them.
+
+    `width`: columns of the terminal, in which tables fit; None: as wide as they are, for a pipe or a file.
+    """
 
     color: bool = False
     unicode: bool = True
+    width: int | None = None
 
     @property
     def arrow(self) -> str:

@@ -5,22 +5,57 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from reconciler.report.text.safe import joined, visible
 
 _GAP = "   "
+_LAST_MIN = 24
+"""Columns that are dropped before a last column of text is cut to less than this."""
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, right: frozenset[int] = frozenset()) -> str:
+class Fit(Struct, frozen=True, kw_only=True):
+    """How a table is made to fit a terminal: no line of it is wider, so that none breaks in the middle of a cell.
+
+    `width`: columns of the terminal; None: it may be as wide as it is. `drop`: which columns may go, the first ones
+    first. `cuts_last`: the last column is text of which the beginning will do.
+    """
+
+    width: int | None = None
+    drop: tuple[int, ...] = ()
+    cuts_last: bool = False
+
+
+ANY_WIDTH = Fit()
+
+
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: frozenset[int] = frozenset(),
+    fit: Fit = ANY_WIDTH,
+) -> str:
     """A table with a header in capitals, three spaces between columns and nothing at the ends of lines.
 
     `right`: columns that are aligned to the right. An empty cell shows `<none>`. Source: kubectl's printer.
     """
     cells = [[name.upper() for name in header], *([_cell(value) for value in row] for row in rows)]
-    return joined(aligned(cells, right=right))
+    return joined(aligned(cells, right=right, fit=fit))
 
 
-def aligned(cells: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), gap: str = _GAP) -> list[str]:
+def aligned(
+    cells: Sequence[Sequence[str]],
+    *,
+    right: frozenset[int] = frozenset(),
+    gap: str = _GAP,
+    fit: Fit = ANY_WIDTH,
+) -> list[str]:
     """Lines of cells padded to the widest of their column. Cells must be printable."""
+    kept = list(range(len(cells[0])))
+    if fit.width is not None:
+        kept, cells = _fitted(cells, kept, fit, fit.width, len(gap))
+        right = frozenset(place for place, index in enumerate(kept) if index in right)
     widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
     return [
         gap.join(
@@ -29,6 +64,35 @@ def aligned(cells: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset
         ).rstrip()
         for row in cells
     ]
+
+
+def _fitted(
+    cells: Sequence[Sequence[str]], kept: list[int], fit: Fit, width: int, gap: int
+) -> tuple[list[int], Sequence[Sequence[str]]]:
+    """The columns that stay, and their cells: as many as fit, the last one cut where that is enough."""
+    widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
+
+    def room_for_last() -> int:
+        return width - sum(widths[index] + gap for index in kept[:-1])
+
+    for index in fit.drop:
+        least = min(widths[kept[-1]], _LAST_MIN) if fit.cuts_last else widths[kept[-1]]
+        if room_for_last() >= least:
+            break
+        kept.remove(index)
+    room = room_for_last()
+    if not fit.cuts_last or widths[kept[-1]] <= room:
+        return kept, [[row[index] for index in kept] for row in cells]
+    return kept, [[*(row[index] for index in kept[:-1]), _shortened(row[kept[-1]], max(room, 1))] for row in cells]
+
+
+def _shortened(text: str, width: int) -> str:
+    """The text, or as much of its beginning as fits, with an ellipsis."""
+    if text_width(text) <= width:
+        return text
+    while text and text_width(text) > width - 1:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def text_width(text: str) -> int:

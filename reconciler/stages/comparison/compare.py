@@ -34,6 +34,7 @@ from reconciler.stages.ownership import (
     replicas_path,
     shared_list,
     steady_path,
+    strip_marks,
     with_entries_of_others,
     with_live_replicas,
     yielded,
@@ -180,7 +181,13 @@ def _foreign(
 ) -> Comparison:
     if manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None:
         # What lives in a namespace needs it to exist, not to be ours.
-        message = "exists in the cluster and is not ours; it is used as it is"
+        lacking = _labels_lacking(manifest, live)
+        if not lacking:
+            return Comparison(live=live)
+        message = (
+            f"exists in the cluster and is not ours; it is used as it is, without what its template says of "
+            f"{', '.join(lacking)}; adopt it by a policy with conflictResolution: Overwrite if that matters"
+        )
         return Comparison(problem=_problem(manifest, "namespace-not-ours", message, Severity.HINT), live=live)
     if ownership.standing is not Standing.NOBODYS and not _may_take_over(manifest, ownership):
         message = (
@@ -343,6 +350,17 @@ def _change(
         uid=live.uid if live else "",
         resource_version=live.resource_version if live else "",
         steady_path=steady_path(body, live.body, path) if live else (),
+    )
+
+
+def _labels_lacking(manifest: Manifest, live: LiveObject) -> list[str]:
+    """The labels and annotations of a template that an object which is used as it is does not have, sorted."""
+    wanted = strip_marks(manifest.body)
+    return sorted(
+        key
+        for field in ("labels", "annotations")
+        for key, value in (dig(wanted, "metadata", field) or {}).items()
+        if dig(live.body, "metadata", field, key) != value
     )
 
 

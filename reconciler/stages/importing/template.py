@@ -6,13 +6,11 @@ design#stale-copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from reconciler.interpreters.registry import Registry
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.documents import is_never_distributed
 from reconciler.stages.ownership import read_owner, strip_marks, tool_of
@@ -44,7 +42,7 @@ _KEPT_UP_BY_THE_CLUSTER = (
 )
 """Marks by which an API server finds what it makes and mends itself: its roles, services and priority levels."""
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
-_POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
+POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
 
 
 def reason_to_skip(live: LiveObject) -> str:
@@ -80,23 +78,13 @@ def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:
     return strip_marks(pruned)
 
 
-def adopting_policies(templates: Iterable[tuple[GVK, Identity]], cluster: str, name: str) -> list[dict[str, Any]]:
-    """A policy for each namespace, and a cluster policy for what has none, that adopt the objects in the cluster."""
-    selectors: dict[str, list[dict[str, str]]] = {}
-    for gvk, identity in sorted(templates):
-        selector = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": identity.name}
-        selectors.setdefault(identity.namespace, []).append(selector)
-    return [_policy(namespace, found, cluster, name) for namespace, found in sorted(selectors.items())]
-
-
-def _policy(namespace: str, selectors: list[dict[str, str]], cluster: str, name: str) -> dict[str, Any]:
+def adopting_policy(
+    namespace: str, selectors: list[dict[str, str]], placement: dict[str, Any], name: str
+) -> dict[str, Any]:
+    """A policy that adopts the objects where its placement says; without a namespace a cluster policy."""
     return {
-        "apiVersion": _POLICY_API,
+        "apiVersion": POLICY_API,
         "kind": "PropagationPolicy" if namespace else "ClusterPropagationPolicy",
         "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "spec": {
-            "conflictResolution": "Overwrite",
-            "resourceSelectors": selectors,
-            "placement": {"clusterAffinity": {"clusterNames": [cluster]}},
-        },
+        "spec": {"conflictResolution": "Overwrite", "resourceSelectors": selectors, "placement": placement},
     }

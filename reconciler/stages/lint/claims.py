@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.fleet import Fleet, Template
@@ -9,7 +10,8 @@ from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import PolicyRef
 from reconciler.stages.claims import Claims
-from reconciler.stages.documents import is_never_distributed
+from reconciler.stages.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
+from reconciler.stages.lint.unread import may_be_unread
 
 _CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
 _OVERLAPS_SHOWN = 3
@@ -26,6 +28,8 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
         for index, selector in enumerate(policy.selectors):
             elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
             if index in selecting or elsewhere:  # a selector for another namespace was warned of when it was parsed
+                continue
+            if may_be_unread(fleet, policy.ref, selector):
                 continue
             yield Problem(
                 source=selector.source,
@@ -72,6 +76,9 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
         template = fleet.templates[identity]
         if identity in carried or is_never_distributed(template.gvk, identity):
             continue
+        if identity.kind in PROPAGATION_KINDS | OVERRIDE_KINDS:
+            yield _policy_of_no_group(template)
+            continue
         if identity.group == "" and identity.kind == "Namespace":
             if identity.name in inhabited:
                 continue
@@ -82,6 +89,24 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
                 "refers to it; add it to a policy, or take it out"
             )
         yield _hint(template, "template-unclaimed", message)
+
+
+def _policy_of_no_group(template: Template) -> Problem:
+    """It would be read as an object that somebody distributes, and nothing that it says would come to be.
+
+    Source: design#policy-groups.
+    """
+    close = difflib.get_close_matches(template.gvk.api_version, list(FLAVORS), n=1, cutoff=0.3)
+    return Problem(
+        source=template.source,
+        path="apiVersion",
+        code="policy-group-unknown",
+        message=(
+            f"{template.gvk.api_version} has no policies here, so this {template.gvk.kind} does nothing; did you mean "
+            f"{close[0] if close else next(iter(FLAVORS))}?"
+        ),
+        severity=Severity.WARNING,
+    )
 
 
 def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:

@@ -15,6 +15,11 @@ LINT_CODES: Mapping[str, Code] = {
     "no-clusters": Code(
         "No clusters", "The store declares no member, so nothing is placed.", "Add a Cluster document for each member."
     ),
+    "policy-group-unknown": Code(
+        "Policy of an unknown group",
+        "A document has the kind of a policy and an apiVersion that has none, so it is an object that nothing claims.",
+        "Write one of the three apiVersions of policies.",
+    ),
     "cluster-unknown": Code(
         "Unknown cluster", "A policy names a cluster that no document declares.", "Correct the name, or declare it."
     ),

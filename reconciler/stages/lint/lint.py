@@ -16,6 +16,7 @@ from reconciler.stages.lint.claims import lint_overlaps, lint_selectors, lint_un
 from reconciler.stages.lint.clusters import lint_clusters
 from reconciler.stages.lint.overrides import lint_overrides
 from reconciler.stages.lint.placement import lint_placement
+from reconciler.stages.lint.unread import known_to_be_missing
 from reconciler.stages.lint.volumes import lint_volumes
 
 
@@ -33,7 +34,8 @@ def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset
         ("overrides", lambda: lint_overrides(fleet, claims)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
     )
-    return tuple(sorted({problem for name, check in checks for problem in _found(name, check)}))
+    found = {problem for name, check in checks for problem in _found(name, check)}
+    return tuple(sorted(known_to_be_missing(fleet, found)))
 
 
 def _found(name: str, check: Callable[[], Iterable[Problem]]) -> Iterable[Problem]:

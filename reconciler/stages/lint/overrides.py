@@ -10,6 +10,7 @@ from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.claims import Claims, PolicyIndex, matching_clusters
 from reconciler.stages.lint.placement import candidate_clusters
+from reconciler.stages.lint.unread import may_be_unread
 
 
 def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
@@ -18,7 +19,7 @@ def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     places = {policy.ref: candidate_clusters(fleet, policy) for policy in fleet.propagation}
     for policy in fleet.overrides:
         yield from _itself(policy)
-        yield from _selectors(policy, selecting.get(policy.ref, set()))
+        yield from _selectors(fleet, policy, selecting.get(policy.ref, set()))
         identities = selected.get(policy.ref, set())
         owners = {claims.claims[identity].policy for identity in identities if identity in claims.claims}
         # What no policy claims may follow an owner to any cluster, so nothing can be said of an override of it.
@@ -53,10 +54,10 @@ def _itself(policy: OverridePolicy) -> Iterator[Problem]:
             yield _problem(rule.source, f"spec.overrideRules[{index}]", "rule-without-overriders", message)
 
 
-def _selectors(policy: OverridePolicy, selecting: set[int]) -> Iterator[Problem]:
+def _selectors(fleet: Fleet, policy: OverridePolicy, selecting: set[int]) -> Iterator[Problem]:
     for index, selector in enumerate(policy.selectors):
         elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
-        if index not in selecting and not elsewhere:
+        if index not in selecting and not elsewhere and not may_be_unread(fleet, policy.ref, selector):
             what = f"{selector.api_version} {selector.kind}" + (f" {selector.name}" if selector.name else "")
             message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
             path = f"spec.resourceSelectors[{index}]"

@@ -18,8 +18,8 @@ def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObserva
         if isinstance(member, NotRead):
             yield not_read(member)
         seen = observed.get(member.name)
-        denied = (*(seen.denied if seen else ()), *(member.denied if isinstance(member, Read) else ()))
-        yield from (right_missing(member.name, why) for why in denied)
+        refused = [denied.why for denied in member.denied] if isinstance(member, Read) else []
+        yield from (right_missing(member.name, why) for why in (*(seen.denied if seen else ()), *refused))
 
 
 def right_missing(cluster: str, why: str) -> Problem:

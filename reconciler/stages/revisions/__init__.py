@@ -1,6 +1,6 @@
 """What one revision of the store would change after another, without any cluster."""
 
-from reconciler.stages.revisions.placement_changes import placement_changes
+from reconciler.stages.revisions.placement_changes import placement_changes, with_overridden
 from reconciler.stages.revisions.revisions import named_alike, passage_between, previous_of
 from reconciler.stages.revisions.unjudged import unjudged
 from reconciler.stages.revisions.written import written_by, written_in
@@ -11,6 +11,7 @@ __all__ = [
     "placement_changes",
     "previous_of",
     "unjudged",
+    "with_overridden",
     "written_by",
     "written_in",
 ]

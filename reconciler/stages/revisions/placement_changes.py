@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.model.binding import PreviousPlacement
-from reconciler.model.plan import PlacementChange
+from msgspec.structs import replace
+
+from reconciler.model.binding import PreviousPlacement, TargetCluster
+from reconciler.model.plan import Manifest, PlacementChange
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import dig
 from reconciler.stages.decision import Decision
+from reconciler.stages.rendering import RenderCache, render, render_inputs
 
 
 def placement_changes(
@@ -36,6 +40,32 @@ def placement_changes(
             )
         )
     return tuple(changes)
+
+
+def with_overridden(
+    placements: tuple[PlacementChange, ...], decision: Decision, manifests: Mapping[str, Mapping[Identity, Manifest]]
+) -> tuple[PlacementChange, ...]:
+    """The placements, with the replicas that overrides make of those that are assigned."""
+    overridden = {
+        identity for found in manifests.values() for identity, manifest in found.items() if manifest.overrides
+    }
+    if not any(placement.identity in overridden for placement in placements):
+        return placements
+    inputs, cache = render_inputs(decision), RenderCache()
+
+    def told(placement: PlacementChange) -> PlacementChange:
+        path = decision.interpreters.of(*placement.identity[:2]).replicas_path
+        if placement.identity not in overridden or not path:
+            return placement
+        found = []
+        for cluster, replicas in placement.after:
+            manifest = render(inputs, placement.identity, cluster, replicas, cache).manifest
+            made = dig(manifest.body, *path) if manifest is not None and not manifest.replicas_yielded else None
+            if isinstance(made, int) and made != replicas:
+                found.append(TargetCluster(cluster, made))
+        return replace(placement, overridden=tuple(found))
+
+    return tuple(map(told, placements))
 
 
 def _moved(decision: Decision, previous: Mapping[Identity, PreviousPlacement]) -> set[Identity]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import condition, count, is_observed, mapping, mappings, text
 from reconciler.model.observation import Health, LiveObject
@@ -51,17 +52,17 @@ TROUBLES: Final = frozenset(_WAITING)
 
 def health_of(live: LiveObject, interpreter: Interpreter) -> HealthState:
     """Health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
-    try:
-        told = interpreter.health(live.body)
-        if told is Health.HEALTHY:
-            return HEALTHY
-        why = _why(live.body)
-        if told is Health.UNHEALTHY:
-            return Degraded(why)
-        # Past its deadline it is stuck, though older pods still serve.
-        return Degraded(why) if _is_past_deadline(live.body) else Progressing(why)
-    except Exception as error:  # An interpreter may be anybody's.
-        return UnknownHealth(f"its status could not be read: {type(error).__name__}")
+    found, fault = contained(lambda: _judged(live.body, interpreter))
+    return found or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
+
+
+def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
+    told = interpreter.health(live)
+    if told is Health.HEALTHY:
+        return HEALTHY
+    # Past its deadline it is stuck, though older pods still serve.
+    is_stuck = told is Health.UNHEALTHY or _is_past_deadline(live)
+    return Degraded(_why(live)) if is_stuck else Progressing(_why(live))
 
 
 def why_waiting(reason: str, message: str) -> str:

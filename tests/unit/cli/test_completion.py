@@ -6,10 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.command_line import run
+from tests.unit.cli.command_line import run, write_store
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -66,3 +67,44 @@ def test_completes_without_a_heavy_import(words: str, answers: list[str]) -> Non
 
 def test_an_unknown_shell_is_a_usage_error() -> None:
     assert run("completion", "tcsh").code == 2
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a branch and a tag, and a kubeconfig."""
+    write_store(tmp_path)
+    (tmp_path / "web.yaml").write_text(
+        "kind: Deployment\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  name: not-this\n"
+    )
+    for command in ("init --quiet -b main", "add .", "-c user.name=a -c user.email=a@b.c commit --quiet -m m",
+                    "tag v1", "branch feature/x", "pack-refs --all", "branch later"):  # fmt: skip
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    kubeconfig = tmp_path / "kube"
+    kubeconfig.write_text("contexts:\n- context: {cluster: c}\n  name: hangzhou\n- name: beijing\nusers:\n- name: no\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        ("reconciler get dep", ["deploy", "deployment"]),
+        ("reconciler get job,poddis", ["job,poddisruptionbudget"]),
+        ("reconciler get pods -n ", ["demo", "shop"]),
+        ("reconciler get pods --cluster ", ["m1", "m2"]),
+        ("reconciler explain deploy/", ["deploy/web"]),
+        ("reconciler history -n demo cm/", ["cm/app"]),
+        ("reconciler suspend deployment/w", ["deployment/web"]),
+        ("reconciler diff --base ", ["HEAD", "feature/x", "later", "main", "v1"]),
+        ("reconciler validate --rev f", ["feature/x"]),
+        ("reconciler init --context ", ["beijing", "hangzhou"]),
+    ],
+)
+def test_completes_what_the_store_and_the_kubeconfig_hold(store: Path, words: str, answers: list[str]) -> None:
+    assert completed(words) == answers
+
+
+def test_nothing_is_looked_through_where_nobody_keeps_a_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(store))
+    assert "demo" not in completed("reconciler get pods -n ")

@@ -15,6 +15,7 @@ from reconciler.daemon.service.serve import Service
 from reconciler.model.fleet import Fleet
 from reconciler.stages.fleet.file import ParsedFile
 from tests.fakes.store_trees import commit_all, write_files
+from tests.unit.cli.command_line import run as cli_run
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: demo}}\ndata: {{a: '{value}'}}\n"
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: demo}\ndata: {a: Yg==}\n"
@@ -98,3 +99,16 @@ def test_a_service_without_a_home_keeps_what_it_parsed_beside_its_journal(
     assert result.exit_code == 0, result.output
     (service,) = started
     assert service.parse_cache == parse_cache_file(tmp_path, "/store")
+
+
+def test_a_store_without_a_document_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    for command in ("validate", "render", "diff"):
+        done = cli_run(command, str(tmp_path))
+        assert done.code == 0
+        assert f"no documents found in {tmp_path}: a document stands in a file that ends with .yaml" in done.err
+    (tmp_path / "c.yaml").write_text(CONFIG.format(name="a", value="b"))
+    assert "no documents" not in cli_run("validate", str(tmp_path)).err
+    into = tmp_path / "new"
+    into.mkdir()
+    assert "no documents" not in cli_run("init", str(into), "--name", "a").err

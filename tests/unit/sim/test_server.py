@@ -200,7 +200,7 @@ def drawn(seed: int) -> list[Any]:
     faults.latency_s = (0.1, 0.2)
     requests = [Request(method=method, path="/x") for method in ("GET", "PATCH")] * 100
     return [
-        (request.method, fault.kind if fault else None, faults.delay_s())
+        (request.method, fault.kind if fault else None, faults.delay_s(request))
         for request in requests
         for fault in [faults.draw(request)]
     ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +209,16 @@ def test_does_not_read_what_the_caller_knows(root: Path) -> None:
     found = store.snapshot(head, known={memo_key(files["sub/b.yaml"]), moved})
     assert [(file.path, file.blob) for file in found.files] == [(path, file.blob) for path, file in files.items()]
     assert [file.data for file in found.files] == [b"11", b"", b"3"]
+
+
+def test_a_shallow_clone_says_why_it_lacks_a_revision(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    clone = tmp_path_factory.mktemp("clone")
+    command = ["git", "clone", "--quiet", "--depth", "1", root.as_uri(), str(clone)]
+    subprocess.run(command, check=True, capture_output=True)
+    store = GitStore(clone)
+    for missing in ("HEAD~1", GitStore(root).resolve("HEAD~1"), "no-such-branch"):
+        with pytest.raises(RevisionNotFound, match=r"this clone is shallow .* fetch-depth: 0"):
+            store.resolve(missing)
+    with pytest.raises(RevisionNotFound) as error:
+        GitStore(root).resolve("no-such-branch")
+    assert "shallow" not in str(error.value)

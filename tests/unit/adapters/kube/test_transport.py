@@ -168,9 +168,10 @@ async def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
 
 async def test_a_token_that_stays_refused_is_not_tried_for_ever() -> None:
     async with ScriptedServer(reply(401)) as server, transport_to(server, token="t") as (transport,):
-        with pytest.raises(CredentialsRejected):
+        with pytest.raises(CredentialsRejected, match="does not accept the token: it expired, was revoked") as error:
             await transport.send(READ, "test")
         assert len(server.asked) == 2
+        assert error.value.changed_nothing
 
 
 async def test_at_most_so_many_requests_are_under_way_to_one_cluster() -> None:

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pygit2
 import pytest
 
 from reconciler.adapters.sources.repository import RepositorySource
-from reconciler.errors import RevisionNotFound
+from reconciler.errors import RevisionNotFound, StoreError, StoreFault
+from tests.fakes.clocks import TestClock
+from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import commit_all, write_files
-from tests.unit.adapters.sources.test_source import opened, read_new
+from tests.unit.adapters.sources.test_source import content, opened, read_new
 
 
 @pytest.fixture
@@ -97,3 +101,61 @@ async def test_looking_at_a_repository_leaves_no_garbage(work: Path, tmp_path: P
             assert gc.collect() < 20
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("step", ["look", "load"])
+async def test_a_look_that_fails_by_a_fault_of_ours_is_a_reason_like_any_other(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def faulty(*given: object) -> None:
+        raise InterpreterFault("hunter2")
+
+    clock = TestClock()
+    async with opened(str(work), tmp_path, clock=clock) as source:
+        await read_new(source)
+        write_files(work, {"a.yaml": "2"})
+        commit_all(work)
+        with monkeypatch.context() as patched:
+            patched.setattr(RepositorySource, step, faulty)
+            with pytest.raises(StoreFault, match="internal-error: it cannot be read: InterpreterFault"):
+                await source.read()
+        snapshot = await source.read()
+        assert snapshot is not None
+        assert content(snapshot)["a.yaml"] == "2"
+
+
+async def test_what_lies_in_a_bare_repository_is_searched_when_its_folder_is_another_one_only(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare, walked = tmp_path / "bare.git", list[str]()
+    pygit2.clone_repository(str(work), str(bare), bare=True)
+    write_files(bare, {"lfs/objects/aa/bb": "large"})
+    walk = os.walk
+
+    def counted(top: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for found in walk(top):
+            walked.append(found[0])
+            yield found
+
+    monkeypatch.setattr(os, "walk", counted)
+    async with opened(str(bare), tmp_path / "state") as source:
+        assert isinstance(source, RepositorySource)
+        await read_new(source)
+        searched = len(walked)
+        assert searched > 0
+        for _ in range(10):
+            source.look()
+        assert len(walked) == searched
+        # A document that comes beside what is Git's, and a folder in the place of this one.
+        write_files(bare, {"a.yaml": "forged"})
+        with pytest.raises(StoreError, match="looks like a bare repository and holds documents"):
+            source.look()
+        with pytest.raises(StoreError, match="looks like a bare repository and holds documents"):
+            source.look()
+        (bare / "a.yaml").unlink()
+        source.look()
+        bare.rename(tmp_path / "before.git")
+        pygit2.clone_repository(str(work), str(bare), bare=True)
+        write_files(bare, {"lfs/a.yaml": "forged"})
+        with pytest.raises(StoreError, match="looks like a bare repository and holds documents"):
+            source.look()

@@ -7,12 +7,15 @@ from pathlib import Path
 import pygit2
 import pytest
 
+from reconciler.adapters.git.fetch import fetch
+from reconciler.adapters.git.history import in_force
 from reconciler.adapters.sources import url as source_url
 from reconciler.adapters.sources.source import StoreSource, open_source
-from reconciler.errors import StoreError
+from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Snapshot
 from tests.fakes.clocks import TestClock
 from tests.fakes.git_server import GitServer
+from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 from tests.unit.adapters.sources.test_source import content, opened, read_new
 
@@ -296,3 +299,42 @@ async def test_a_fetch_that_cannot_be_started_says_so(
     async with opened(f"file://{work}", tmp_path / "state") as source:
         with pytest.raises(StoreError, match=r"no fetch can be started.*temporarily unavailable"):
             await source.read()
+
+
+async def test_a_fetch_that_fails_by_a_fault_of_ours_keeps_the_last_one_and_says_so(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def faulty(*wanted: object, tell: object) -> object:
+        raise InterpreterFault("hunter2")
+
+    async with opened(f"file://{work}", tmp_path / "state") as source:
+        await _first(source)
+        monkeypatch.setattr(source_url, "fetch", faulty)
+        for _ in range(2):
+            with pytest.raises(StoreFault, match=r"internal-error: it cannot be read: InterpreterFault") as told:
+                await _poll(source)
+            assert isinstance(told.value.__cause__, InterpreterFault)
+            assert "hunter2" not in str(told.value)
+        write_files(work, {"a.yaml": "4"})
+        commit_all(work)
+        monkeypatch.setattr(source_url, "fetch", fetch)
+        snapshot = await _poll(source)
+        assert snapshot is not None
+        assert content(snapshot)["a.yaml"] == "4"
+
+
+async def test_a_commit_that_cannot_be_looked_at_for_a_fault_of_ours_says_so_and_is_tried_again(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty(*given: object) -> str | None:
+        raise InterpreterFault
+
+    async with opened(f"file://{work}", tmp_path / "state") as source:
+        await _first(source)
+        monkeypatch.setattr(source_url, "in_force", faulty)
+        with pytest.raises(StoreFault, match="internal-error"):
+            await _poll(source)
+        write_files(work, {"a.yaml": "4"})
+        commit_all(work)
+        monkeypatch.setattr(source_url, "in_force", in_force)
+        assert await _poll(source) is not None

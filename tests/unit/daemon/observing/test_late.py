@@ -32,7 +32,7 @@ class Scene:
         self.marked: set[Identity] = set()
         self.clusters: set[str] = set()
         self.came = asyncio.Event()
-        self.late = LateReadings(self._mark, self.clusters.add)
+        self.late = LateReadings(self._mark, self.clusters.add, members)
 
     def _mark(self, cluster: str, identities: Iterable[Identity]) -> None:
         self.marked.update(identities)
@@ -106,11 +106,25 @@ async def test_one_that_never_answers_is_not_read_when_its_time_is_up(tmp_path: 
         assert isinstance(found["m2"], NotRead)
 
 
-async def test_one_alone_is_waited_for(tmp_path: Path) -> None:
+async def test_the_only_cluster_is_waited_for(tmp_path: Path) -> None:
     async with slow(tmp_path) as scene:
-        found = await scene.late.read(
-            {"m2": scene.members["m2"]}, {"m2": Interest(wanted=frozenset({A}))}, ("test",), BUILT_IN_KINDS
-        )
+        only = {"m2": scene.members["m2"]}
+        late = LateReadings(scene._mark, scene.clusters.add, only)
+        found = await late.read(only, {"m2": Interest(wanted=frozenset({A}))}, ("test",), BUILT_IN_KINDS)
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.live(A.identity) == Absent()
+
+
+async def test_a_round_that_concerns_the_slow_one_alone_is_over_before_it_answers(tmp_path: Path) -> None:
+    """Or a commit to all others would wait for it."""
+    async with slow(tmp_path) as scene:
+        only, interest = {"m2": scene.members["m2"]}, {"m2": Interest(wanted=frozenset({A}))}
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS)
+        assert not scene.came.is_set(), "it has answered"
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.under_way == {A.identity}
+        await asyncio.wait_for(scene.came.wait(), 10)
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS)
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()
 

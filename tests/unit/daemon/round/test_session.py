@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.round import act
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.perform import Done, perform
 from reconciler.daemon.round.session import Access, apply_once, plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
+from reconciler.model.plan import Change
+from reconciler.report.mask import Masker
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import opened
+from tests.fakes.raising import InterpreterFault
 from tests.fakes.worlds import config_map, fleet_of, policy
 
 
@@ -61,3 +71,98 @@ async def test_applying_again_and_again_gets_no_further_than_one_plan(tmp_path: 
         assert {change.held for change in planned.plan.changes} == {
             "guard: 8 deletions and releases in one cluster within 10m, 3 of them made already, at most 3 pass"
         }
+
+
+async def test_a_change_that_fails_by_a_fault_of_ours_fails_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def faulty(member: MemberCluster, change: Change, *more: Any) -> Done:
+        if (member.name, change.identity.kind) == ("m2", "ConfigMap"):
+            raise InterpreterFault("hunter2")
+        return await perform(member, change, *more)
+
+    monkeypatch.setattr(act, "perform", faulty)
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+        )
+        told: list[Result] = []
+        applied = await apply_once(fleet, access, lambda planned: True, told.append)
+        assert scene.live("m1", "app") is not None
+        with Journal.open(tmp_path / "journal.db", read_only=True) as journal:
+            document: Any = journal.state()
+            (intent,) = journal.open_intents().values()
+        monkeypatch.setattr(act, "perform", perform)
+        applied_again = await apply_once(fleet, access, lambda planned: True)
+        assert scene.live("m2", "app") is not None
+    (failed,) = (result for result in applied.results if result.error)
+    assert failed.error.startswith("internal-error: ConfigMap demo/app: a fault of the program (InterpreterFault at ")
+    assert failed in told
+    assert (intent.cluster, intent.identity.name) == ("m2", "app")
+    assert [(entry["cluster"], entry["error"][:14]) for entry in document["failed"]] == [("m2", "internal-error")]
+    assert [entry["code"] for entry in document["problems"]] == ["internal-error"]
+    assert [record.__dict__["event"] for record in caplog.records] == ["InternalError"]
+    assert "hunter2" not in caplog.text
+    assert not [result for result in applied_again.results if result.error]
+
+
+@pytest.mark.parametrize("place", ["_why_stays", "losses_of", "_intent"])
+async def test_a_fault_around_the_changes_of_one_cluster_leaves_those_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    work = getattr(act, place)
+
+    def faulty(subject: Any, *more: Any) -> Any:
+        changes = subject if isinstance(subject, list) else [subject]
+        if any(change.cluster == "m2" for change in changes):
+            raise InterpreterFault
+        return work(subject, *more)
+
+    monkeypatch.setattr(act, place, faulty)
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path) as scene:
+        results = await scene.apply(fleet)
+        assert scene.live("m1", "app") is not None
+    errors = {name: {bool(found.fault) for found in results if found.change.cluster == name} for name in ("m1", "m2")}
+    assert errors == {"m1": {False}, "m2": {True}}
+    assert len(results) == 4
+
+
+async def test_a_change_that_cannot_be_masked_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learn = Masker.change
+
+    def faulty(masker: Masker, change: Change) -> Change:
+        if (change.cluster, change.identity.kind) == ("m2", "ConfigMap"):
+            raise InterpreterFault
+        return learn(masker, change)
+
+    monkeypatch.setattr(Masker, "change", faulty)
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path) as scene:
+        results = await scene.apply(fleet)
+        assert scene.verbs("m2") == ["patch namespaces 201"]
+        assert not scene.journal.open_intents()
+    assert [(found.change.cluster, found.is_open) for found in results if found.fault] == [("m2", False)]
+
+
+async def test_who_is_told_may_fail_without_any_change_to_what_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deaf(result: Result) -> None:
+        raise InterpreterFault
+
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+        )
+        applied = await apply_once(fleet, access, lambda planned: True, deaf)
+        assert scene.live("m1", "app") is not None
+    assert [result.error for result in applied.results] == [""] * 4

@@ -8,12 +8,10 @@ import pytest
 
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import LiveObject
-from reconciler.model.policy import ConflictResolution, Flavor
-from reconciler.model.problem import Severity
+from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.importing.template import adopting_policies, reason_to_skip, template_of
+from reconciler.stages.importing.template import reason_to_skip, template_of
 from reconciler.stages.ownership.marks import Owner, mark, written_terms
-from tests.fleets import fleet_of, member
 
 
 def live(body: dict[str, Any]) -> LiveObject:
@@ -111,21 +109,3 @@ def test_what_is_not_for_a_store_is_left_out(body: dict[str, Any], why: str) -> 
     found = reason_to_skip(live(body))
     assert found.startswith(why)
     assert bool(found) is bool(why)
-
-
-def test_the_policies_are_free_of_errors_and_claim_what_was_written() -> None:
-    role = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
-    objects = [
-        (GVK("", "v1", "ConfigMap"), Identity("", "ConfigMap", "demo", "c")),
-        (GVK("", "v1", "ConfigMap"), Identity("", "ConfigMap", "other", "c")),
-        (role, Identity(role.group, role.kind, "", "viewer")),
-    ]
-    policies = adopting_policies(objects, "m1", "imported-m1")
-    assert [(policy["kind"], policy["metadata"].get("namespace")) for policy in policies] == [
-        ("ClusterPropagationPolicy", None),
-        ("PropagationPolicy", "demo"),
-        ("PropagationPolicy", "other"),
-    ]
-    fleet = fleet_of({"policies.yaml": policies, "m1.yaml": [member("m1")]})
-    assert {policy.conflict_resolution for policy in fleet.propagation} == {ConflictResolution.OVERWRITE}
-    assert not [found for found in fleet.problems if found.severity is Severity.ERROR]

@@ -1,0 +1,92 @@
+"""Which journal a command means that is given none, and perhaps no store either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.model.fleet import Fleet
+
+
+def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -> Path | None:
+    """The journal of the fleet of a store; None when the store does not name its fleet.
+
+    `writes`: the store of a command that would begin a journal, as it is named from anywhere.
+
+    Raises:
+        ConfigurationError: the journal would be begun, and the store was another fleet's before.
+        JournalError: no state folder is known, or a journal of an earlier version cannot be read.
+    """
+    from reconciler.adapters.journal.place import journal_of, service_journal
+
+    settings = fleet.settings
+    if not settings.name:
+        return service_journal(environ)
+    path = journal_of(settings.name, settings.previous_names, environ)
+    if writes and not path.exists() and not service_journal(environ):
+        _refuse_rename(settings.name, writes, environ)
+    return path
+
+
+def _refuse_rename(name: str, store: str, environ: Mapping[str, str]) -> None:
+    """Nothing, or an error: under a new name everything that runs would count as somebody else's."""
+    from reconciler.adapters.journal.place import known_journals, source_of
+    from reconciler.errors import ConfigurationError
+
+    for former, path in known_journals(environ).items():
+        if source_of(path) == store:
+            raise ConfigurationError(
+                f"{store}: its fleet was {former} and is {name} now. If {former} was renamed, add {former} to "
+                f"spec.previousNames of the Fleet document; if {name} is a new fleet, name a new journal with --journal"
+            )
+
+
+def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
+    """The journal that a person in a folder means: of the fleet whose store it is, else the only one that there is.
+
+    Raises:
+        ConfigurationError: there are several, and nothing says which is meant.
+        JournalError: there is none yet, no state folder is known, or a journal cannot be read.
+    """
+    from reconciler.adapters.journal.place import known_journals, service_journal, source_of
+    from reconciler.errors import ConfigurationError, JournalError
+
+    if service := service_journal(environ):
+        return service
+    store = _fleet_file_above(folder.absolute())
+    if store is not None and (found := journal_for(store, environ)) is not None:
+        return found
+    journals = known_journals(environ)
+    if not journals:
+        raise JournalError("there is no journal yet; 'reconciler apply' or 'run' makes one for each fleet")
+    around = {str(above) for above in (folder.resolve(), *folder.resolve().parents)}
+    meant = [path for path in journals.values() if source_of(path) in around] if len(journals) > 1 else []
+    if len(meant) == 1 or len(journals) == 1:
+        return (meant or list(journals.values()))[0]
+    raise ConfigurationError(
+        f"there are journals of several fleets: {', '.join(sorted(journals))}; say which is meant: go to the folder of "
+        "its store, or name the store with --store, or the journal with --journal"
+    )
+
+
+def _fleet_file_above(folder: Path) -> Fleet | None:
+    """What the nearest `fleet.yaml` says, from the folder upwards to the repository's root; None: there is none.
+
+    The rest of the store is not read, so that `status` is quick in a store of any size.
+    """
+    for above in (folder, *folder.parents):
+        file = above / "fleet.yaml"
+        if file.is_file():
+            return _read_alone(file)
+        if (above / ".git").exists():
+            return None
+    return None
+
+
+def _read_alone(file: Path) -> Fleet | None:
+    from reconciler.model.fleet import Snapshot, StoreFile
+    from reconciler.stages.fleet import parse
+
+    return parse(Snapshot(revision="", files=(StoreFile(path=file.name, blob="", data=file.read_bytes()),)))

@@ -1,0 +1,37 @@
+"""`reconciler now`: the running service looks at everything now, as `systemctl reload` makes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import journal_path
+from reconciler.cli.printing import remark
+from reconciler.errors import JournalError
+
+
+@click.command(context_settings=options.SETTINGS)
+@options.store_of_fleet
+@options.journal
+def command(*, store: str | None, journal: Path | None) -> None:
+    """Ask the running service to look at everything now: the store, the kubeconfig, every cluster.
+
+    It is asked through the journal, so it does so within seconds. It does that by itself, too, at every commit,
+    event and resync; this is for somebody who does not want to wait.
+    """
+    from reconciler.adapters.journal.journal import Journal
+    from reconciler.adapters.journal.lock import holder
+    from reconciler.cli.suspend import person
+
+    path = journal_path(journal, store)
+    service = holder(path)
+    if service is None:
+        raise JournalError(
+            f"{path}: no service runs with this journal; 'reconciler apply' makes the clusters equal to the store "
+            "once, 'reconciler run' starts a service"
+        )
+    with Journal.open_beside(path) as book:
+        book.ask(person())
+    remark(f"asked {service} to look at everything now; 'reconciler status' tells what it found")
