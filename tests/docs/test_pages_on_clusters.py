@@ -33,6 +33,8 @@ def reader(tmp_path: Path, three_clusters: ThreeClusters, kubernetes_binaries: P
     clusters = (three_clusters.m1, three_clusters.m2, three_clusters.m3)
     for cluster in clusters:
         cluster.add_node("bakery-1")
+        # Other tests share the clusters, and a reader begins with empty ones.
+        cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--timeout=120s")
     reader = Reader(tmp_path, {"KUBECONFIG": str(kubeconfig)}, more=("kubectl",), path=path)
     reader.git_repository()
     yield reader

@@ -88,7 +88,8 @@ def test_what_was_shown_offline_is_due_live_and_is_then_written(fleet: FleetOnCl
     cli = CommandLine(fleet)
     write_base(fleet)
     commit(fleet)
-    cli.apply()
+    # A policy that suspends dispatching holds one of them.
+    cli.apply(3)
 
     def is_available() -> bool:
         found = [fleet.live(cluster, "deployment", "web") for cluster in ("m1", "m2")]

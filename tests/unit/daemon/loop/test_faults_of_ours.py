@@ -138,7 +138,8 @@ async def test_the_pauses_between_tries_of_a_change_that_fails_by_a_fault_grow(
         scene.app("2", "m1", "m2")
         await scene.until(lambda: len(tried_s) >= 5)
     pauses_s = [after - before for before, after in pairwise(tried_s)]
-    assert all(after > 1.5 * before for before, after in pairwise(pauses_s[1:])), pauses_s
+    # A busy machine makes pauses longer, never shorter.
+    assert all(pause_s >= 2.0 * 2**tries for tries, pause_s in enumerate(pauses_s)), pauses_s
 
 
 async def test_what_a_fault_left_unknown_is_looked_at_though_it_was_made(
