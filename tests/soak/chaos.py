@@ -122,13 +122,7 @@ class Trial:
         Raises:
             AssertionError: the fleet did not come to rest as it should, or an invariant was broken.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        async with self.box:
-            for name in CLUSTERS:
-                self.box[name].state.store.listeners.append(partial(self._note, name))
-                self._foreign(name)
-            foreign = {name: self._versions_of_foreign(name) for name in CLUSTERS}
-            self._publish(fresh=True)
+        async with self._watched():
             restarts = self.rng.randint(1, 2)
             for phase in range(restarts + 1):
                 async with self._daemon():
@@ -136,16 +130,32 @@ class Trial:
                         await self._rest("at the beginning")
                     await self._trouble()
                     if phase == restarts:
-                        self._clear()
-                        await self._rest("after the faults")
-                        await self._stays_at_rest()
-                        await self._last_commit()
+                        await self._settle("after the faults")
+        return sum(len(server.faults.struck) for server in self.box.servers.values())
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """The clusters with a foreign object each and the first commit; at the end what must have held is checked."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        async with self.box:
+            for name in CLUSTERS:
+                self.box[name].state.store.listeners.append(partial(self._note, name))
+                self._foreign(name)
+            foreign = {name: self._versions_of_foreign(name) for name in CLUSTERS}
+            self._publish(fresh=True)
+            yield
             assert {name: self._versions_of_foreign(name) for name in CLUSTERS} == foreign, (
                 "a foreign object was touched"
             )
             self._check_journal()
         assert not self.violations, "\n".join(self.violations)
-        return sum(len(server.faults.struck) for server in self.box.servers.values())
+
+    async def _settle(self, when: str) -> None:
+        """The faults end: the fleet comes to rest, stays there, and follows one more commit."""
+        self._clear()
+        await self._rest(when)
+        await self._stays_at_rest()
+        await self._last_commit()
 
     # What happens
 

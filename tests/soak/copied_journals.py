@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from functools import partial
 
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.rebuild import rebuild_once
@@ -33,14 +32,8 @@ class CopiedJournalTrial(Trial):
         Raises:
             AssertionError: the second service wrote, the fleet did not come to rest, or an invariant was broken.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         copy = self.folder / "copied" / "journal.db"
-        async with self.box:
-            for name in CLUSTERS:
-                self.box[name].state.store.listeners.append(partial(self._note, name))
-                self._foreign(name)
-            foreign = {name: self._versions_of_foreign(name) for name in CLUSTERS}
-            self._publish(fresh=True)
+        async with self._watched():
             async with self._daemon():
                 await self._rest("at the beginning")
             copy.parent.mkdir()
@@ -59,15 +52,7 @@ class CopiedJournalTrial(Trial):
             self.journal_path = copy
             async with self._daemon():
                 await self._trouble()
-                self._clear()
-                await self._rest("with the copy")
-                await self._stays_at_rest()
-                await self._last_commit()
-            assert {name: self._versions_of_foreign(name) for name in CLUSTERS} == foreign, (
-                "a foreign object was touched"
-            )
-            self._check_journal()
-        assert not self.violations, "\n".join(self.violations)
+                await self._settle("with the copy")
         return left
 
     async def _is_refused(self, when: str) -> int:
