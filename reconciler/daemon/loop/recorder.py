@@ -18,10 +18,13 @@ from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Reading, remembered
 from reconciler.daemon.observing.scope import is_asked
+from reconciler.daemon.pace.fights import WINDOW_S
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.failures import Faults, failures_after, faults_after
+from reconciler.daemon.round.history.told import Told
+from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
@@ -50,6 +53,8 @@ class Recorder:
         self._unfinished = memory.unfinished
         self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
+        self._told = Told(parts.journal)
+        self._quiet_s = parts.clock.monotonic_s() + WINDOW_S
         self._members: Mapping[str, Member] = {}
         self._tables = FleetTables()
         self._recorded: Decision | None = None
@@ -62,7 +67,8 @@ class Recorder:
         """The state after a round. `agenda`: of the next one."""
         parts, world, before = self._parts, reading.world, state.known
         parts.beat("recording")
-        remember(parts.journal, planned, reading, results, placed=self._placed(planned.decision, world.only))
+        placed, told = self._placed(planned.decision, world.only), self._told.fresh(results)
+        remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision
         known_timers = parts.journal.timers()
         timers = waiting_times(planned.plan.changes, known_timers, reading.now, world.only)
@@ -99,7 +105,17 @@ class Recorder:
         picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
+        self._tell(picture, reading.now, world.only)
         return self._shown(state, picture, results, reading.now, heard)
+
+    def _tell(self, picture: Round, now: str, only: frozenset[Identity] | None) -> None:
+        """What is otherwise now than history has it."""
+        now_s = self._parts.clock.monotonic_s()
+        if now_s >= self._quiet_s:
+            # After a start, a fight of before is known by the next heals at the earliest.
+            self._told.fights_over(self._fights.going_on(now_s), now)
+        fought = dict.fromkeys(self._fights.paused(now_s), "somebody keeps undoing our changes; it is left alone now")
+        self._told.take_in(picture, self._members, now, only, fought)
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
         """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""
@@ -119,7 +135,8 @@ class Recorder:
         results = tuple(chain.from_iterable(each.results for each in ended))
         with parts.journal.transaction():
             for each in ended:
-                remember_results(parts.journal, each.task.revision, each.task.now, each.results)
+                told = self._told.fresh(each.results)
+                remember_results(parts.journal, each.task.revision, each.task.now, told)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger, agenda)
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
@@ -210,6 +227,8 @@ class Recorder:
             self._parts.vitals.drifts[change.cluster] += 1
             if self._fights.healed(change.cluster, change.identity, now_s):
                 _tell_of_fight(change)
+                pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
+                self._told.fight(change, self._parts.clock.now(), pause_s)
         pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
         if pause_s > 0:
             self._unfinished.put_off(change.cluster, change.identity, now_s, pause_s)
@@ -225,7 +244,6 @@ def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
 
 
 def _tell_of_fight(change: Change) -> None:
-    managers = sorted({found.owner.manager for found in change.fields if found.owner is not None})
     log.warning("somebody keeps undoing our changes; backing off",
-                extra={"event": "FightDetected", "cluster": change.cluster,
-                       "obj": str(change.identity), "managers": managers})  # fmt: skip
+                extra={"event": "FightDetected", "cluster": change.cluster, "obj": str(change.identity),
+                       "cause": str(change.cause), "by": ", ".join(managers_of(change)) or "somebody"})  # fmt: skip

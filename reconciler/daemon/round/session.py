@@ -20,6 +20,7 @@ from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.failures import failures_after, faults_after
 from reconciler.daemon.round.faults import log_faults
+from reconciler.daemon.round.history.told import Told
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import answered, recover
@@ -27,7 +28,9 @@ from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
+from reconciler.model.events import EventKind
 from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import Event
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
@@ -47,6 +50,8 @@ class Access(Struct, frozen=True, kw_only=True):
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
     """How the store was named, for the picture that `status` shows."""
+    who: str = ""
+    """The person who runs the command, for history; empty: nobody, a service."""
 
 
 @asynccontextmanager
@@ -169,6 +174,8 @@ async def apply_once(
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),
             )
+            if planned.plan.waves:
+                journal.record_events([_apply_event(journal, planned, access.who, reading.now)])
             results = await _act(planned, acting, holder)
             remember(journal, planned, reading, results)
             picture = merged(None, planned, results, None)
@@ -180,7 +187,15 @@ async def apply_once(
                 round=picture, members=reading.world.members, time=reading.now, failed=failures, source=access.store
             )
             record_picture(journal, shown)
+            Told(journal).take_in(picture, reading.world.members, reading.now)
     return Applied(round=planned, results=results)
+
+
+def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
+    """Who is about to make how many changes: known also of an `apply` that does not come to its end."""
+    changes = sum(map(len, planned.plan.waves))
+    data = {"revision": planned.plan.head, "who": who or "a person", "changes": changes}
+    return Event(round=journal.complete_rounds(), time=now, kind=EventKind.APPLY, subject="fleet", data=data)
 
 
 async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
