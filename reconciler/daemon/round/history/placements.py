@@ -5,7 +5,7 @@ That is not always who committed last: a copy that was evicted has left for a pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -66,6 +66,13 @@ class Origins(Struct, frozen=True, kw_only=True):
         return next((one for one in self.evictions if (one.identity, one.cluster) == (identity, cluster)), None)
 
 
+def _followed(identity: Identity, origins: Origins, placed: Iterable[Identity]) -> Iterable[Identity]:
+    """What something goes along with, as far as that was placed anew too."""
+    if identity[:2] == ("", "Namespace"):
+        return sorted(each for each in placed if each.namespace == identity.name)
+    return origins.owners(identity)
+
+
 def _lost(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> list[str]:
     """Where there is less than before."""
     now = dict(after)
@@ -81,7 +88,7 @@ def placed_events(
     for found in placed:
         origin = behind[found.identity]
         if origin is None:
-            led = (behind.get(owner) for owner in origins.owners(found.identity))
+            led = (behind.get(owner) for owner in _followed(found.identity, origins, behind))
             origin = next((one for one in led if one is not None), _CLUSTERS)
         yield Event(
             round=number,
