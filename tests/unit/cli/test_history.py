@@ -166,7 +166,7 @@ LATER = (
         after=[{"cluster": "m2", "replicas": None}],
     ),
     at(5, "drift", "ConfigMap demo/app @ m2", revision="r", cause="drift", who="kubectl", outcome="healed"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
