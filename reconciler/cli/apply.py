@@ -16,6 +16,7 @@ from reconciler.cli.running import run
 
 if TYPE_CHECKING:
     from reconciler.daemon.round.act import Result
+    from reconciler.daemon.round.session import Applied
     from reconciler.engine import Round
     from reconciler.model.plan import Plan
 
@@ -90,7 +91,28 @@ def command(
     if output == "text" and applied.results:
         is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
     is_heard(lambda: _name_uncommitted(store, is_head=rev is None and not as_directory))
-    sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else 0)
+    sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else _told_left(applied))
+
+
+def _told_left(applied: Applied) -> int:
+    """Says on stderr what an agreed plan leaves undone; the exit code that says so. Source: design#exit-codes."""
+    from reconciler.stages.plan import CLUSTER_NOT_READ
+
+    plan = applied.round.plan
+    if not plan.is_complete:
+        unread = sorted({problem.cluster for problem in plan.problems if problem.code == CLUSTER_NOT_READ})
+        said = (
+            f"{', '.join(unread)} could not be read, and nothing was changed there"
+            if unread
+            else ("not everything could be read; see the problems above")
+        )
+        is_heard(lambda: remark(f"INCOMPLETE: {said} (exit code 4)"))
+        return 4
+    held = applied.left_to_persons
+    if held:
+        wait = "changes wait" if held > 1 else "change waits"
+        is_heard(lambda: remark(f"HELD: {held} {wait} for a person, and nothing was made of it (exit code 3)"))
+    return 3 if held else 0
 
 
 def _name_uncommitted(store: str, *, is_head: bool) -> None:

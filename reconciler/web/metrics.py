@@ -5,7 +5,7 @@ Labels are cluster, action and the like, never names of objects: the number of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,11 +17,13 @@ from prometheus_client.registry import Collector
 from reconciler import __version__
 from reconciler.adapters.clock import epoch_s
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
+from reconciler.stages.state import HealthWord, Lag
 
 PREFIX: Final = "fleet_reconciler_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-_STATES: Final = ("synced", "pending", "held", "failed")
+_STATES: Final = tuple(map(str, Lag))
+_HEALTHS: Final = tuple(map(str, HealthWord))
 
 Sample = tuple[Sequence[str], float]
 
@@ -58,11 +60,21 @@ def _per_cluster(read: Callable[[Vitals, str], float | None]) -> Callable[[Vital
     return samples
 
 
-def _objects(vitals: Vitals, now_s: float) -> Iterator[Sample]:
-    for name, cluster in sorted(vitals.clusters.items()):
-        # Zeros too: an alert on `failed > 0` needs the series before the first failure.
-        for state in sorted({*_STATES, *cluster.objects}):
-            yield (name, state), float(cluster.objects.get(state, 0))
+def _is_up(cluster: ClusterVitals) -> float | None:
+    """Of a cluster that left the store nobody asks: no alert is to wait for it."""
+    return None if cluster.is_left else float(cluster.is_up)
+
+
+def _by_state(
+    read: Callable[[ClusterVitals], Mapping[str, int]], states: Sequence[str]
+) -> Callable[[Vitals, float], Iterator[Sample]]:
+    def samples(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+        for name, cluster in sorted(vitals.clusters.items()):
+            # Zeros too: an alert on `failed > 0` needs the series before the first failure.
+            for state in states:
+                yield (name, state), float(read(cluster).get(state, 0))
+
+    return samples
 
 
 def _problems(vitals: Vitals, now_s: float) -> Iterator[Sample]:
@@ -102,12 +114,21 @@ METRICS: Final[tuple[MetricRow, ...]] = (
               text="Seconds that each phase of the last round took.",
               read=lambda vitals, now_s: [((phase,), taken) for phase, taken in sorted(vitals.durations_s.items())]),
     MetricRow(name="cluster_up", kind="gauge", labels=("cluster",), text="1 when the cluster answered the last time.",
-              read=_per_cluster(lambda vitals, name: float(vitals.clusters[name].is_up))),
+              read=_per_cluster(lambda vitals, name: _is_up(vitals.clusters[name]))),
     MetricRow(name="last_success_timestamp_seconds", kind="gauge", labels=("cluster",),
               text="When the cluster was last read completely, as Unix time.",
               read=_per_cluster(lambda vitals, name: _moment(vitals.clusters[name].last_success))),
     MetricRow(name="objects", kind="gauge", labels=("cluster", "state"),
-              text="Objects of the fleet in the cluster: synced, pending, held or failed.", read=_objects),
+              text="Objects of the fleet in the cluster by state: synced, pending, held, failed, fought (somebody "
+              "keeps undoing our changes), refused (an object that is not ours is in the way), unknown (not read), "
+              "left (the store has no document of the cluster).",
+              read=_by_state(lambda cluster: cluster.objects, _STATES)),
+    MetricRow(name="object_health", kind="gauge", labels=("cluster", "health"),
+              text="Objects of the fleet in the cluster by health: Healthy, Progressing, Degraded, Missing, Unknown.",
+              read=_by_state(lambda cluster: cluster.health, _HEALTHS)),
+    MetricRow(name="fights_total", kind="counter", labels=("cluster",),
+              text="Fights that were found: somebody kept undoing our changes, and we stepped back.",
+              read=_per_cluster(lambda vitals, name: vitals.fights[name])),
     MetricRow(name="changes_total", kind="counter", labels=("cluster", "action", "result"),
               text="Changes made in the cluster.",
               read=lambda vitals, now_s: [(labels, count) for labels, count in sorted(vitals.changes.items())]),
@@ -190,6 +211,15 @@ groups:
         expr: time() - fleet_reconciler_last_success_timestamp_seconds > 900
       - alert: FleetChangesFail
         expr: fleet_reconciler_objects{state="failed"} > 0
+        for: 15m
+      - alert: FleetFight
+        expr: fleet_reconciler_objects{state="fought"} > 0
+        for: 15m
+      - alert: FleetObjectRefused
+        expr: fleet_reconciler_objects{state="refused"} > 0
+        for: 15m
+      - alert: FleetDegraded
+        expr: fleet_reconciler_object_health{health=~"Degraded|Missing"} > 0
         for: 15m
       - alert: FleetChangesHeldByGuard
         expr: fleet_reconciler_changes_held{reason="guard"} > 0

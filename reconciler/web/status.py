@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler import __version__
@@ -27,7 +28,12 @@ def degradations(vitals: Vitals) -> list[str]:
     found = [
         f"cluster {name}: {cluster.why or 'does not answer'}"
         for name, cluster in sorted(vitals.clusters.items())
-        if not cluster.is_up
+        if not cluster.is_up and not cluster.is_left
+    ]
+    found += [
+        f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
+        for name, cluster in sorted(vitals.clusters.items())
+        if cluster.is_left
     ]
     found += [
         f"cluster {problem.cluster}: {problem.message}"
@@ -70,7 +76,9 @@ def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
                 "name": name,
                 "up": cluster.is_up,
                 "why": scrub_text(cluster.why) or None if not cluster.is_up else None,
+                "left": cluster.is_left,
                 "objects": dict(sorted(cluster.objects.items())),
+                "health": dict(sorted(cluster.health.items())),
                 "lastSuccess": cluster.last_success or None,
                 "drifts": vitals.drifts[name],
             }
@@ -112,8 +120,9 @@ def page(vitals: Vitals, now_s: float) -> str:
     clusters = [
         [
             cluster["name"],
-            "up" if cluster["up"] else f"down: {cluster['why']}",
-            ", ".join(f"{count} {kind}" for kind, count in cluster["objects"].items()),
+            "up" if cluster["up"] else f"{'left' if cluster['left'] else 'down'}: {cluster['why']}",
+            _counts(cluster["objects"]),
+            _counts(cluster["health"]),
             cluster["lastSuccess"] or "never",
         ]
         for cluster in found["clusters"]
@@ -127,13 +136,17 @@ def page(vitals: Vitals, now_s: float) -> str:
             f"<h1>{_text(title)}</h1>\n",
             _table((), [[name, str(value)] for name, value in facts if value]),
             "<h2>Clusters</h2>\n",
-            _table(("cluster", "state", "objects", "last read"), clusters),
+            _table(("cluster", "state", "objects", "health", "last read"), clusters),
             f"<h2>Problems: {found['problemsTotal']}</h2>\n" if problems else "",
             _table(("severity", "where", "field", "problem"), problems) if problems else "",
             f"<p>fleet-reconciler {_text(__version__)} · ",
             '<a href="/status.json">status.json</a> · <a href="/metrics">metrics</a></p>\n</body></html>\n',
         ]
     )
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none"
 
 
 def _table(heads: tuple[str, ...], rows: list[list[str]]) -> str:

@@ -12,7 +12,9 @@ from reconciler.report.text.style import Style
 
 Golden = Callable[[str, str], None]
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
-OBJECTS = {"synced": 118, "pending": 2, "held": 1, "failed": 0}
+OBJECTS = {"synced": 118, "pending": 2, "held": 1, "failed": 0, "fought": 1, "refused": 1, "unknown": 0, "left": 0}
+HEALTH = {"Healthy": 121, "Progressing": 1, "Degraded": 1, "Missing": 0, "Unknown": 0}
+AWAY = {**dict.fromkeys(OBJECTS, 0), "unknown": 123}
 RESOURCE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"}
 STATUS: dict[str, Any] = {
     "version": 1,
@@ -28,10 +30,14 @@ STATUS: dict[str, Any] = {
     "complete": False,
     "summary": {},
     "clusters": [
-        {"name": "hz-prod-a", "up": True, "why": "", "objects": OBJECTS, "lastSuccess": "2026-11-21T10:00:00Z"},
+        {"name": "hz-prod-a", "up": True, "why": "", "left": False, "objects": OBJECTS, "health": HEALTH,
+         "lastSuccess": "2026-11-21T10:00:00Z"},
         {"name": "hz-prod-b", "up": True, "why": "", "objects": {**OBJECTS, "failed": 1},
          "lastSuccess": "2026-11-21T10:00:00Z"},
-        {"name": "idc-1", "up": False, "why": "connection refused", "objects": OBJECTS, "lastSuccess": ""},
+        {"name": "idc-1", "up": False, "why": "connection refused", "left": False, "objects": AWAY,
+         "health": {**dict.fromkeys(HEALTH, 0), "Unknown": 123}, "lastSuccess": ""},
+        {"name": "old-1", "up": False, "why": "the store has no Cluster document for it any more", "left": True,
+         "objects": {**dict.fromkeys(OBJECTS, 0), "left": 1}, "lastSuccess": "2026-11-20T10:00:00Z"},
     ],
     "policies": [
         {"policy": "PropagationPolicy shop/web", "resources": 3, "replicas": 9, "unplaced": 0,
@@ -42,6 +48,17 @@ STATUS: dict[str, Any] = {
               "why": "guard: 12 deletions and releases in hz-prod-a, at most 10 pass"}],
     "heldDigest": "0123456789abcdef",
     "failed": [{"action": "update", "cluster": "hz-prod-b", "resource": RESOURCE, "error": "a webhook\nsays no"}],
+    "troubles": [
+        {"cluster": "hz-prod-a", "resource": RESOURCE, "sync": "OutOfSync", "state": "refused", "by": None,
+         "why": "Deployment shop/web exists and is not ours", "health": "Healthy", "healthWhy": ""},
+        {"cluster": "hz-prod-b", "resource": RESOURCE, "sync": "OutOfSync", "state": "fought", "by": None,
+         "why": "kubectl keeps undoing our changes; it is left alone until 2026-11-21T10:01:00Z", "health": "Degraded",
+         "healthWhy": "its image cannot be pulled (ErrImagePull: \x1b[31mno)"},
+        {"cluster": "hz-prod-b", "resource": RESOURCE, "sync": "OutOfSync", "state": "held", "by": "guard",
+         "why": "guard", "health": "Progressing", "healthWhy": "1 of 2 replicas are available"},
+        {"cluster": "old-1", "resource": RESOURCE, "sync": "Unknown", "state": "left", "by": None, "why": "left",
+         "health": "Unknown", "healthWhy": "left"},
+    ],
     "suspensions": [{"scope": "cluster idc-1", "reason": "new switch", "who": "li@host-a", "until": None}],
     "constraints": [{"resource": "Deployment shop/web", "cluster": "idc-1", "replicasMax": 2, "excludes": False,
                      "until": None, "reason": "4 pods cannot be scheduled"}],

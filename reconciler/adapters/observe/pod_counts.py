@@ -50,12 +50,12 @@ def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
         uid = owner.uid if owner is not None else pod.metadata.uid
         identity = known.get(uid)
         if identity is None:
-            identity = known[uid] = _workload_of(pod, owner)
+            identity = known[uid] = workload_of(pod, owner)
         (finished if pod.status.phase in FINISHED else running)[identity] += 1
     return PodCounts(running=running, finished=finished)
 
 
-def _workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
+def workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
     """What the pod belongs to. The name of the ReplicaSet of a Deployment ends in the hash that its pods carry."""
     if owner is None:
         return Identity("", "Pod", pod.metadata.namespace, pod.metadata.name)

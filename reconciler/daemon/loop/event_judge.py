@@ -20,6 +20,7 @@ from reconciler.engine import World, is_in_step
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
+from reconciler.stages.state import MISSING, health_of
 
 log = logging.getLogger("reconciler")
 
@@ -44,6 +45,7 @@ class EventJudge:
         self._fights = memory.fights
         self._unfinished = memory.unfinished
         self._lanes = memory.lanes
+        self._healths = memory.healths
         self._passed: set[Identity] | None = None
 
     def round_begins(self) -> None:
@@ -86,6 +88,7 @@ class EventJudge:
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
+        self._note_health(cluster, event)
         if self._lanes.saw(cluster, event):
             return
         live = event.object
@@ -101,6 +104,16 @@ class EventJudge:
             return
         self._beliefs.doubt(cluster, live.identity)
         self._agenda().mark_in(cluster, (live.identity,))
+
+    def _note_health(self, cluster: str, event: WatchEvent) -> None:
+        """How an object fares is told, whether or not it concerns a round."""
+        now, live = self._state(), event.object
+        if event.type != "DELETED":
+            interpreter = self._parts.interpreters.of(*live.identity[:2])
+            self._healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
+            return
+        is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
+        self._healths.gone(cluster, live.identity, MISSING if is_wanted else None)
 
     def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """The boundary of one event: what cannot be judged here is for a round to look at."""

@@ -33,16 +33,19 @@ from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, joined, scope_of
+from reconciler.daemon.pace.ailments import Ailments
 from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.garbage import Garbage
+from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
 from reconciler.daemon.watches.watches import Listeners, Watches
-from reconciler.engine import World, plan_round
+from reconciler.engine import World
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Read
@@ -80,9 +83,10 @@ class ControlLoop:
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
-        memory = Memory(lanes=Lanes(self._wake))
+        memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._away, self._denials = memory.away, memory.denials
+        self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
         self._told = Transitions(log)
         self._next_part_s = 0.0
@@ -177,7 +181,8 @@ class ControlLoop:
     # What nudges
 
     def _lookouts(self) -> list[Coroutine[None, None, None]]:
-        return [self._watch_store(), self._watch_absent(), self._watch_rights()]
+        ailing = self._ailments.watch(lambda: self._state.reachable, self._parts.clock)
+        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing]
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -223,7 +228,8 @@ class ControlLoop:
                 continue
             self._agenda.wake.clear()
             self._garbage.idle(clock.monotonic_s())
-            await wait_for(self._agenda.wake, pause_s, clock)
+            self._state, news_s = self._recorder.tell_news(self._state)
+            await wait_for(self._agenda.wake, min(pause_s, news_s), clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
             if self._stop.is_set() or self._is_part_due:
@@ -344,7 +350,7 @@ class ControlLoop:
         world = replace(world, members=self._lanes.without(world.members, world.only))
         state = replace(state, schemas=world.schemas)
         parts.beat("planning", copies)
-        planned = await asyncio.to_thread(plan_round, world, now, decision)
+        planned, health = await asyncio.to_thread(planned_with_health, world, now, decision)
         asking = partial(parts.beat, "asking for dry runs")
         free = {name: member for name, member in parts.members.items() if name not in self._lanes.busy}
         planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
@@ -356,7 +362,7 @@ class ControlLoop:
         ended = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in ended))
         reading = Reading(world=world, decision=decision, now=now, uids={})
-        self._state = state = self._recorder.record(state, planned, reading, results, self._agenda)
+        self._state = state = self._recorder.record(state, planned, reading, results, self._agenda, health)
         for each in ended:
             self._judge.caught_up(each)
         self._judge.round_ends()

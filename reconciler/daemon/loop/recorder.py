@@ -22,12 +22,14 @@ from reconciler.daemon.pace.fights import WINDOW_S
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.facts import Looked, facts_of, last_contacts
 from reconciler.daemon.round.failures import Faults, failures_after, faults_after
 from reconciler.daemon.round.history.told import Told
 from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
+from reconciler.daemon.vitals.turns import tell_turns
 from reconciler.engine import Decision, Round, World
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
@@ -38,8 +40,14 @@ from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.moves import PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
+from reconciler.stages.state import StateTables
 
 log = logging.getLogger("reconciler")
+
+_NEWS_S = 1.0
+"""How often it is told at most what events alone have shown: that something fares otherwise."""
+_NEWS_SHARE = 10
+"""So many times as long as that took, the next time is put off."""
 
 
 class Recorder:
@@ -56,15 +64,25 @@ class Recorder:
         self._told = Told(parts.journal)
         self._quiet_s = parts.clock.monotonic_s() + WINDOW_S
         self._members: Mapping[str, Member] = {}
+        self._healths = memory.healths
         self._tables = FleetTables()
+        self._states = StateTables()
+        self._next_news_s = 0.0
+        self._contacts: dict[str, str] = last_contacts(parts.journal.state())
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
         self._faults: Faults = {}
 
     def record(
-        self, state: State, planned: Round, reading: Reading, results: tuple[Result, ...], agenda: Agenda
+        self,
+        state: State,
+        planned: Round,
+        reading: Reading,
+        results: tuple[Result, ...],
+        agenda: Agenda,
+        health: Looked,
     ) -> State:
-        """The state after a round. `agenda`: of the next one."""
+        """The state after a round. `agenda`: of the next one. `health`: of what was looked at, as it was read."""
         parts, world, before = self._parts, reading.world, state.known
         parts.beat("recording")
         placed, told = self._placed(planned.decision, world.only), self._told.fresh(results)
@@ -104,18 +122,15 @@ class Recorder:
         self._denials.take_in(world.members)
         picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
+        for name, found in health.items():
+            member = world.members[name]
+            assert isinstance(member, Read), "health was read there"
+            self._healths.read(member, found, None if world.only is None else world.only - member.unasked)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
-        self._tell(picture, reading.now, world.only)
-        return self._shown(state, picture, results, reading.now, heard)
-
-    def _tell(self, picture: Round, now: str, only: frozenset[Identity] | None) -> None:
-        """What is otherwise now than history has it."""
-        now_s = self._parts.clock.monotonic_s()
         if now_s >= self._quiet_s:
             # After a start, a fight of before is known by the next heals at the earliest.
-            self._told.fights_over(self._fights.going_on(now_s), now)
-        fought = dict.fromkeys(self._fights.paused(now_s), "somebody keeps undoing our changes; it is left alone now")
-        self._told.take_in(picture, self._members, now, only, fought)
+            self._told.fights_over(self._fights.going_on(now_s), reading.now)
+        return self._shown(state, picture, results, reading.now, heard, world.only)
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
         """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""
@@ -153,7 +168,21 @@ class Recorder:
         if state.picture is None:
             return state
         clusters = [each.task.cluster for each in ended]
-        return self._shown(state, without_made(state.picture, results), results, now, clusters)
+        looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
+        return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
+
+    def tell_news(self, state: State) -> tuple[State, float]:
+        """The state once what events alone have shown is told, and how many seconds until that is due again."""
+        clock = self._parts.clock
+        begun_s = clock.monotonic_s()
+        if not self._healths.has_news or state.picture is None:
+            return state, float("inf")
+        if begun_s < self._next_news_s:
+            return state, self._next_news_s - begun_s
+        state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
+        ends_s = clock.monotonic_s()
+        self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _NEWS_SHARE)
+        return state, float("inf")
 
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
         left = left_since(before, state.known.ledger)
@@ -167,23 +196,41 @@ class Recorder:
         return replace(state, decision=None)
 
     def _shown(
-        self, state: State, picture: Round, results: tuple[Result, ...], now: str, heard: Collection[str]
+        self,
+        state: State,
+        picture: Round,
+        results: tuple[Result, ...],
+        now: str,
+        heard: Collection[str],
+        only: frozenset[Identity] | None,
     ) -> State:
-        """`heard`: the clusters that were asked, of which it is known how they are now."""
+        """`heard`: the clusters that were asked, of which it is known how they are now. `only`: what was looked at."""
         parts = self._parts
         failures = failures_after(state.failures, picture, results)
         before, self._faults = self._faults, faults_after(self._faults, failures, results)
         picture = with_faults(picture, before, self._faults)
+        self._contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
+        facts = replace(
+            facts_of(picture, self._members),
+            failures=failures,
+            health=self._healths.shown(),
+            fights=self._fights.current(parts.clock.monotonic_s()),
+            ledger=state.known.ledger,
+            closed=state.observations.closed,
+            last_contact=dict(self._contacts),
+        )
+        fleet_state = self._states.update(facts, only)
         shown = Picture(
             round=picture,
-            members=self._members,
+            state=fleet_state,
             time=now,
-            failed=failures,
             source=parts.source.name,
             source_error=parts.vitals.source_error,
         )
         record_picture(parts.journal, shown, self._tables)
-        show(parts.vitals, picture, self._members, now, failures, heard)
+        show(parts.vitals, picture, fleet_state, heard)
+        tell_turns(self._states.turns)
+        self._told.take_in(fleet_state, self._states.turns, now)
         return replace(state, picture=picture, failures=failures)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
@@ -225,10 +272,10 @@ class Recorder:
             self._unfinished.retry(change.cluster, change.identity, now_s)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
-            if self._fights.healed(change.cluster, change.identity, now_s):
-                _tell_of_fight(change)
-                pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
-                self._told.fight(change, self._parts.clock.now(), pause_s)
+            managers = managers_of(change)
+            if self._fights.healed(change.cluster, change.identity, now_s, managers, self._parts.clock.now()):
+                self._parts.vitals.fights[change.cluster] += 1
+                _tell_of_fight(change, managers)
         pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
         if pause_s > 0:
             self._unfinished.put_off(change.cluster, change.identity, now_s, pause_s)
@@ -243,7 +290,7 @@ def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
     return {(change.cluster, change.identity) for change in changes}
 
 
-def _tell_of_fight(change: Change) -> None:
+def _tell_of_fight(change: Change, managers: tuple[str, ...]) -> None:
     log.warning("somebody keeps undoing our changes; backing off",
                 extra={"event": "FightDetected", "cluster": change.cluster, "obj": str(change.identity),
-                       "cause": str(change.cause), "by": ", ".join(managers_of(change)) or "somebody"})  # fmt: skip
+                       "cause": str(change.cause), "by": ", ".join(managers) or "somebody"})  # fmt: skip

@@ -58,6 +58,7 @@ class Writer:
         self._parts = parts
         self._fights = memory.fights
         self._lanes = memory.lanes
+        self._healths = memory.healths
         self._failing = Transitions(log)
         self._turns = all_turns()
 
@@ -140,6 +141,10 @@ class Writer:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat("making changes")
         self._lanes.answered(result)
+        if result.health is not None:
+            self._healths.note(change.cluster, change.identity, result.resource_version, result.health)
+        elif not result.error:
+            self._healths.gone(change.cluster, change.identity, None)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause)}  # fmt: skip

@@ -10,6 +10,8 @@ from collections import deque
 from msgspec import Struct, field
 
 from reconciler.model.refs import Identity
+from reconciler.stages.observations import later
+from reconciler.stages.state import Fought
 
 HEALS_MAX = 5
 """So many heals of one copy within `WINDOW_S` are a fight."""
@@ -22,6 +24,8 @@ class _Bout(Struct):
     heals: deque[float] = field(default_factory=deque)
     pause_s: float = 0.0
     until_s: float = 0.0
+    fought: Fought | None = None
+    """Who, and until when, in the words of the last fight."""
 
 
 class Fights:
@@ -31,8 +35,13 @@ class Fights:
         """No fight is going on."""
         self._bouts: dict[tuple[str, Identity], _Bout] = {}
 
-    def healed(self, cluster: str, identity: Identity, now_s: float) -> bool:
-        """Count a heal; True when it makes this a fight, from which we now step back."""
+    def healed(
+        self, cluster: str, identity: Identity, now_s: float, managers: tuple[str, ...] = (), now: str = ""
+    ) -> bool:
+        """Count a heal; True when it makes this a fight, from which we now step back.
+
+        `managers`: who wrote what was healed. `now`: the time of day (RFC 3339), by which it is told how long.
+        """
         bout = self._bouts.setdefault((cluster, identity), _Bout())
         bout.heals.append(now_s)
         while bout.heals and bout.heals[0] < now_s - WINDOW_S:
@@ -44,16 +53,19 @@ class Fights:
         bout.heals.clear()
         bout.pause_s = min(_PAUSE_MAX_S, max(_PAUSE_MIN_S, bout.pause_s * 2))
         bout.until_s = now_s + bout.pause_s
+        bout.fought = Fought(managers, later(now, bout.pause_s))
         return True
+
+    def current(self, now_s: float) -> dict[tuple[str, Identity], Fought]:
+        """The copies that are left alone now."""
+        return {
+            copy: bout.fought for copy, bout in self._bouts.items() if bout.fought is not None and bout.until_s > now_s
+        }
 
     def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
         """How long the copy is left alone still; 0 when there is no fight about it."""
         bout = self._bouts.get((cluster, identity))
         return max(0.0, bout.until_s - now_s) if bout else 0.0
-
-    def paused(self, now_s: float) -> frozenset[tuple[str, Identity]]:
-        """The copies that are left alone now, by cluster and identity."""
-        return frozenset(copy for copy, bout in self._bouts.items() if bout.until_s > now_s)
 
     def going_on(self, now_s: float) -> frozenset[tuple[str, Identity]]:
         """The copies whose fight is not over: nobody has been quiet for as long as a fight is counted."""

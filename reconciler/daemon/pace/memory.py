@@ -8,6 +8,7 @@ from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
 from reconciler.daemon.pace.denials import Denials
 from reconciler.daemon.pace.fights import Fights
+from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.unfinished import Unfinished
 
@@ -21,3 +22,4 @@ class Memory(Struct, frozen=True, kw_only=True):
     unfinished: Unfinished = field(default_factory=Unfinished)
     away: Away = field(default_factory=Away)
     denials: Denials = field(default_factory=Denials)
+    healths: Healths = field(default_factory=Healths)

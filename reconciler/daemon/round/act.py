@@ -33,6 +33,7 @@ from reconciler.report.mask import Masker
 from reconciler.stages.deletion import is_held_by_number, losses_of
 from reconciler.stages.moves import still_established
 from reconciler.stages.ownership import read_owner, recorded_digest
+from reconciler.stages.state import HealthState, health_of
 
 log = logging.getLogger("reconciler")
 
@@ -53,6 +54,8 @@ class Result(Struct, frozen=True, kw_only=True):
     fault: Problem | None = None
     uid: str = ""
     resource_version: str = ""
+    health: HealthState | None = None
+    """How the object was when it was written; None: it left, or was not written."""
 
 
 GROUP: Final = 128
@@ -262,7 +265,8 @@ async def _tried(
         case None:
             assert ended.value is not None, "what did not fail gives something"
             done, row = ended.value
-            result = Result(change=change, uid=done.uid, resource_version=done.resource_version)
+            health = _health(change, done, acting)
+            result = Result(change=change, uid=done.uid, resource_version=done.resource_version, health=health)
         case MemberClusterError() as error:
             # What an API server says may quote what was sent to it.
             result = Result(change=change, error=masker.text(error.message), is_open=not error.changed_nothing)
@@ -276,6 +280,12 @@ async def _made(member: MemberCluster, change: Change, acting: Acting) -> tuple[
     async with acting.turns.slot():
         done = await perform(member, change, acting.fleet, acting.interpreters)
     return done, applied_row(change, done, acting)
+
+
+def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:
+    if change.action in _LEAVES or done.live is None:
+        return None
+    return health_of(done.live, acting.interpreters.of(*change.identity[:2]))
 
 
 async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:

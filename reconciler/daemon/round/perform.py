@@ -44,6 +44,8 @@ class Done(Struct, frozen=True, kw_only=True):
 
     uid: str
     resource_version: str = ""
+    live: LiveObject | None = None
+    """The object as it was acknowledged; None: it left, or was not shown."""
 
 
 class _Attempt:
@@ -116,7 +118,7 @@ async def _create(attempt: _Attempt, change: Change, fleet: str) -> Done:
         )
     if change.identity.kind == "CustomResourceDefinition":
         await _until_established(attempt, change)
-    return Done(uid=live.uid, resource_version=live.resource_version)
+    return Done(uid=live.uid, resource_version=live.resource_version, live=live)
 
 
 async def _update(attempt: _Attempt, change: Change, fleet: str) -> Done:
@@ -163,7 +165,7 @@ async def _applied(attempt: _Attempt, change: Change, fleet: str, version: str) 
             found = await _planned_for(attempt, change, fleet)
             version = _unscaled_version(attempt, change, found) if change.steady_path else found.resource_version
         else:
-            return Done(uid=live.uid, resource_version=live.resource_version)
+            return Done(uid=live.uid, resource_version=live.resource_version, live=live)
 
 
 def _unscaled_version(attempt: _Attempt, change: Change, live: LiveObject) -> str:

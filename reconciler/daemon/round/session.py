@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Readi
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
 from reconciler.daemon.round.failures import failures_after, faults_after
 from reconciler.daemon.round.faults import log_faults
 from reconciler.daemon.round.history.told import Told
@@ -31,10 +32,11 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.events import EventKind
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event
-from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
+from reconciler.stages.state import StateTables, waits_for_person
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -132,6 +134,13 @@ class Applied(Struct, frozen=True, kw_only=True):
     round: Round
     results: tuple[Result, ...] = ()
     is_agreed: bool = True
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing may be written, by the scope of a person's order."""
+
+    @property
+    def left_to_persons(self) -> int:
+        """How many changes wait until a person lets them pass."""
+        return sum(waits_for_person(change, self.closed) for change in self.round.plan.changes)
 
 
 async def apply_once(
@@ -178,17 +187,36 @@ async def apply_once(
                 journal.record_events([_apply_event(journal, planned, access.who, reading.now)])
             results = await _act(planned, acting, holder)
             remember(journal, planned, reading, results)
-            picture = merged(None, planned, results, None)
-            failures = failures_after({}, picture, results)
-            faults = faults_after({}, failures, results)
-            log_faults((), faults.values())
-            picture = with_faults(picture, {}, faults)
-            shown = Picture(
-                round=picture, members=reading.world.members, time=reading.now, failed=failures, source=access.store
-            )
-            record_picture(journal, shown)
-            Told(journal).take_in(picture, reading.world.members, reading.now)
-    return Applied(round=planned, results=results)
+            _record_picture(journal, planned, reading, results, access)
+    return Applied(round=planned, results=results, closed=reading.world.observations.closed)
+
+
+def _record_picture(
+    journal: Journal, planned: Round, reading: Reading, results: tuple[Result, ...], access: Access
+) -> None:
+    """What `status` shows from now on."""
+    picture, world = merged(None, planned, results, None), reading.world
+    failures = failures_after({}, picture, results)
+    faults = faults_after({}, failures, results)
+    log_faults((), faults.values())
+    picture = with_faults(picture, {}, faults)
+    read = {name: reading.now for name, member in world.members.items() if isinstance(member, Read)}
+    health = looked_health(planned, world, access.interpreters)
+    for result in results:
+        if result.health is not None:
+            health[result.change.cluster][result.change.identity] = result.health
+    facts = replace(
+        facts_of(picture, world.members),
+        failures=failures,
+        health=not_healthy(health),
+        ledger=journal.ledger(),
+        closed=world.observations.closed,
+        last_contact={**last_contacts(journal.state()), **read},
+    )
+    states = StateTables()
+    shown = Picture(round=picture, state=states.update(facts), time=reading.now, source=access.store)
+    record_picture(journal, shown)
+    Told(journal).take_in(shown.state, states.turns, reading.now)
 
 
 def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:

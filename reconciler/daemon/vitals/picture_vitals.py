@@ -3,66 +3,50 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.round.faults import log_faults
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
-from reconciler.model.observation import Member, NotRead, Read
-from reconciler.model.plan import Change, Manifest
-from reconciler.model.refs import Identity
-from reconciler.stages.deletion import is_held_by_guard
+from reconciler.model.plan import Change
+from reconciler.stages.state import ClusterState, FleetState, held_by
 
 log = logging.getLogger("reconciler")
 
 
-def show(
-    vitals: Vitals,
-    picture: Round,
-    members: Mapping[str, Member],
-    now: str,
-    failures: Failures,
-    heard: Collection[str],
-) -> None:
+def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[str]) -> None:
     """Bring the vital signs up to date; a cluster that came back is logged once. `heard`: those that were asked now."""
-    plan = picture.plan
-    log_faults(vitals.problems, plan.problems)
-    vitals.problems = plan.problems
-    held = [change for change in plan.changes if change.held is not None]
-    by_guard = sum(is_held_by_guard(change) for change in held)
-    vitals.held = {"guard": by_guard, "other": len(held) - by_guard}
-    by_cluster: defaultdict[str, list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        by_cluster[change.cluster].append(change)
-    for name, manifests in sorted(picture.manifests.items()):
+    log_faults(vitals.problems, picture.plan.problems)
+    vitals.problems = picture.plan.problems
+    vitals.held = _held(picture.plan.changes, state.facts.closed if state.facts is not None else {})
+    for name in vitals.clusters.keys() - state.clusters.keys():
+        del vitals.clusters[name]
+    for name, found in state.clusters.items():
         vital = vitals.clusters.setdefault(name, ClusterVitals(name=name))
-        if name in heard:
-            _show_answer(vital, members.get(name), now)
-        vital.objects = _objects(manifests, by_cluster[name], failures, members.get(name))
+        vital.is_left = found.is_left
+        if name in heard or found.why_away is not None or found.is_left:
+            _show_answer(vital, found)
+        vital.last_success = found.last_contact
+        vital.objects = {str(lag): count for lag, count in found.syncs.items()}
+        vital.health = {str(word): count for word, count in found.healths.items()}
 
 
-def _show_answer(vital: ClusterVitals, member: Member | None, now: str) -> None:
-    if isinstance(member, NotRead):
-        vital.is_up, vital.why = False, member.why
-    elif member is not None:
+def _held(changes: Iterable[Change], closed: Mapping[str, str]) -> dict[str, int]:
+    """Changes that wait, by what holds them; zeros too, so that an alert has a series before the first one."""
+    found = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
+    for change in changes:
+        if change.held is not None:
+            by = str(held_by(change, closed))
+            found[by if by in found else "other"] += 1
+    return found
+
+
+def _show_answer(vital: ClusterVitals, found: ClusterState) -> None:
+    if found.is_left:
+        vital.is_up, vital.why = False, "the store has no Cluster document for it"
+    elif found.why_away is not None:
+        vital.is_up, vital.why = False, found.why_away
+    else:
         if not vital.is_up:
             log.info("cluster answers", extra={"event": "ClusterRecovered", "cluster": vital.name})
-        vital.is_up, vital.why, vital.last_success = True, "", now
-
-
-def _objects(
-    manifests: Mapping[Identity, Manifest], due: list[Change], failures: Failures, member: Member | None
-) -> dict[str, int]:
-    waiting = {change.identity for change in due}
-    # What a cluster has not told yet may be as wanted, or not.
-    unknown = (member.under_way & manifests.keys()) - waiting if isinstance(member, Read) else frozenset()
-    failed = sum((change.cluster, change.identity) in failures for change in due if change.held is None)
-    held = sum(change.held is not None for change in due)
-    return {
-        "synced": len(manifests) - len(waiting & manifests.keys()) - len(unknown),
-        "held": held,
-        "failed": failed,
-        "pending": len(due) - held - failed + len(unknown),
-    }
+        vital.is_up, vital.why = True, ""

@@ -11,12 +11,17 @@ from reconciler.model.problem import Problem
 
 
 class ClusterVitals(Struct, kw_only=True):
-    """One member. `objects`: how many of ours are synced, pending, held, failed. Times: RFC 3339, empty: never."""
+    """One member. `objects`: how many of ours are in each state of sync, `health`: how many fare how. Each counts once.
+
+    `is_left`: the store has no document of it. Times: RFC 3339, empty: never.
+    """
 
     name: str
     is_up: bool = False
     why: str = "not read yet"
+    is_left: bool = False
     objects: Mapping[str, int] = field(default_factory=dict)
+    health: Mapping[str, int] = field(default_factory=dict)
     last_success: str = ""
 
 
@@ -53,6 +58,8 @@ class Vitals(Struct, kw_only=True):
     changes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     drifts: Counter[str] = field(default_factory=Counter)
     """Hand edits that were found, by cluster."""
+    fights: Counter[str] = field(default_factory=Counter)
+    """Fights that were found, by cluster."""
     short_watches: Counter[str] = field(default_factory=Counter)
     """Watches that ended before their time, by cluster."""
     suspended: tuple[str, ...] = ()

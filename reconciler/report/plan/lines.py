@@ -139,9 +139,11 @@ def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL)
     return [*lines, *(f"{_INDENT}{visible(note)}" for note in found.notes), *field_lines(entry, style, detail)]
 
 
-def unjudged_count(plan: Plan) -> str:
-    """`2 not judged`; empty when everything is."""
-    return f"{len(plan.unjudged)} not judged" if plan.unjudged else ""
+def plan_headline(plan: Plan, counts: dict[str, int]) -> str:
+    """`2 create, 1 held, 2 not judged`: what a plan with these totals has. What was not read is never "no changes"."""
+    unjudged = f"{len(plan.unjudged)} not judged" if plan.unjudged else ""
+    said = spoken(counts, is_complete=plan.is_complete or bool(unjudged))
+    return ", ".join(part for part in (said, unjudged) if part)
 
 
 def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_reasons: bool = True) -> list[str]:
@@ -211,7 +213,10 @@ def spoken_losses(counts: dict[str, int]) -> str:
     return ", ".join(parts)
 
 
-def spoken(counts: dict[str, int]) -> str:
-    """`2 create, 5 update, 1 held`; `no changes` when there are none. Drift is not an action, so it is not said."""
+def spoken(counts: dict[str, int], *, is_complete: bool = True) -> str:
+    """`2 create, 5 update, 1 held`; `no changes` when there are none. Drift is not an action, so it is not said.
+
+    `is_complete`: whether everything was looked at; else none were found in what was.
+    """
     parts = [f"{count} {name}" for name, count in counts.items() if count and name != "drift"]
-    return ", ".join(parts) or "no changes"
+    return ", ".join(parts) or ("no changes" if is_complete else "no changes in what could be read")

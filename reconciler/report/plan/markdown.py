@@ -24,11 +24,10 @@ from reconciler.report.plan.lines import (
     counts_by_cluster,
     entry_lines,
     placement_lines,
+    plan_headline,
     short_revision,
-    spoken,
     spoken_losses,
     totals,
-    unjudged_count,
     unjudged_lines,
 )
 from reconciler.report.plan.text import DESTRUCTION, UNJUDGED, Scope, confirm_lines, incomplete
@@ -89,7 +88,7 @@ def _head(plan: Plan, marker: str, scope: Scope | None) -> list[str]:
         comment_marker(marker),
         f"### Fleet plan: {code_html(_short(plan.base))} → {code_html(_short(plan.head))}",
         "",
-        f"**{', '.join(part for part in (spoken(counts), unjudged_count(plan)) if part)}**{seen}",
+        f"**{plan_headline(plan, counts)}**{seen}",
     ]
     if losses := spoken_losses(counts):
         unmanaged = " What is released stays in its cluster and becomes **unmanaged**." if counts["release"] else ""

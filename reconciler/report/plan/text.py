@@ -21,10 +21,9 @@ from reconciler.report.plan.lines import (
     counts_by_cluster,
     entry_lines,
     placement_lines,
+    plan_headline,
     short_revision,
-    spoken,
     totals,
-    unjudged_count,
     unjudged_lines,
 )
 from reconciler.report.problems_text import problem_lines, spoken_problems
@@ -71,7 +70,7 @@ def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
     seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
-    said = ", ".join(part for part in (spoken(totals(counts.values())), unjudged_count(plan)) if part)
+    said = plan_headline(plan, totals(counts.values()))
     lines = ["  ".join(part for part in (style.bold(revisions), seen, said) if part)]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))

@@ -1,17 +1,17 @@
 """The picture that a round leaves for commands that only read: what `status` shows. Version 1.
 
-A cluster that could not be read keeps the counts of its last success. Source: design#journal.
+What is counted and listed here is made of the state of the objects, and of nothing else. Source: design#journal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.engine import Round
-from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, dig
@@ -19,23 +19,27 @@ from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
+from reconciler.report.status.troubles import Troubles
+from reconciler.stages.state import ClusterState, FleetState
 
 VERSION = 1
 
+LEFT_WHY: Final = (
+    "the store has no Cluster document for it any more; what was applied there stays as it is. Bring the document back "
+    "to manage it again, or take the objects away by hand"
+)
+
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """What is shown: a round over the whole fleet, what became of its changes, and the members as they were read.
+    """What is shown: a round over the whole fleet, and the state of every object after it.
 
-    `done` and `failed`: (cluster, identity) of changes that were made, and the error of those that were not.
     `source`: how the store was named; `source_error`: why it cannot be read now, empty when it can.
     """
 
     round: Round
-    members: Mapping[str, Member]
+    state: FleetState
     time: str
     number: int = 0
-    done: frozenset[tuple[str, Identity]] = frozenset()
-    failed: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
     source: str = ""
     source_error: str = ""
 
@@ -50,8 +54,12 @@ def state_document(
     tables, masker = tables or FleetTables(), Masker()
     policies, unclaimed = tables.of(picture.round.decision)
     decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
-    due = tuple(change for change in plan.changes if (change.cluster, change.identity) not in picture.done)
+    facts = picture.state.facts
+    changes = facts.changes if facts is not None else {}
+    due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)
     held = [change for change in due if change.held is not None]
+    clusters = _clusters(picture, before)
+    troubles = Troubles(picture.state, scrubber(secrets_among(picture.round.plan.changes)))
     return {
         "version": VERSION,
         "revision": decision.fleet.revision,
@@ -61,11 +69,15 @@ def state_document(
         "round": picture.number,
         "complete": plan.is_complete,
         "summary": summary(due),
-        "clusters": _clusters(picture, due, before),
+        "objects": sums(clusters, "objects"),
+        "health": sums(clusters, "health"),
+        "clusters": clusters,
         "policies": policies,
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
         "failed": _failures(picture),
+        "troubles": troubles.rows(),
+        "troublesTotal": troubles.total,
         "problems": tables.problems.of(picture.round.plan.problems, masker),
         "unclaimed": unclaimed,
     }
@@ -90,63 +102,50 @@ def _held(change: Change) -> dict[str, Json]:
 
 
 def _failures(picture: Picture) -> list[Json]:
-    changes = picture.round.plan.changes
+    changes, facts = picture.round.plan.changes, picture.state.facts
+    failures = facts.failures if facts is not None else {}
     # What an API server says may quote what was sent to it.
     scrubbed = scrubber(secrets_among(changes))
-    failed = [change for change in changes if (change.cluster, change.identity) in picture.failed]
+    failed = [change for change in changes if (change.cluster, change.identity) in failures]
     return [
         {
             "action": str(change.action),
             "cluster": change.cluster,
             "resource": resource_part(change.gvk, change.identity),
-            "error": scrubbed(picture.failed[change.cluster, change.identity]),
+            "error": scrubbed(failures[change.cluster, change.identity]),
         }
         for change in sorted(failed, key=_order)
         if change.held is None
     ]
 
 
-def _clusters(picture: Picture, due: Iterable[Change], before: JsonObject | None) -> list[Json]:
-    by_cluster: dict[str, list[Change]] = {}
-    for change in due:
-        by_cluster.setdefault(change.cluster, []).append(change)
+def _clusters(picture: Picture, before: JsonObject | None) -> list[JsonObject]:
     known = {entry["name"]: entry for entry in (dig(before, "clusters") or ())}
+    members = picture.state.facts.members if picture.state.facts is not None else {}
     return [
-        _cluster(picture, name, by_cluster.get(name, []), known.get(name))
-        for name in sorted(picture.round.decision.fleet.clusters)
+        # One that a command was told to leave out stays as it was.
+        known[name] if name not in members and name in known and not found.is_left else _cluster(found)
+        for name, found in sorted(picture.state.clusters.items())
     ]
 
 
-def _cluster(picture: Picture, name: str, due: list[Change], before: JsonObject | None) -> JsonObject:
-    member = picture.members.get(name)
-    if isinstance(member, Read):
-        objects = _counts(picture, name, due)
-        return {"name": name, "up": True, "why": "", "objects": objects, "lastSuccess": picture.time}
-    if member is None and before is not None:
-        return before  # this round did not ask it
-    why = member.why if member is not None else "not asked yet"
-    nothing = {"synced": 0, "pending": 0, "held": 0, "failed": 0}
+def _cluster(found: ClusterState) -> JsonObject:
+    why = LEFT_WHY if found.is_left else found.why_away
     return {
-        "name": name,
-        "up": False,
-        "why": scrub_text(why),
-        "objects": dig(before, "objects") or nothing,
-        "lastSuccess": dig(before, "lastSuccess") or "",
+        "name": found.name,
+        "up": why is None,
+        "why": scrub_text(why or ""),
+        "left": found.is_left,
+        "objects": {str(lag): count for lag, count in found.syncs.items()},
+        "health": {str(word): count for word, count in found.healths.items()},
+        "lastSuccess": found.last_contact,
     }
 
 
-def _counts(picture: Picture, name: str, due: list[Change]) -> dict[str, int]:
-    """How many objects are as wanted, and what keeps each of the others; an object counts once."""
-    failed = {identity for cluster, identity in picture.failed if cluster == name}
-    held = {change.identity for change in due if change.held is not None} - failed
-    wanted = picture.round.manifests.get(name, {}).keys()
-    member = picture.members.get(name)
-    # What a cluster has not told yet may be as wanted, or not.
-    unknown = member.under_way & wanted if isinstance(member, Read) else frozenset()
-    waiting = ({change.identity for change in due} | unknown) - failed - held
-    return {
-        "synced": len(wanted) - len((failed | held | waiting) & wanted),
-        "pending": len(waiting),
-        "held": len(held),
-        "failed": len(failed),
-    }
+def sums(clusters: Iterable[Mapping[str, Any]], key: str) -> dict[str, Json]:
+    """The counts of all clusters together."""
+    found: dict[str, Json] = {}
+    for cluster in clusters:
+        for name, count in (cluster.get(key) or {}).items():
+            found[name] = found.get(name, 0) + count
+    return found

@@ -28,6 +28,9 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
         _policies(document["policies"], style, wide=wide),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
         _cut("Failed", _failed(document.get("failed", ())), style, limit),
+        _cut("Not as wanted", _not_as_wanted(document.get("troubles", ()), style), style, limit),
+        _cut("Not healthy", _not_healthy(document.get("troubles", ()), style), style, limit),
+        _cut("Left behind", _left(document.get("troubles", ())), style, limit),
         _cut("Suspended", _suspended(document["suspensions"]), style, limit),
         _cut("Constraints", _constraints(document["constraints"]), style, limit),
         _cut("Claimed by no policy", _unclaimed(document["unclaimed"]), style, limit),
@@ -71,31 +74,54 @@ def _head(document: Document, style: Style) -> list[str]:
     return lines
 
 
-_COUNTS = ("synced", "pending", "held", "failed")
+_ALWAYS = ("synced", "pending", "held", "failed")
+_WHERE_ANY = ("fought", "refused", "unknown", "left")
+_HEALTHS = ("Progressing", "Degraded", "Missing")
+_CALM = frozenset({"synced", "pending", "held"})
 
 
 def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
+    """A row for each cluster. What is zero everywhere has no column, unless it always has one."""
     if not clusters:
         return [style.yellow("No clusters: the store has no document of kind Cluster.")]
+    states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
+    healths = [name for name in _HEALTHS if any(_count(cluster, "health", name) for cluster in clusters)]
     rows = [
         [
             visible(cluster["name"]),
-            "yes" if cluster["up"] else "no",
-            *(str(cluster["objects"].get(count, 0)) for count in _COUNTS),
+            _reach(cluster),
+            *(str(_count(cluster, "objects", name)) for name in states),
+            *(str(_count(cluster, "health", name)) for name in healths),
             cluster["lastSuccess"] or "never",
             visible(cluster["why"]),
         ]
         for cluster in clusters
     ]
-    header = ["CLUSTER", "REACHABLE", *(count.upper() for count in _COUNTS), "LAST SUCCESS", "WHY NOT"]
-    # Why a cluster is away matters more than when it was there.
-    fit = Fit(width=style.width, drop=(6, 3, 1), cuts_last=True)
-    lines = aligned([header, *rows], right=frozenset({2, 3, 4, 5}), fit=fit)
+    header = ["CLUSTER", "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS", "WHY NOT"]
+    contact = 2 + len(states) + len(healths)
+    # Why a cluster is away matters more than when it was there. What else has no room is listed below, one by one.
+    extra = range(2 + len(_ALWAYS), contact)
+    fit = Fit(width=style.width, drop=(contact, 3, 1, *reversed(extra)), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset(range(2, contact)), fit=fit)
     painted = [
-        line if cluster["up"] and not cluster["objects"].get("failed") else style.red(line)
-        for line, cluster in zip(lines[1:], clusters, strict=True)
+        line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
+
+
+def _reach(cluster: Document) -> str:
+    if cluster.get("left"):
+        return "left"
+    return "yes" if cluster["up"] else "no"
+
+
+def _count(cluster: Document, key: str, name: str) -> int:
+    return int(cluster.get(key, {}).get(name, 0))
+
+
+def _is_calm(cluster: Document) -> bool:
+    is_well = not (_count(cluster, "health", "Degraded") or _count(cluster, "health", "Missing"))
+    return bool(cluster["up"]) and is_well and all(not n or s in _CALM for s, n in cluster["objects"].items())
 
 
 def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list[str]:
@@ -147,6 +173,35 @@ def _failed(failed: Sequence[Document]) -> list[str]:
         visible(f"{entry['action']} {_subject(entry['resource'])} @ {entry['cluster']}: {entry['error']}")
         for entry in failed
     ]
+
+
+_SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
+
+
+def _not_as_wanted(troubles: Sequence[Document], style: Style) -> list[str]:
+    """What is fought over, refused or was not read; what is held or failed has a list of its own."""
+    return [
+        style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}")
+        for entry in troubles
+        if entry["state"] not in _SHOWN_ELSEWHERE
+    ]
+
+
+def _not_healthy(troubles: Sequence[Document], style: Style) -> list[str]:
+    colours = {"Degraded": style.red, "Missing": style.yellow, "Progressing": style.dim}
+    return [
+        colours[entry["health"]](entry["health"]) + visible(f" {_place(entry)}: {entry['healthWhy']}")
+        for entry in troubles
+        if entry["health"] in colours
+    ]
+
+
+def _left(troubles: Sequence[Document]) -> list[str]:
+    return [visible(_place(entry)) for entry in troubles if entry["state"] == "left"]
+
+
+def _place(entry: Document) -> str:
+    return f"{_subject(entry['resource'])} @ {entry['cluster']}"
 
 
 def _suspended(suspensions: Sequence[Document]) -> list[str]:

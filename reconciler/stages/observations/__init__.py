@@ -1,7 +1,7 @@
 """What is known of the clusters, as a file, and moments in time."""
 
 from reconciler.stages.observations.dump import dump_observations
-from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force, told_moment
+from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force, later, told_moment
 from reconciler.stages.observations.reader import parse_observations
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "in_force",
     "instant",
     "is_in_force",
+    "later",
     "parse_observations",
     "told_moment",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
 _FORM: Final = re.compile(
@@ -35,6 +35,18 @@ def age_s(since: str, now: str) -> float:
     """Seconds from one moment to another; 0 when either is not given."""
     begun, ends = instant(since), instant(now)
     return (ends - begun).total_seconds() if begun is not None and ends is not None else 0.0
+
+
+def later(now: str, seconds: float) -> str:
+    """The moment so many seconds after another one, to the second; empty when that is not given.
+
+    >>> later("2026-11-21T10:00:00Z", 90)
+    '2026-11-21T10:01:30Z'
+    """
+    moment = instant(now)
+    if moment is None:
+        return ""
+    return (moment + timedelta(seconds=seconds)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Ending(Protocol):

@@ -9,6 +9,7 @@ from reconciler.model.plan import Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity
 
 RIGHT_MISSING = "right-missing"
+CLUSTER_NOT_READ = "cluster-not-read"
 
 
 def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
@@ -30,7 +31,7 @@ def not_read(member: NotRead) -> Problem:
     """A cluster that could not be read."""
     return Problem(
         source=NOWHERE,
-        code="cluster-not-read",
+        code=CLUSTER_NOT_READ,
         message=f"{member.why}; nothing is changed there",
         severity=Severity.WARNING,
         cluster=member.name,

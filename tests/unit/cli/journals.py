@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.facts import facts_of, last_contacts
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.picture import merged
 from reconciler.daemon.round.remember import record_picture, remember
@@ -16,6 +19,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Member, NotRead, Observations, Read
 from reconciler.model.refs import GVK
 from reconciler.report.status.state_document import Picture
+from reconciler.stages.state import StateTables
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
 
@@ -62,9 +66,14 @@ def record_round(
     )
     number = remember(journal, planned, reading, results)
     picture = merged(None, planned, results, None)
-    failed = failures_after({}, picture, results)
-    shown = Picture(round=picture, members=reading.world.members, time=reading.now, failed=failed, source=source)
-    record_picture(journal, shown)
+    contacts = {name: now for name, member in members.items() if isinstance(member, Read)}
+    facts = msgspec.structs.replace(
+        facts_of(picture, members),
+        failures=failures_after({}, picture, results),
+        ledger=journal.ledger(),
+        last_contact={**last_contacts(journal.state()), **contacts},
+    )
+    record_picture(journal, Picture(round=picture, state=StateTables().update(facts), time=now, source=source))
     return number
 
 

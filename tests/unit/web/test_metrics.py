@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
+from reconciler.stages.state import HealthWord, Lag
 from reconciler.web.metrics import METRICS, PREFIX, exposition, reference
 from tests.unit.web.vital_signs import busy
 
@@ -74,7 +75,8 @@ def test_series_grow_with_the_clusters_alone() -> None:
     before = len(_samples(vitals))
     for number in range(50):
         vitals.clusters[f"c{number}"] = ClusterVitals(name=f"c{number}", is_up=True)
-    assert len(_samples(vitals)) == before + 50 * 7
+    # Three of its own, and one for each state, each health and each kind of what it does.
+    assert len(_samples(vitals)) == before + 50 * (4 + len(Lag) + len(HealthWord))
 
 
 def test_names_follow_the_rules_of_prometheus() -> None:
@@ -83,8 +85,8 @@ def test_names_follow_the_rules_of_prometheus() -> None:
     for row in METRICS:
         assert re.fullmatch(r"[a-z][a-z_]*[a-z]", row.name), row.name
         assert (row.kind == "counter") == row.name.endswith("_total"), row.name
-        assert set(row.labels) <= {"cluster", "state", "action", "result", "reason", "phase", "severity", "version",
-                                   "revision"}, row.name  # fmt: skip
+        assert set(row.labels) <= {"cluster", "state", "health", "action", "result", "reason", "phase", "severity",
+                                   "version", "revision"}, row.name  # fmt: skip
 
 
 def test_the_reference_page_is_that_of_the_table() -> None:

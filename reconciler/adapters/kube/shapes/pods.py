@@ -36,6 +36,7 @@ class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
     status: str
     reason: str = ""
     last_transition_time: str | None = None
+    message: str = ""
 
 
 class Requirements(msgspec.Struct, frozen=True):
@@ -52,12 +53,26 @@ class Container(msgspec.Struct, frozen=True, rename="camel"):
     restart_policy: str | None = None
 
 
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """Why a container does not run."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(msgspec.Struct, frozen=True):
+    """What a container does now, as far as it waits."""
+
+    waiting: Waiting | None = None
+
+
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What a container was given, which differs from its spec while it is being resized."""
+    """What a container was given, which differs from its spec while it is being resized, and what it waits for."""
 
     name: str
     allocated_resources: dict[str, str | int | float] | None = None
     resources: Requirements | None = None
+    state: ContainerState | None = None
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):

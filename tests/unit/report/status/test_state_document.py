@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from msgspec.structs import replace
 
+from reconciler.daemon.round.facts import facts_of
 from reconciler.engine import Round, World, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import Member
+from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
+from reconciler.stages.state import Copy, HealthWord, Lag, StateTables
 from tests.unit.cli.journals import LATER, NOW, down, empty, shop
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -29,24 +35,43 @@ def held(found: Round, why: str) -> Round:
     return replace(found, plan=replace(found.plan, changes=changes, waves=(), held_digest="d1"))
 
 
-def document(found: Round, **more: object) -> dict[str, object]:
-    return state_document(Picture(round=found, members=MEMBERS, time=NOW, **more))  # type: ignore[arg-type] # a builder
+def picture(
+    found: Round,
+    members: dict[str, Member] | None = None,
+    *,
+    time: str = NOW,
+    done: frozenset[Copy] = frozenset(),
+    failed: Mapping[Copy, str] = MappingProxyType({}),
+    source: str = "",
+) -> Picture:
+    members = MEMBERS if members is None else members
+    contacts = {name: time for name, member in members.items() if isinstance(member, Read)}
+    facts = replace(facts_of(found, members, done), failures=failed, last_contact=contacts)
+    return Picture(round=found, state=StateTables().update(facts), time=time, source=source)
 
 
-def counts(found: dict[str, object], cluster: str = "m1") -> dict[str, int]:
-    clusters = found["clusters"]
-    assert isinstance(clusters, list)
-    objects: dict[str, int] = next(entry["objects"] for entry in clusters if entry["name"] == cluster)
-    return objects
+def document(
+    found: Round,
+    done: frozenset[Copy] = frozenset(),
+    failed: Mapping[Copy, str] = MappingProxyType({}),
+    source: str = "",
+) -> dict[str, Any]:
+    return state_document(picture(found, done=done, failed=failed, source=source))
+
+
+def counts(found: dict[str, Any], cluster: str = "m1") -> dict[str, int]:
+    """What a cluster has of each state, without those that it has nothing of."""
+    objects: dict[str, int] = next(entry["objects"] for entry in found["clusters"] if entry["name"] == cluster)
+    return {state: count for state, count in objects.items() if count}
 
 
 def test_what_is_due_and_was_not_tried_is_pending() -> None:
-    assert counts(document(planned())) == {"synced": 0, "pending": 2, "held": 0, "failed": 0}
+    assert counts(document(planned())) == {"pending": 2}
 
 
 def test_what_was_made_is_synced_and_in_no_summary() -> None:
     found = document(planned(), done=frozenset({("m1", APP)}))
-    assert counts(found) == {"synced": 1, "pending": 1, "held": 0, "failed": 0}
+    assert counts(found) == {"synced": 1, "pending": 1}
     assert found["summary"] == {
         "create": 1,
         "update": 0,
@@ -60,12 +85,12 @@ def test_what_was_made_is_synced_and_in_no_summary() -> None:
 
 def test_what_failed_counts_as_failed_alone() -> None:
     found = document(planned(), done=frozenset({("m1", DEMO)}), failed={("m1", APP): "no"})
-    assert counts(found) == {"synced": 1, "pending": 0, "held": 0, "failed": 1}
+    assert counts(found) == {"synced": 1, "failed": 1}
 
 
 def test_what_is_held_names_its_reason_and_the_digest() -> None:
     found = document(held(planned(), "guard: too many"))
-    assert counts(found) == {"synced": 0, "pending": 0, "held": 2, "failed": 0}
+    assert counts(found) == {"held": 2}
     assert found["heldDigest"] == "d1"
     assert isinstance(found["held"], list)
     assert [(entry["resource"]["kind"], entry["why"]) for entry in found["held"]] == [
@@ -79,25 +104,26 @@ def test_two_changes_of_one_object_count_once() -> None:
     again = Change(action=Action.RELEASE, cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=APP,
                    cause=Cause.POLICY, held="waits")  # fmt: skip
     found = replace(found, plan=replace(found.plan, changes=(*found.plan.changes, again)))
-    assert counts(document(found)) == {"synced": 0, "pending": 1, "held": 1, "failed": 0}
+    assert counts(document(found)) == {"pending": 1, "held": 1}
 
 
 def test_a_cluster_that_was_not_asked_stays_as_it_was() -> None:
     before = document(planned(), done=frozenset({("m1", APP), ("m1", DEMO)}))
-    picture = Picture(round=planned({"m2": empty("m2")}), members={"m2": empty("m2")}, time=LATER)
-    after = state_document(picture, before)
-    assert counts(after) == {"synced": 2, "pending": 0, "held": 0, "failed": 0}
+    after = state_document(picture(planned({"m2": empty("m2")}), {"m2": empty("m2")}, time=LATER), before)
+    assert counts(after) == {"synced": 2}
     assert [entry["lastSuccess"] for entry in after["clusters"]] == [NOW, LATER]
 
 
 def test_a_cluster_that_never_answered_says_so() -> None:
     members: dict[str, Member] = {"m1": down("m1", "no route"), "m2": empty("m2")}
-    found = state_document(Picture(round=planned(members), members=members, time=NOW))
+    found = state_document(picture(planned(members), members))
     assert found["clusters"][0] == {
         "name": "m1",
         "up": False,
         "why": "no route",
-        "objects": {"synced": 0, "pending": 0, "held": 0, "failed": 0},
+        "left": False,
+        "objects": {**dict.fromkeys(map(str, Lag), 0), "unknown": 2},
+        "health": {**dict.fromkeys(map(str, HealthWord), 0), "Unknown": 2},
         "lastSuccess": "",
     }
     assert found["complete"] is False
@@ -105,7 +131,7 @@ def test_a_cluster_that_never_answered_says_so() -> None:
 
 def test_the_store_is_known_by_its_last_name_until_it_has_another() -> None:
     before = document(planned(), source="/srv/fleet")
-    after = state_document(Picture(round=planned(), members=MEMBERS, time=LATER), before)
+    after = state_document(picture(planned(), time=LATER), before)
     assert after["source"] == "/srv/fleet"
     assert with_source_error(after, "the branch is gone")["sourceError"] == "the branch is gone"
 

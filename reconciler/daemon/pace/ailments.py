@@ -1,0 +1,116 @@
+"""Why what is not healthy is so: its pods are asked, since its own status says only how many serve.
+
+Where all is well nobody is asked. What ails for some seconds has the pods of its namespace listed, ever more rarely
+while nothing new ails there. Without the right to list pods, the status has to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.observe.pod_troubles import Trouble, pod_troubles
+from reconciler.containment import awaited, fault_fields
+from reconciler.daemon.observing.members import PROMPT_S, Reachable
+from reconciler.daemon.pace.healths import Healths
+from reconciler.errors import MemberClusterError
+from reconciler.interpreters.registry import GENERIC, Registry
+from reconciler.model.refs import Identity
+from reconciler.stages.state import Copy
+
+log = logging.getLogger("reconciler")
+
+AILS_S = 2.0
+"""A roll-out that goes well has pods that wait for a moment."""
+_LOOK_S = 1.0
+_PAUSE_MIN_S = 3.0
+_PAUSE_MAX_S = 300.0
+_AT_ONCE = 4
+"""So many namespaces of one cluster are asked in one turn."""
+
+_Place = tuple[str, str]
+
+
+class _Asked(Struct):
+    due_s: float
+    pause_s: float
+    copies: frozenset[Copy]
+
+
+class Ailments:
+    """When which namespace was asked. All times are monotonic seconds."""
+
+    def __init__(self, healths: Healths, interpreters: Registry) -> None:
+        """Nothing ails."""
+        self._healths = healths
+        self._interpreters = interpreters
+        self._since: dict[Copy, float] = {}
+        self._asked: dict[_Place, _Asked] = {}
+
+    async def watch(self, reachable: Callable[[], Reachable], clock: Clock) -> None:
+        """Look now and then, without end, in the clusters that can be reached by then."""
+        while True:
+            await clock.sleep(_LOOK_S)
+            there = {name: member for name, member in reachable().items() if not isinstance(member, str)}
+            await self.look(there, clock.monotonic_s())
+
+    async def look(self, members: Mapping[str, MemberCluster], now_s: float) -> int:
+        """Ask for the pods of what ails and is due; how many lists that took."""
+        ailing = [copy for copy in self._healths.ailing() if self._has_pods(copy[1])]
+        if not ailing:
+            self._since, self._asked = {}, {}
+            return 0
+        self._since = {copy: self._since.get(copy, now_s) for copy in ailing}
+        due = self._due(members, now_s)
+        await asyncio.gather(*(self._ask(members[cluster], namespace) for cluster, namespace in due))
+        return len(due)
+
+    def _has_pods(self, identity: Identity) -> bool:
+        # A bare Pod tells all of it itself.
+        is_pod = identity[:2] == ("", "Pod")
+        return not is_pod and self._interpreters.of(*identity[:2]).pod_template is not GENERIC.pod_template
+
+    def _due(self, members: Iterable[str], now_s: float) -> list[_Place]:
+        places: dict[_Place, set[Copy]] = {}
+        for copy, since_s in self._since.items():
+            if now_s - since_s >= AILS_S and copy[0] in members:
+                places.setdefault((copy[0], copy[1].namespace), set()).add(copy)
+        self._asked = {place: asked for place, asked in self._asked.items() if place in places}
+        stirred, self._healths.stirred = self._healths.stirred, set()
+        due: list[_Place] = []
+        for place, copies in sorted(places.items()):
+            asked = self._asked.get(place)
+            is_news = asked is None or not copies <= asked.copies
+            if asked is not None and copies & stirred:
+                asked.due_s, asked.pause_s = min(asked.due_s, now_s + _PAUSE_MIN_S), _PAUSE_MIN_S / 2
+            if not (is_news or asked is None or now_s >= asked.due_s):
+                continue
+            if sum(cluster == place[0] for cluster, _ in due) >= _AT_ONCE:
+                continue
+            pause_s = _PAUSE_MIN_S if is_news or asked is None else min(_PAUSE_MAX_S, asked.pause_s * 2)
+            self._asked[place] = _Asked(now_s + pause_s, pause_s, frozenset(copies))
+            due.append(place)
+        return due
+
+    async def _ask(self, member: MemberCluster, namespace: str) -> None:
+        asked = await awaited(self._troubles(member, namespace))
+        if isinstance(asked.fault, MemberClusterError | TimeoutError):
+            log.debug("pods could not be asked why", extra={"cluster": member.name, "error": str(asked.fault)})
+        elif asked.fault is not None:
+            extra = fault_fields(member.name, f"pods of {namespace}")
+            log.error("pods could not be understood", exc_info=asked.fault, extra=extra)
+        found = asked.value or {}
+        known = {identity for cluster, identity in self._since if cluster == member.name}
+        told: dict[Identity, Trouble | None] = {
+            identity: found.get(identity) for identity in known if identity.namespace == namespace
+        }
+        self._healths.explain(member.name, told)
+
+    async def _troubles(self, member: MemberCluster, namespace: str) -> Mapping[Identity, Trouble]:
+        async with asyncio.timeout(PROMPT_S):
+            return pod_troubles(await member.pods(namespace=namespace))

@@ -1,0 +1,126 @@
+"""How copies fare, kept up by rounds, by events of watches and by answers to our own writes; without any request.
+
+What is healthy is not kept. The newest version of an object counts, whichever way it came to be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from reconciler.model.observation import Read
+from reconciler.model.refs import Identity
+from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progressing
+
+_VERSIONS_MAX = 100_000
+"""So many versions are kept at most; without the version of an object, what is told later counts."""
+
+
+class Healths:
+    """What is not healthy, by cluster."""
+
+    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
+        """Nothing is known. `wake` is told when an event shows another health than was known."""
+        self._found: dict[str, dict[Identity, HealthState]] = {}
+        self._shared: set[str] = set()
+        self._versions: dict[Copy, int] = {}
+        self._told: dict[Copy, HealthState] = {}
+        """How it is by its own status, where its pods say more."""
+        self._wake = wake
+        self.stirred: set[Copy] = set()
+        """What ails otherwise than when its pods were asked last."""
+        self.has_news = False
+        """Whether anything is otherwise than when it was shown last."""
+
+    def shown(self) -> Mapping[str, Mapping[Identity, HealthState]]:
+        """What is known now; what comes later does not change it."""
+        self._shared.update(self._found)
+        self.has_news = False
+        return dict(self._found)
+
+    def ailing(self) -> Iterator[Copy]:
+        """What is there and is not well."""
+        for cluster, found in self._found.items():
+            for identity, health in found.items():
+                if isinstance(health, Progressing | Degraded):
+                    yield cluster, identity
+
+    def explain(self, cluster: str, found: Mapping[Identity, Degraded | Progressing | None]) -> None:
+        """What the pods of workloads say that their own status does not; None: nothing."""
+        for identity, trouble in found.items():
+            copy = (cluster, identity)
+            shown = self._found.get(cluster, {}).get(identity)
+            if not isinstance(shown, Progressing | Degraded):
+                continue  # It is well by now.
+            told = self._told.get(copy, shown)
+            if trouble is None:
+                self._told.pop(copy, None)
+                self._set(cluster, identity, told)
+            else:
+                self._told[copy] = told
+                self._set(cluster, identity, _with_reason(told, trouble))
+
+    def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
+        """An event, a round, or the answer to a write shows an object of this version."""
+        copy, version = (cluster, identity), _number(resource_version)
+        if version < self._versions.get(copy, 0):
+            return
+        if len(self._versions) >= _VERSIONS_MAX:
+            self._versions.clear()
+        self._versions[copy] = version
+        self._put(cluster, identity, health)
+
+    def gone(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        """An event shows that an object went. `health`: of what is wanted and not there; None: it is not wanted."""
+        self._versions.pop((cluster, identity), None)
+        self._put(cluster, identity, health)
+
+    def read(self, member: Read, found: Mapping[Identity, HealthState], asked: Iterable[Identity] | None) -> None:
+        """A round read these: what it asked for and was not told of is forgotten. `asked` None: everything."""
+        known = self._found.get(member.name, {})
+        for identity in set(known) - found.keys() if asked is None else set(asked) & known.keys() - found.keys():
+            if identity not in member.under_way and identity not in member.unread:
+                self._put(member.name, identity, None)
+        for identity, health in found.items():
+            live = member.objects.get(identity)
+            if live is None:
+                self._put(member.name, identity, health)
+            elif identity in known or not isinstance(health, Healthy):
+                self.note(member.name, identity, live.resource_version, health)
+
+    def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        copy = (cluster, identity)
+        if copy in self._told and isinstance(health, Progressing | Degraded):
+            # Until its pods are asked again, what they said counts.
+            self.stirred.add(copy)
+            shown = self._found[cluster][identity]
+            self._told[copy] = health
+            health = _with_reason(health, shown) if isinstance(shown, Progressing | Degraded) else health
+        else:
+            self._told.pop(copy, None)
+        self._set(cluster, identity, health)
+
+    def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        kept = None if isinstance(health, Healthy) else health
+        known = self._found.setdefault(cluster, {})
+        if known.get(identity) == kept:
+            return
+        if cluster in self._shared:
+            # What was handed out stays as it was.
+            known = self._found[cluster] = dict(known)
+            self._shared.discard(cluster)
+        if kept is None:
+            del known[identity]
+        else:
+            known[identity] = kept
+        self.has_news = True
+        self._wake()
+
+
+def _with_reason(told: HealthState, trouble: Degraded | Progressing) -> Degraded | Progressing:
+    """The reason of the pods; it is degraded when either says so."""
+    return Degraded(trouble.why) if Degraded in (type(told), type(trouble)) else trouble
+
+
+def _number(version: str) -> int:
+    """A version as a number. Source: Kubernetes, resource versions of one kind in one cluster are numbers that grow."""
+    return int(version) if version.isdecimal() else 0

@@ -1,0 +1,73 @@
+"""What the state of the fleet is made of, put together after a round."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from reconciler.engine import Decision, Round, World, plan_round
+from reconciler.interpreters.registry import Registry
+from reconciler.model.observation import Member, Read
+from reconciler.model.refs import Identity
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.state import MISSING, Copy, Facts, HealthState, Healthy, by_copy, health_of
+
+Healths = Mapping[str, Mapping[Identity, HealthState]]
+"""Health of what is not healthy, by cluster."""
+Looked = dict[str, dict[Identity, HealthState]]
+"""Health of everything that was looked at, by cluster."""
+
+
+def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Copy] = frozenset()) -> Facts:
+    """The facts after a round, without what is kept beside it. `picture`: what is due, over the whole fleet.
+
+    `done`: copies whose changes were made since.
+    """
+    changes = picture.plan.changes
+    if done:
+        changes = tuple(change for change in changes if (change.cluster, change.identity) not in done)
+    return Facts(
+        decision=picture.decision,
+        manifests=picture.manifests,
+        members=members,
+        changes=by_copy(changes),
+        problems=picture.problems,
+    )
+
+
+def planned_with_health(world: World, now: str, decision: Decision) -> tuple[Round, Looked]:
+    """The plan, and how everything is that it looked at: both take long where much is looked at."""
+    planned = plan_round(world, now, decision)
+    return planned, looked_health(planned, world, world.interpreters)
+
+
+def looked_health(planned: Round, world: World, interpreters: Registry) -> Looked:
+    """How everything is that a round looked at and that is wanted, by cluster."""
+    found: Looked = {}
+    for cluster, manifests in planned.manifests.items():
+        member = world.members.get(cluster)
+        if isinstance(member, Read):
+            seen = {identity: health for identity in manifests
+                    if (health := _health(member, identity, interpreters)) is not None}  # fmt: skip
+            found[cluster] = seen
+    return found
+
+
+def _health(member: Read, identity: Identity, interpreters: Registry) -> HealthState | None:
+    live = member.objects.get(identity)
+    if live is not None:
+        return health_of(live, interpreters.of(*identity[:2]))
+    return MISSING if identity in member.absent else None
+
+
+def not_healthy(found: Mapping[str, Mapping[Identity, HealthState]]) -> Healths:
+    """What has to be told of."""
+    return {
+        cluster: {identity: health for identity, health in seen.items() if not isinstance(health, Healthy)}
+        for cluster, seen in found.items()
+    }
+
+
+def last_contacts(document: JsonObject | None) -> dict[str, str]:
+    """When each cluster was last read, as the picture of an earlier round says (RFC 3339)."""
+    clusters = dig(document, "clusters") or () if document is not None else ()
+    return {entry["name"]: entry["lastSuccess"] for entry in clusters if entry.get("lastSuccess")}

@@ -1,0 +1,141 @@
+"""Which copies may be in another state than before: what a round looked at, and what follows from what differs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Any, Final
+
+from reconciler.model.observation import Read
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.stages.incremental import changed_keys
+from reconciler.stages.state.inputs import Copy, Facts
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+Keys = Mapping[str, frozenset[Identity]]
+
+
+def dirty_keys(before: Facts | None, now: Facts, only: frozenset[Identity] | None) -> Keys:
+    """By cluster the objects to be judged again. `only`: what was looked at; None: everything."""
+    if before is None or only is None:
+        return _everything(now, now.decision.fleet.clusters.keys() | now.ledger.keys())
+    found: defaultdict[str, set[Identity]] = defaultdict(set)
+    for name, keys in _everything(now, turned(before, now)).items():
+        found[name] |= keys
+    changed = _decided_otherwise(before, now) | only
+    for facts in (before, now) if changed else ():
+        for name, identities in _of(facts, changed).items():
+            found[name] |= identities
+    for cluster, identity in _copies(before, now):
+        found[cluster].add(identity)
+    for name in now.members:
+        found[name] |= _in_member(before, now, name)
+    return {name: frozenset(keys) for name, keys in found.items() if keys}
+
+
+def _everything(facts: Facts, names: Iterable[str]) -> Keys:
+    """All copies of these clusters; of those that were read, only what there is anything to say of.
+
+    What is wanted and of which nobody tells anything is in sync and healthy, and need not be judged.
+    """
+    found: dict[str, set[Identity]] = {name: set() for name in names}
+    if not found:
+        return {}
+    quiet = {name: _quiet(facts, name) for name in found}
+    for identity, binding in facts.decision.bindings.items():
+        for target in binding.targets:
+            if target.cluster in found and identity not in quiet[target.cluster]:
+                found[target.cluster].add(identity)
+    for identity, problems in facts.problems.items():
+        for cluster in _concerned(problems, found):
+            found[cluster].add(identity)
+    for cluster, identity in (*facts.changes, *facts.failures, *facts.fights):
+        if cluster in found:
+            found[cluster].add(identity)
+    for name, keys in found.items():
+        keys.update(facts.ledger.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(_told_of(facts, name))
+    return {name: frozenset(keys) for name, keys in found.items()}
+
+
+def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collection[str]:
+    """Which of these clusters problems are about: all of them where one names none."""
+    named = {problem.cluster for problem in problems}
+    return names if "" in named else [name for name in named if name in names]
+
+
+def _quiet(facts: Facts, cluster: str) -> AbstractSet[Identity]:
+    """What is wanted in a cluster that was read."""
+    is_read = facts.why_away(cluster) is None and not facts.is_left(cluster)
+    return facts.manifests.get(cluster, _NOTHING).keys() if is_read else frozenset()
+
+
+def _told_of(facts: Facts, cluster: str) -> set[Identity]:
+    """Of what a cluster told that it is not well, or told nothing."""
+    member = facts.members.get(cluster)
+    silent = member.under_way | member.unread.keys() if isinstance(member, Read) else frozenset[Identity]()
+    return {*facts.health.get(cluster, _NOTHING), *silent}
+
+
+def turned(before: Facts, now: Facts) -> set[str]:
+    """Clusters that went away, came back, left the store or joined it: what was kept of them is judged again, too."""
+    names = now.decision.fleet.clusters.keys() | now.ledger.keys()
+    return {
+        name
+        for name in names
+        if before.why_away(name) != now.why_away(name)
+        or before.is_left(name) != now.is_left(name)
+        or (now.is_left(name) and before.ledger.get(name) is not now.ledger.get(name))
+        or (now.why_away(name) is not None and before.ledger.get(name) is not now.ledger.get(name))
+    }
+
+
+def _decided_otherwise(before: Facts, now: Facts) -> set[Identity]:
+    if before.decision is now.decision:
+        return set()
+    old, new = before.decision, now.decision
+    return changed_keys(old.bindings, new.bindings) | (old.frozen ^ new.frozen)
+
+
+def _of(facts: Facts, identities: set[Identity]) -> dict[str, set[Identity]]:
+    """Where there may be a copy of these."""
+    found: defaultdict[str, set[Identity]] = defaultdict(set)
+    bindings = facts.decision.bindings
+    for identity in identities:
+        binding = bindings.get(identity)
+        for target in binding.targets if binding is not None else ():
+            found[target.cluster].add(identity)
+        for problem in facts.problems.get(identity, ()):
+            if problem.cluster:
+                found[problem.cluster].add(identity)
+    for rows in (facts.manifests, facts.ledger):
+        for name, known in rows.items():
+            found[name] |= identities & known.keys()
+    return found
+
+
+def _copies(before: Facts, now: Facts) -> set[Copy]:
+    """Copies with other changes, failures or fights than before."""
+    found = changed_keys(before.changes, now.changes)
+    found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
+    modes = (before.decision.fleet.settings.observe_only, now.decision.fleet.settings.observe_only)
+    if before.closed != now.closed or modes[0] != modes[1]:
+        found |= now.changes.keys()
+    return found
+
+
+def _in_member(before: Facts, now: Facts, name: str) -> set[Identity]:
+    """What a cluster tells otherwise than before: what it is asked still, what it could not tell, and health."""
+    found: set[Identity] = changed_keys(before.health.get(name, _NOTHING), now.health.get(name, _NOTHING))
+    for facts, other in ((before, now), (now, before)):
+        member = facts.members.get(name)
+        if isinstance(member, Read):
+            known = other.members.get(name)
+            found |= member.under_way - (known.under_way if isinstance(known, Read) else frozenset())
+            found |= member.unread.keys()
+    return found

@@ -1,0 +1,146 @@
+"""How a live object fares, and why, as far as its own status tells it.
+
+The rule of its kind says whether it is well; here the reason is found that a person understands. Source: Kubernetes,
+conditions of workloads and of pods; kstatus for kinds without a rule of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.containment import contained
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.reading import condition, count, is_observed, mapping, mappings, text
+from reconciler.model.observation import Health, LiveObject
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.state.values import HEALTHY, Degraded, HealthState, Progressing, UnknownHealth
+
+_WHY_MAX: Final = 300
+"""Messages of an API server may be long; what is told is cut here."""
+
+_WAITING: Final = {
+    "ImagePullBackOff": "its image cannot be pulled",
+    "ErrImagePull": "its image cannot be pulled",
+    "ErrImageNeverPull": "its image is not on the node and may not be pulled",
+    "InvalidImageName": "the name of its image is no image name",
+    "CrashLoopBackOff": "it crashes again and again",
+    "CreateContainerConfigError": "its configuration is missing or wrong",
+    "CreateContainerError": "its container cannot be made",
+    "RunContainerError": "its container cannot be started",
+}
+"""Reasons for which a container does not start, in words. Source: Kubernetes, kubelet, waiting containers."""
+
+_TELLING: Final = (
+    ("PodScheduled", "False", "no node has room for it"),
+    ("ReplicaFailure", "True", "its pods cannot be made"),
+    ("Failed", "True", "it failed"),
+    ("FailureTarget", "True", "it failed"),
+    ("Stalled", "True", "its controller is stuck"),
+)
+"""Conditions that say for certain what is wrong, with what to say where they have no message."""
+
+_VAGUE: Final = (
+    ("Ready", "False", "it is not ready"),
+    ("Available", "False", "it is not available"),
+    ("Reconciling", "True", "its controller works on it"),
+)
+
+TROUBLES: Final = frozenset(_WAITING)
+"""Reasons of waiting containers that do not go away by waiting."""
+
+
+def health_of(live: LiveObject, interpreter: Interpreter) -> HealthState:
+    """Health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
+    found, fault = contained(lambda: _judged(live.body, interpreter))
+    return found or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
+
+
+def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
+    told = interpreter.health(live)
+    if told is Health.HEALTHY:
+        return HEALTHY
+    # Past its deadline it is stuck, though older pods still serve.
+    is_stuck = told is Health.UNHEALTHY or _is_past_deadline(live)
+    return Degraded(_why(live)) if is_stuck else Progressing(_why(live))
+
+
+def why_waiting(reason: str, message: str) -> str:
+    """Why a container does not start, in words: `its image cannot be pulled (ErrImagePull: …)`."""
+    detail = f"{reason}: {message}" if message else reason
+    return _cut(f"{_WAITING[reason]} ({detail})" if reason in _WAITING else detail)
+
+
+def why_unschedulable(message: str) -> str:
+    """Why a pod has no node, with what the scheduler says is lacking."""
+    return _cut(f"no node has room for it ({message})" if message else "no node has room for it")
+
+
+def _is_past_deadline(live: JsonObject) -> bool:
+    rollout = condition(live, "Progressing")
+    is_over = rollout.get("status") == "False" and rollout.get("reason") == "ProgressDeadlineExceeded"
+    return is_over and is_observed(live)
+
+
+def _why(live: JsonObject) -> str:
+    """The first reason that its status gives; what it says for certain before what may be a passing state."""
+    if dig(live, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
+    if not is_observed(live) and "observedGeneration" in mapping(live.get("status")):
+        return "its controller has not seen the newest spec yet"
+    return _cut(next(_reasons(live), "its status does not say that it is ready"))
+
+
+def _reasons(live: JsonObject) -> Iterator[str]:
+    yield from _of_containers(live)
+    for kind, bad, default in _TELLING:
+        found = condition(live, kind)
+        if found.get("status") == bad:
+            yield _of(found, default)
+    if _is_past_deadline(live):
+        yield "its roll-out made no progress within its deadline" + _available(live, ", ")
+    if said := _available(live):
+        yield said
+    for kind, bad, default in _VAGUE:
+        found = condition(live, kind)
+        if found.get("status") == bad:
+            yield _of(found, default)
+    if phase := text(dig(live, "status", "phase")):
+        yield f"its phase is {phase}"
+    if not mapping(live.get("status")):
+        yield "it has no status yet"
+
+
+def _of_containers(live: JsonObject) -> Iterator[str]:
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for _, status in mappings(dig(live, "status", name)):
+            waiting = mapping(dig(status, "state", "waiting"))
+            if text(waiting.get("reason")) in TROUBLES:
+                yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
+
+
+def _available(live: JsonObject, before: str = "") -> str:
+    """`1 of 3 replicas are available`; empty where replicas are not counted, or all of them are."""
+    status, kind = mapping(live.get("status")), live.get("kind")
+    if kind == "DaemonSet":
+        wanted, there = count(status.get("desiredNumberScheduled"), 0), count(status.get("numberAvailable"), 0)
+    elif kind in ("Deployment", "StatefulSet", "ReplicaSet"):
+        wanted, there = count(dig(live, "spec", "replicas"), 1), count(status.get("availableReplicas"), 0)
+    else:
+        return ""
+    if there < wanted:
+        return f"{before}{there} of {wanted} replicas are available"
+    updated = count(status.get("updatedNumberScheduled" if kind == "DaemonSet" else "updatedReplicas"), 0)
+    if updated < wanted:
+        return f"{before}{updated} of {wanted} replicas are of the newest template"
+    old = count(status.get("replicas"), 0) - updated
+    return f"{before}{old} older replicas are there still" if old > 0 else ""
+
+
+def _of(found: JsonObject, default: str) -> str:
+    return text(found.get("message")) or text(found.get("reason")) or default
+
+
+def _cut(why: str) -> str:
+    line = " ".join(why.split())
+    return line if len(line) <= _WHY_MAX else f"{line[: _WHY_MAX - 1]}…"

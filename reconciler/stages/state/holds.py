@@ -1,0 +1,52 @@
+"""What holds a change: whether it passes by itself, or waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from reconciler.model.plan import Action, Cause, Change
+from reconciler.stages.deletion import is_held_by_guard
+from reconciler.stages.moves import is_waiting
+from reconciler.stages.placement import closed_by_order
+
+
+class HeldBy(StrEnum):
+    """Who or what has to act before a held change is made."""
+
+    GUARD = "guard"
+    """A person, who confirms it: it is one of too many deletions, or one that takes data along."""
+    MOVE = "move"
+    """Nobody: it is made once other copies serve."""
+    SUSPENDED = "suspended"
+    """A person, who ordered that nothing be written, or a policy that says so."""
+    REPLACEMENT = "replacement"
+    """A person, who allows that the object is deleted and created."""
+    SETTINGS = "settings"
+    """Nobody: the store says that drift is left as it is."""
+    OTHERS = "others"
+    """Nobody: it is made once another object has come or left."""
+
+
+_NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
+
+
+def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
+    """What holds a held change. `closed`: why nothing may be written, by the scope of a person's order."""
+    assert change.held is not None, "it is not held"
+    if is_held_by_guard(change):
+        return HeldBy.GUARD
+    is_ordered = closed_by_order(closed, change.identity, change.cluster) == change.held
+    if is_ordered or change.held.startswith("dispatching is suspended"):
+        return HeldBy.SUSPENDED
+    if is_waiting(change):
+        return HeldBy.MOVE
+    if change.action is Action.REPLACE:
+        return HeldBy.REPLACEMENT
+    return HeldBy.SETTINGS if change.cause is Cause.DRIFT and change.action is Action.UPDATE else HeldBy.OTHERS
+
+
+def waits_for_person(change: Change, closed: Mapping[str, str]) -> bool:
+    """Whether a change is made only after a person has done something about it."""
+    return change.held is not None and held_by(change, closed) in _NEEDS_PERSON

@@ -1,0 +1,67 @@
+"""What the state of the fleet is made of: what the rounds leave, and what was seen between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.observation import Member, NotRead, Read
+from reconciler.model.plan import Change, Manifest
+from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
+from reconciler.stages.decision import Decision
+from reconciler.stages.state.values import Fought, HealthState
+
+Copy = tuple[str, Identity]
+"""Cluster and identity."""
+Changes = Mapping[Copy, tuple[Change, ...]]
+
+_ASKED_FIRST = "it was not asked yet"
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What is known after a round over some of the fleet, of all of it.
+
+    `changes`: what is still due. `failures`: errors of changes that were tried. `health`: of what is not healthy, by
+    cluster. `fights`: copies that are left alone now. `closed`: why nothing may be written, by the scope of a person's
+    order. `last_contact`: when each cluster was last read (RFC 3339).
+    """
+
+    decision: Decision
+    manifests: Mapping[str, Mapping[Identity, Manifest]]
+    members: Mapping[str, Member]
+    changes: Changes = field(default_factory=dict)
+    problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
+    failures: Mapping[Copy, str] = field(default_factory=dict)
+    health: Mapping[str, Mapping[Identity, HealthState]] = field(default_factory=dict)
+    fights: Mapping[Copy, Fought] = field(default_factory=dict)
+    ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+    last_contact: Mapping[str, str] = field(default_factory=dict)
+
+    def why_away(self, cluster: str) -> str | None:
+        """Why nothing is known of a cluster of the store; None: it was read."""
+        member = self.members.get(cluster)
+        if isinstance(member, Read):
+            return None
+        return member.why if isinstance(member, NotRead) else _ASKED_FIRST
+
+    def is_left(self, cluster: str) -> bool:
+        """Whether the store has no document of the cluster."""
+        return cluster not in self.decision.fleet.clusters
+
+    def is_bound(self, cluster: str, identity: Identity) -> bool:
+        """Whether the store wants a copy there."""
+        binding = self.decision.bindings.get(identity)
+        return binding is not None and any(target.cluster == cluster for target in binding.targets)
+
+
+def by_copy(changes: Iterable[Change]) -> Changes:
+    """The changes of each copy."""
+    found: dict[Copy, tuple[Change, ...]] = {}
+    for change in changes:
+        copy = (change.cluster, change.identity)
+        found[copy] = (*found[copy], change) if copy in found else (change,)
+    return found

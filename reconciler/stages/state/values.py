@@ -1,0 +1,191 @@
+"""The words of state: those of Argo CD, since people know them, each with the reason that makes it useful.
+
+Source: Argo CD, "Resource Health" and the sync statuses of an Application.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.stages.state.holds import HeldBy
+
+
+class Sync(StrEnum):
+    """Whether an object is as the store says."""
+
+    SYNCED = "Synced"
+    OUT_OF_SYNC = "OutOfSync"
+    UNKNOWN = "Unknown"
+
+
+class Lag(StrEnum):
+    """Sync with what keeps the object from being Synced: what is counted."""
+
+    SYNCED = "synced"
+    PENDING = "pending"
+    HELD = "held"
+    FAILED = "failed"
+    FOUGHT = "fought"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    LEFT = "left"
+
+
+class HealthWord(StrEnum):
+    """How an object fares by itself, whether or not it is as the store says."""
+
+    HEALTHY = "Healthy"
+    PROGRESSING = "Progressing"
+    DEGRADED = "Degraded"
+    MISSING = "Missing"
+    UNKNOWN = "Unknown"
+
+
+class Synced(Struct, frozen=True):
+    """It is ours and equals what is wanted there."""
+
+    lag: ClassVar[Lag] = Lag.SYNCED
+    sync: ClassVar[Sync] = Sync.SYNCED
+
+    @property
+    def why(self) -> str:
+        """Nothing to say."""
+        return ""
+
+
+class Pending(Struct, frozen=True):
+    """It is about to be changed, or is being written, deleted or read."""
+
+    why: str
+    lag: ClassVar[Lag] = Lag.PENDING
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+
+class Held(Struct, frozen=True):
+    """A change of it waits. `by`: for whom or what; `why`: in words."""
+
+    by: HeldBy
+    why: str
+    lag: ClassVar[Lag] = Lag.HELD
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+
+class Failed(Struct, frozen=True):
+    """A change of it was tried and not made, or cannot even be told."""
+
+    why: str
+    lag: ClassVar[Lag] = Lag.FAILED
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+
+class Fought(Struct, frozen=True):
+    """Somebody keeps undoing what we do: it is left alone until a time (RFC 3339). `managers`: who, if known."""
+
+    managers: tuple[str, ...]
+    until: str
+    lag: ClassVar[Lag] = Lag.FOUGHT
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+    @property
+    def why(self) -> str:
+        """Who, and until when."""
+        who = ", ".join(self.managers) or "somebody"
+        return f"{who} keeps undoing our changes; it is left alone until {self.until}"
+
+
+class Refused(Struct, frozen=True):
+    """An object that is not ours is in the way. `code`: of the problem that says what to do."""
+
+    code: str
+    why: str
+    lag: ClassVar[Lag] = Lag.REFUSED
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+
+class NotKnown(Struct, frozen=True):
+    """It was not read. `last_contact`: when its cluster was last read (RFC 3339), empty: never."""
+
+    why: str
+    last_contact: str
+    lag: ClassVar[Lag] = Lag.UNKNOWN
+    sync: ClassVar[Sync] = Sync.UNKNOWN
+
+
+class Left(Struct, frozen=True):
+    """A copy of ours in a cluster that the store no longer has a document of: nobody looks at it."""
+
+    last_contact: str
+    lag: ClassVar[Lag] = Lag.LEFT
+    sync: ClassVar[Sync] = Sync.UNKNOWN
+
+    @property
+    def why(self) -> str:
+        """What it is."""
+        return "the store has no Cluster document for it any more; what was applied there is left as it is"
+
+
+SyncState = Synced | Pending | Held | Failed | Fought | Refused | NotKnown | Left
+
+
+class Healthy(Struct, frozen=True):
+    """It does what it is for."""
+
+    word: ClassVar[HealthWord] = HealthWord.HEALTHY
+
+    @property
+    def why(self) -> str:
+        """Nothing to say."""
+        return ""
+
+
+class Progressing(Struct, frozen=True):
+    """It is on its way, or waits for something that comes by itself."""
+
+    why: str
+    word: ClassVar[HealthWord] = HealthWord.PROGRESSING
+
+
+class Degraded(Struct, frozen=True):
+    """It does not do what it is for."""
+
+    why: str
+    word: ClassVar[HealthWord] = HealthWord.DEGRADED
+
+
+class Missing(Struct, frozen=True):
+    """It is wanted and not there."""
+
+    word: ClassVar[HealthWord] = HealthWord.MISSING
+
+    @property
+    def why(self) -> str:
+        """What it is."""
+        return "it is not there"
+
+
+class UnknownHealth(Struct, frozen=True):
+    """Nobody can tell."""
+
+    why: str
+    word: ClassVar[HealthWord] = HealthWord.UNKNOWN
+
+
+HealthState = Healthy | Progressing | Degraded | Missing | UnknownHealth
+
+
+class ObjectState(NamedTuple):
+    """One object in one cluster. `is_wanted`: there is a manifest of it in force."""
+
+    sync: SyncState
+    health: HealthState
+    is_wanted: bool = True
+
+
+SYNCED: Final = Synced()
+HEALTHY: Final = Healthy()
+MISSING: Final = Missing()
+NOMINAL: Final = ObjectState(SYNCED, HEALTHY)
+"""How nearly every object is: it is not kept, only counted."""

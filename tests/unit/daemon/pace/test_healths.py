@@ -1,0 +1,148 @@
+"""How copies fare, and why: what is known without asking, and when pods are asked."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+
+from reconciler.adapters.kube.shapes.pods import Pod
+from reconciler.adapters.observe.pod_troubles import pod_troubles
+from reconciler.daemon.pace.ailments import AILS_S, Ailments
+from reconciler.daemon.pace.healths import Healths
+from reconciler.errors import Forbidden
+from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.refs import Identity
+from reconciler.stages.state import HEALTHY, MISSING, Degraded, Progressing
+
+WEB = Identity("apps", "Deployment", "demo", "web")
+APP = Identity("", "ConfigMap", "demo", "app")
+SLOW = Progressing("0 of 2 replicas are available")
+PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "no.such/image:1"'}
+NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+           "message": "0/3 nodes are available: 3 Insufficient cpu."}  # fmt: skip
+
+
+def pod(name: str = "web-5d4-x", **status: Any) -> Pod:
+    """A pod of the Deployment web."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4", "uid": "u", "controller": True}
+    body = {"metadata": {"name": name, "namespace": "demo", "uid": name, "labels": {"pod-template-hash": "5d4"},
+                         "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending", **status}}  # fmt: skip
+    return msgspec.convert(body, Pod)
+
+
+def waits(**waiting: str) -> dict[str, Any]:
+    return {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (waits(**PULL), Degraded, "its image cannot be pulled (ImagePullBackOff: Back-off pulling image"),
+        (waits(reason="CrashLoopBackOff", message="back-off 5m0s"), Degraded, "it crashes again and again"),
+        (waits(reason="CreateContainerConfigError", message='secret "x" not found'), Degraded, 'secret "x" not found'),
+        (
+            {"conditions": [NO_ROOM]},
+            Progressing,
+            "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)",
+        ),
+        (waits(reason="ContainerCreating"), None, ""),
+        ({**waits(**PULL), "phase": "Failed"}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_pods_say_why(status: dict[str, Any], kind: type | None, words: str) -> None:
+    found = pod_troubles([pod(**status)]).get(WEB)
+    assert (type(found) if found is not None else None) is kind
+    assert found is None or words in found.why
+
+
+def test_what_does_not_pass_by_waiting_counts_first() -> None:
+    found = pod_troubles([pod("a", conditions=[NO_ROOM]), pod("b", **waits(**PULL)), pod("c", conditions=[NO_ROOM])])
+    assert "image" in found[WEB].why
+
+
+def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
+    healths = Healths()
+    healths.note("m1", WEB, "7", HEALTHY)
+    healths.note("m1", WEB, "5", SLOW)
+    assert healths.shown() == {"m1": {}}
+    healths.note("m1", WEB, "8", SLOW)
+    before = healths.shown()
+    assert before == {"m1": {WEB: SLOW}}
+    healths.gone("m1", WEB, MISSING)
+    assert (before, healths.shown()) == ({"m1": {WEB: SLOW}}, {"m1": {WEB: MISSING}})
+    # It was made anew, with a version that may be any.
+    healths.note("m1", WEB, "3", HEALTHY)
+    assert healths.shown() == {"m1": {}}
+
+
+def test_nothing_is_news_that_is_known() -> None:
+    woken: list[None] = []
+    healths = Healths(lambda: woken.append(None))
+    healths.note("m1", WEB, "1", HEALTHY)
+    assert not healths.has_news
+    for version in ("2", "3"):
+        healths.note("m1", WEB, version, SLOW)
+    assert (len(woken), healths.has_news) == (1, True)
+    healths.shown()
+    assert not healths.has_news
+
+
+class Asked:
+    """A cluster that counts who asks for its pods."""
+
+    def __init__(self, *pods: Pod, is_allowed: bool = True) -> None:
+        self.name, self.pods_, self.is_allowed, self.asked = "m1", pods, is_allowed, list[str]()
+
+    async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
+        self.asked.append(namespace)
+        if not self.is_allowed:
+            raise Forbidden("m1", "pods is forbidden", status=403)
+        return self.pods_
+
+
+async def test_where_all_is_well_nobody_is_asked() -> None:
+    healths, member = Healths(), Asked()
+    ailments = Ailments(healths, BUILT_IN_KINDS)
+    healths.note("m1", WEB, "1", HEALTHY)
+    healths.note("m1", APP, "1", SLOW)
+    healths.gone("m1", Identity("apps", "Deployment", "demo", "gone"), MISSING)
+    for now_s in range(0, 100, 10):
+        assert await ailments.look({"m1": member}, now_s) == 0  # type: ignore[dict-item] # stands for a member
+    assert member.asked == []
+
+
+async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> None:
+    healths, member = Healths(), Asked(pod(**waits(**PULL)))
+    ailments, members = Ailments(healths, BUILT_IN_KINDS), {"m1": member}
+    healths.note("m1", WEB, "1", SLOW)
+    asked_at = [now_s for now_s in range(300) if await ailments.look(members, now_s)]  # type: ignore[arg-type]
+    assert asked_at[0] == AILS_S
+    pauses = [after - before for before, after in itertools.pairwise(asked_at)]
+    assert pauses == sorted(pauses)
+    assert len(asked_at) < 10
+    (found,) = healths.shown()["m1"].values()
+    assert isinstance(found, Degraded)
+    assert "its image cannot be pulled" in found.why
+    # Its status moves on and it ails still: what its pods said counts, and they are asked again soon.
+    healths.note("m1", WEB, "2", Progressing("1 of 2 replicas are available"))
+    assert healths.shown() == {"m1": {WEB: found}}
+    member.pods_ = ()
+    assert [await ailments.look(members, now_s) for now_s in (301, 305)] == [0, 1]  # type: ignore[arg-type]
+    assert healths.shown() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
+    healths.note("m1", WEB, "3", HEALTHY)
+    assert healths.shown() == {"m1": {}}
+
+
+async def test_without_the_right_the_status_has_to_do() -> None:
+    healths, member = Healths(), Asked(is_allowed=False)
+    ailments = Ailments(healths, BUILT_IN_KINDS)
+    healths.note("m1", WEB, "1", SLOW)
+    for now_s in range(10):
+        await ailments.look({"m1": member}, now_s)  # type: ignore[dict-item] # stands for a member
+    assert len(member.asked) > 0
+    assert healths.shown() == {"m1": {WEB: SLOW}}
