@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from reconciler.adapters.journal.events import EventFilter
 from reconciler.daemon.pace import fights
 from reconciler.daemon.pace.fights import HEALS_MAX
@@ -45,8 +47,9 @@ async def restarted(scene: Running) -> None:
 
 
 async def test_a_hand_edit_is_told_with_its_manager_and_values_and_never_with_the_last_committer(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "reconciler")
     async with running(tmp_path) as scene:
         scene.by_hand("m1", "theirs")
         await scene.until(lambda: scene.value("m1") == "1" and bool(told(scene, "drift")))
@@ -60,6 +63,8 @@ async def test_a_hand_edit_is_told_with_its_manager_and_values_and_never_with_th
         assert (value["owner"]["manager"], value["owner"]["operation"]) == ("kubectl", "Update")
         assert value["owner"]["time"].endswith("Z")
         assert not told(scene, "updated")
+    (line,) = (record.__dict__ for record in caplog.records if record.__dict__.get("cause") == "drift")
+    assert (line["event"], line["rev"], line["obj"], line["by"]) == ("Applied", drift.data["revision"], APP, "kubectl")
 
 
 async def test_what_was_deleted_by_hand_and_came_back_is_a_drift_of_somebody(tmp_path: Path) -> None:
@@ -248,7 +253,8 @@ async def test_a_fight_is_told_with_who_fights_and_when_it_is_over(tmp_path: Pat
         assert outcomes.count("left") == 1
         assert not told(scene, "fight-over")
         monkeypatch.setattr(fights, "WINDOW_S", 0.0)
-        scene.loop and setattr(scene.loop._recorder, "_quiet_s", 0.0)
+        assert scene.loop is not None
+        monkeypatch.setattr(scene.loop._recorder, "_quiet_s", 0.0)
         await round_over_everything(scene)
         await scene.until(lambda: bool(told(scene, "fight-over")))
         (over,) = told(scene, "fight-over")
