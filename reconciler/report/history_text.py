@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.model.events import EventKind
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import Event, EventKind
 from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.plan.lines import short_revision
 from reconciler.report.text.safe import visible

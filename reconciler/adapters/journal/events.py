@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.rows import EVENT, event_value, json_text
-from reconciler.model.events import ORDERS, EventKind
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import ORDERS, Event, EventKind
 
 EVENTS_MAX: Final = 100_000
 """How many events, closed intents and rounds are kept, each; older ones go."""

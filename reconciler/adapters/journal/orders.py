@@ -19,8 +19,7 @@ from reconciler.adapters.journal.rows import (
     eviction_value,
     suspension_value,
 )
-from reconciler.model.events import EventKind
-from reconciler.model.ledger import Event, EvictionRecord, SuspensionRecord
+from reconciler.model.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.model.refs import Identity
 
 _ASKED: Final = "asked"

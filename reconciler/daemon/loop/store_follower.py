@@ -15,8 +15,8 @@ from reconciler.daemon.round.remember import record_source_error
 from reconciler.daemon.round.session import rename_advice
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreFault
-from reconciler.model.events import EventKind
 from reconciler.model.fleet import Fleet, Snapshot
+from reconciler.model.ledger import EventKind
 from reconciler.model.problem import Problem, Severity
 from reconciler.stages.incremental import changed_keys
 

@@ -22,9 +22,8 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access, check_fleet, open_members
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
 from reconciler.model.binding import PreviousPlacement, TargetCluster
-from reconciler.model.events import EventKind
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, Event
+from reconciler.model.ledger import AppliedRow, Event, EventKind
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.moves import Run, run_of

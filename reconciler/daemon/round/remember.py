@@ -13,9 +13,8 @@ from reconciler.daemon.round.history.placements import Origins, placed_events
 from reconciler.daemon.round.history.writes import Behind, write_events
 from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
-from reconciler.model.events import EventKind
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, Event, Losses
+from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity

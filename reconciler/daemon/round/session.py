@@ -29,9 +29,8 @@ from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
-from reconciler.model.events import EventKind
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import Event, EventKind
 from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force

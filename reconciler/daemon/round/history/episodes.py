@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from reconciler.adapters.journal.events import EVENTS_MAX, EventFilter
 from reconciler.adapters.journal.journal import Journal
-from reconciler.model.events import ENDS, EventKind
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import ENDS, Event, EventKind
 from reconciler.report.mask import scrub_text
 
 Holding = Mapping[str, Mapping[str, Any]]

@@ -12,8 +12,7 @@ from msgspec import Struct, field
 
 from reconciler.daemon.round.history.writes import Behind
 from reconciler.model.binding import Constraint, TargetCluster, Tick
-from reconciler.model.events import EventKind
-from reconciler.model.ledger import Event, EvictionRecord
+from reconciler.model.ledger import Event, EventKind, EvictionRecord
 from reconciler.model.plan import Plan
 from reconciler.model.refs import Identity
 from reconciler.report.json_parts import placement_part, reasons_part

@@ -12,8 +12,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.daemon.round.history.writes import drift_event, failures_told
-from reconciler.model.events import DriftOutcome, EventKind
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from reconciler.model.observation import NotRead
 from reconciler.model.plan import Cause, Change
 from reconciler.stages.state import Copy, Facts, FleetState, HeldBy, Refused, Turn, held_by

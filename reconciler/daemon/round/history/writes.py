@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.daemon.round.act import Result
-from reconciler.model.events import DriftOutcome, EventKind
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, canonical_bytes

@@ -11,8 +11,7 @@ from reconciler.adapters.journal import events as journal_events
 from reconciler.adapters.journal.events import EventFilter
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.journal import Journal
-from reconciler.model.events import EventKind
-from reconciler.model.ledger import Event, EvictionRecord, SuspensionRecord
+from reconciler.model.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.model.refs import Identity
 
 WEB = Identity("apps", "Deployment", "demo", "web")
