@@ -1,6 +1,6 @@
 """The events of a journal: what happened, in the order in which it was recorded, and no more than so many.
 
-Source: design#journal.
+Source: design#history.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from reconciler.adapters.git.url import parse_git_url
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.sources.read_once import clone_of
 from reconciler.cli import history
-from reconciler.model.ledger import Event
+from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import NOW, journal_at, record_round, shop
@@ -281,3 +282,22 @@ def test_a_journal_of_before_is_read_as_it_is(path: Path) -> None:
     (found,) = events_of(path, "--limit", "1")
     assert (found["fields"], found["who"], found["author"]) == (["data.a"], None, None)
     assert run("history", "--limit", "1", "--journal", str(path)).out.splitlines()[1].endswith("drift  data.a")
+
+
+def test_an_export_has_every_event(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_events(LATER)
+    exported = json.loads(run("journal", "export", "--journal", str(path)).out)["event"]
+    assert len(exported) == len(events_of(path)) == 9
+
+
+def test_every_kind_of_event_and_every_key_is_documented(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_events(LATER)
+    page = (Path(__file__).parents[3] / "docs/reference/machine-formats.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## history$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+    kinds = set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
+    assert kinds == set(map(str, EventKind))
+    told = set(re.findall(r"`([A-Za-z]+)`", section))
+    assert {key for event in events_of(path) for key in event} <= told
+    assert set(map(str, DriftOutcome)) <= told

@@ -1,6 +1,6 @@
 """What history was told already: a round tells only what is news, since most rounds see what the one before saw.
 
-All of it is made from the state of the fleet, as everything is that is told. Source: design#state.
+All of it is made from the state of the fleet, as everything is that is told. Source: design#history.
 """
 
 from __future__ import annotations

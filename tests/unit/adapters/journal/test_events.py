@@ -14,6 +14,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.model.refs import Identity
 
+ROOT = Path(__file__).parents[4]
 WEB = Identity("apps", "Deployment", "demo", "web")
 
 
@@ -146,3 +147,10 @@ def test_a_group_of_events_is_one_commit_and_one_question(journal: Journal) -> N
     found = statements_of(journal, lambda: journal.record_events(subjects))
     others = [statement.split()[0] for statement in found if not statement.startswith(("INSERT", "PRAGMA"))]
     assert others == ["BEGIN", "SELECT", "COMMIT"]
+
+
+def test_the_limits_are_those_that_the_pages_tell() -> None:
+    limits = f"The newest {journal_events.EVENTS_MAX:,} events are kept, and", f"{journal_events.ORDERS_MAX:,}"
+    for page in ("concepts/history.md", "reference/cli.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert all(limit in text for limit in limits), page

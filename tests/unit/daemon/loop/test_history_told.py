@@ -1,6 +1,6 @@
 """What the service writes into history: who, what, when and why, and each thing once.
 
-Source: design#journal.
+Source: design#history.
 """
 
 from __future__ import annotations
@@ -158,6 +158,18 @@ async def test_a_fleet_that_is_only_observed_places_nothing(tmp_path: Path) -> N
         for _ in range(3):
             await round_over_everything(scene)
         assert told(scene, "placed") == []
+
+
+async def test_a_drift_in_a_fleet_that_is_only_observed_is_left(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.settings["mode"] = "observe"
+        scene.put()
+        await scene.until(lambda: len(told(scene, "advanced")) > 1)
+        scene.by_hand("m1", "theirs")
+        await scene.until(lambda: bool(told(scene, "drift")))
+        await round_over_everything(scene)
+        (drift,) = told(scene, "drift")
+        assert (drift.data["outcome"], drift.data["who"], scene.value("m1")) == ("left", "kubectl", "theirs")
 
 
 async def test_a_workload_that_loses_its_place_while_a_file_is_broken_is_told_of_when_it_is_known(
