@@ -178,6 +178,17 @@ ORDERS: Final = frozenset(
 )
 """What persons did. There are few of them, and they are kept for longer than the rest."""
 
+MADE: Final = (
+    EventKind.CREATED,
+    EventKind.UPDATED,
+    EventKind.REPLACED,
+    EventKind.DELETED,
+    EventKind.RELEASED,
+    EventKind.ADOPTED,
+    EventKind.DRIFT,
+)
+"""What tells whether an object is ours: of the others about it, nothing changes that."""
+
 ENDS: Final = {
     EventKind.SOURCE_RECOVERED: EventKind.SOURCE_FAILED,
     EventKind.STORE_MENDED: EventKind.STORE_BROKEN,

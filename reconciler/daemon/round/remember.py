@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from reconciler.adapters.journal.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
@@ -25,6 +26,8 @@ from reconciler.stages.deletion import losses_after
 from reconciler.stages.moves import Run, run_of, still_established
 from reconciler.stages.ownership import is_marked, read_owner, recorded_digest
 
+_KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
+"""What keeps a copy away, lets it come back, or says that it did."""
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
 
@@ -74,7 +77,8 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
 
     def freed(identity: Identity, cluster: str) -> Behind | None:
         """Who let it come back since it was placed last."""
-        found = journal.events(subject=f"{identity} @ {cluster}", limit=1)
+        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=_KEPT_AWAY)
+        found = [event for _, event in journal.newest_events(wanted, 1)]
         is_freed = bool(found) and found[0].kind in (EventKind.READMITTED, EventKind.FREED)
         return _behind(found[0]) if is_freed else None
 
@@ -91,7 +95,8 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
 def _behind(event: Event) -> Behind:
     """Who is behind an event of history, for what follows of it."""
     data = event.data
-    who = data.get("who") or (data.get("tick") if event.kind == EventKind.FREED else "")
+    by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
+    who = data.get("who") or by_kind.get(EventKind(event.kind))
     return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
 
 

@@ -18,6 +18,7 @@ from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.worlds import policy
 from tests.unit.daemon.loop.test_loop import BROKEN, Running, running
 from tests.unit.daemon.loop.test_ticks import BOTH, one_copy
+from tests.unit.daemon.ticking import WEB as WEB_ID
 from tests.unit.daemon.ticking import Ticking, ticking
 
 APP, WEB = "ConfigMap demo/app", "Deployment demo/web"
@@ -220,17 +221,18 @@ async def test_what_a_tick_moves_is_told_in_its_name(tmp_path: Path) -> None:
 
 
 async def test_a_copy_that_may_come_back_comes_in_the_name_of_who_let_it(tmp_path: Path) -> None:
-    async with ticking(tmp_path, {"m1": 2}) as scene:
-        everywhere = {"replicas": 1, "policy": {"division": "duplicated"}}
-        scene.web(**everywhere)
-        await scene.until(lambda: scene.ready() == {"m1": 1})
+    async with ticking(tmp_path, BOTH) as scene:
+        scene.web(replicas=1, policy={"division": "duplicated"})
+        await scene.until(lambda: scene.ready() == {"m1": 1, "m2": 1})
         scene.evict("m1")
-        for _ in range(3):
-            await round_over_everything(scene)
-        scene.readmit("m1")
-        await round_over_everything(scene)
-        assert scene.ready() == {"m1": 1}, "what can go nowhere else stays"
-        assert placements(scene) == [(["m1"], None)]
+        await scene.until(lambda: scene.ready() == {"m2": 1} and not scene.journal.open_intents())
+        scene.journal.readmit(WEB_ID, "m1", "wu@host", "the node is mended")
+        scene.nudge()
+        await scene.until(lambda: scene.ready() == {"m1": 1, "m2": 1})
+        assert placements(scene) == [(["m1", "m2"], None), (["m2"], "li@host"), (["m1", "m2"], "wu@host")]
+        await scene.until(lambda: len(told(scene, "created", about=f"{WEB} @ m1")) == 2)
+        created = told(scene, "created", about=f"{WEB} @ m1")[-1]
+        assert (created.data["who"], created.data["why"]) == ("wu@host", "the node is mended")
 
 
 async def test_a_cluster_that_is_away_is_told_once_and_so_is_its_return(tmp_path: Path) -> None:
