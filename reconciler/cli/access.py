@@ -30,6 +30,7 @@ def access_to(
     """
     from reconciler.adapters.plugins import with_plugins
     from reconciler.cli.journal_choice import journal_for
+    from reconciler.cli.persons import person
     from reconciler.daemon.round.session import Access
     from reconciler.daemon.vitals.logs import set_up_logging
 
@@ -42,6 +43,7 @@ def access_to(
         journal=journal or (journal_for(fleet, os.environ, writes=store) if fleet is not None else None),
         clusters=clusters,
         store=store,
+        who=person(),
     )
 
 

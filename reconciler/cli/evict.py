@@ -49,6 +49,7 @@ def command(
     that `purgeMode: Never` keeps.
     """
     from reconciler.adapters.journal.journal import Journal
+    from reconciler.cli.persons import person
     from reconciler.cli.resources import resource_in
 
     path = journal_path(journal, store)
@@ -65,7 +66,7 @@ def command(
         )
     with Journal.open_beside(path) as book:
         if undo:
-            book.readmit(identity, cluster)
+            book.readmit(identity, cluster, person(), reason)
             remark(f"{identity} may come back to {cluster}")
             return
         record = _record(identity, cluster, reason, span)
@@ -124,7 +125,7 @@ def _one(identities: Iterable[Identity], resource: str, namespace: str | None, w
 def _record(identity: Identity, cluster: str, reason: str, span: str) -> EvictionRecord:
     from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
     from reconciler.cli.durations import seconds_in
-    from reconciler.cli.suspend import person
+    from reconciler.cli.persons import person
     from reconciler.model.ledger import EvictionRecord
 
     now = SystemClock().now()

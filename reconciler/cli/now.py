@@ -23,7 +23,7 @@ def command(*, store: str | None, journal: Path | None) -> None:
     """
     from reconciler.adapters.journal.journal import Journal
     from reconciler.adapters.journal.lock import holder
-    from reconciler.cli.suspend import person
+    from reconciler.cli.persons import person
 
     path = journal_path(journal, store)
     service = holder(path)

@@ -15,20 +15,28 @@ from reconciler.cli.printing import remark
 @options.suspension_scope
 @options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
 @options.option("--all", "is_all", is_flag=True, help="End every suspension.")
+@options.option("--reason", default="", help="Why; shown in `history`.")
 @options.store_of_fleet
 @options.journal
 def command(
-    *, scope: tuple[str, ...], namespace: str | None, is_all: bool, store: str | None, journal: Path | None
+    *,
+    scope: tuple[str, ...],
+    namespace: str | None,
+    is_all: bool,
+    reason: str,
+    store: str | None,
+    journal: Path | None,
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
     from reconciler.adapters.journal.journal import Journal
+    from reconciler.cli.persons import person
 
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")
     with Journal.open_beside(journal_path(journal, store)) as book:
         found = [record.scope for record in book.suspensions()]
         for chosen in found if is_all else [_one_of(found, scope, namespace)]:
-            book.resume(chosen)
+            book.resume(chosen, person(), reason)
             remark(f"resumed {chosen}")
         if not found:
             remark("nothing is suspended")

@@ -66,8 +66,13 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
 
 def released_objects(journal: Journal) -> tuple[Event, ...]:
     """The release of every object that was left to itself and has not become ours again, newest first."""
+    from reconciler.adapters.journal.events import EventFilter
+    from reconciler.model.ledger import MADE
+
     found: dict[str, Event] = {}
     for event in journal.events(kind="released", limit=_EVENTS_MAX):
-        if event.subject not in found and journal.events(subject=event.subject, limit=1) == (event,):
-            found[event.subject] = event
+        if event.subject not in found:
+            ((_, last),) = journal.newest_events(EventFilter(subject=event.subject, kinds=MADE), 1)
+            if last == event:
+                found[event.subject] = event
     return tuple(found.values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +42,7 @@ def command(
     """
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.journal.journal import Journal
+    from reconciler.cli.persons import person
     from reconciler.model.ledger import SuspensionRecord
     from reconciler.stages.observations import in_force
 
@@ -85,15 +84,6 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
         if len(scope) in (1, 2) and "/" in "/".join(scope) and scope[0] != "cluster":
             return str(one_subject(known_subjects(journal), "/".join(scope), namespace))
     raise ConfigurationError(f"{' '.join(scope)} is no scope; write fleet, cluster NAME, or KIND/NAME -n NAMESPACE")
-
-
-def person() -> str:
-    """Who asks: user and host."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"
 
 
 def _end(span: str | None, until: str | None, now: str) -> str:

@@ -1,40 +1,70 @@
-"""`history`: the audit trail for machines (version 1) and for people."""
+"""`history`: the audit trail for machines (version 1) and for people: who, what, when and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from reconciler.model.ledger import Event
-from reconciler.model.tree import Json
+from reconciler.model.ledger import Event, EventKind
+from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.plan.lines import short_revision
+from reconciler.report.text.safe import visible
 from reconciler.report.text.table import Fit, table
 from reconciler.report.text.values import cut
 
 Words = Callable[[str], tuple[str, str] | None]
 """Author and subject of a revision, None when it is no commit that is known."""
 
+_OF_THE_STORE: Final = frozenset(
+    {EventKind.ADVANCED, EventKind.STORE_BROKEN, EventKind.APPLY, EventKind.REBUILT, EventKind.TAKEN_OVER}
+)
+"""Events that rest on a revision whoever is behind them."""
+_NARROW: Final = 100
+"""Below so many columns of a terminal, who is behind something is told with it and not in a column."""
+_VALUES_SHOWN: Final = 3
+_LINE: Final = (20, 14, 36, 12)
+"""Columns of a line that is printed by itself: time, event, subject, cluster."""
+
 
 def history_document(events: Iterable[Event], words: Words) -> dict[str, Json]:
-    """`{version, events: [{time, round, event, subject, revision, author, commit, …}]}` in the given order."""
-    return {"version": 1, "events": [_entry(event, words) for event in events]}
+    """`{version, events: [entry]}` in the given order."""
+    return {"version": 1, "events": [history_entry(event, words) for event in events]}
 
 
-def _entry(event: Event, words: Words) -> dict[str, Json]:
-    revision = str(event.data.get("revision", ""))
-    author, subject = (words(revision) if revision else None) or (None, None)
+def history_entry(event: Event, words: Words) -> dict[str, Json]:
+    """`{time, round, event, subject, cluster, namespace, who, why, revision, author, commit, …}`.
+
+    `who`: the person, field manager or tick that is behind it, else the author of the commit. `author` and `commit` are
+    those of the revision, and null where something else is behind it than a commit.
+    """
+    data = dict(event.data)
+    revision, cause = str(data.pop("revision", "")), data.get("cause")
     resource, _, cluster = event.subject.partition(" @ ")
+    if not cluster and resource.startswith("cluster "):
+        cluster = resource.removeprefix("cluster ")
+    behind = str(data.pop("who", "") or data.get("tick") or "")
+    rests_on_commit = event.kind in _OF_THE_STORE or (not behind and cause != "drift")
+    author, subject = (words(revision) if revision and rests_on_commit else None) or (None, None)
     return {
-        **{key: value for key, value in event.data.items() if key != "revision"},
+        **data,
         "time": event.time,
         "round": event.round or None,
         "event": event.kind,
         "subject": resource,
         "cluster": cluster or None,
+        "namespace": _namespace(resource),
+        "who": behind or author,
+        "why": data.get("why") or None,
         "revision": revision or None,
         "author": author,
         "commit": subject,
     }
+
+
+def _namespace(resource: str) -> str | None:
+    kind, _, rest = resource.partition(" ")
+    namespace, slash, _ = rest.partition("/")
+    return namespace if slash and kind[:1].isupper() else None
 
 
 def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int | None = None) -> str:
@@ -42,31 +72,79 @@ def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int 
 
     `width`: columns of the terminal, in which it fits unless `wide`.
     """
-    header = ["TIME", "REVISION", "AUTHOR", "EVENT", "SUBJECT", "CLUSTER", "DETAIL"]
-    rows = [
-        [
-            entry["time"],
-            short_revision(entry["revision"] or "-"),
-            entry["author"] or "-",
-            entry["event"],
-            entry["subject"],
-            entry["cluster"] or "-",
-            _detail(entry) if wide else cut(_detail(entry), 80),
-            *([entry["commit"] or "-"] if wide else []),
-        ]
-        for entry in document["events"]
-    ]
-    fit = Fit(width=None if wide else width, drop=(1, 2), cuts_last=True)
+    is_narrow = width is not None and width < _NARROW and not wide
+    header = ["TIME", "REVISION", "WHO", "EVENT", "SUBJECT", "CLUSTER", "DETAIL"]
+    rows = [_row(entry, wide=wide, is_narrow=is_narrow) for entry in document["events"]]
+    if is_narrow:
+        header = [name for name in header if name not in ("REVISION", "WHO")]
+    fit = Fit(width=None if wide else width, drop=(3,) if is_narrow else (1,), cuts_last=True)
     return table([*header, *(["COMMIT"] if wide else [])], rows, fit=fit)
 
 
+def _row(entry: Mapping[str, Any], *, wide: bool, is_narrow: bool) -> list[str]:
+    detail = _detail(entry)
+    told = [entry["event"], entry["subject"], entry["cluster"] or "-"]
+    if is_narrow:
+        # The year is known to who reads it, and the zone is always UTC.
+        return [entry["time"][5:19], *told, cut(_with_who(entry, detail), 80)]
+    begun = [entry["time"], short_revision(entry["revision"] or "-"), entry["who"] or "-"]
+    return [*begun, *told, detail if wide else cut(detail, 80), *([entry["commit"] or "-"] if wide else [])]
+
+
+def history_line(entry: Mapping[str, Any]) -> str:
+    """One event as a line by itself, for who follows: its columns do not depend on what comes later."""
+    cells = (entry["time"], entry["event"], entry["subject"], entry["cluster"] or "-")
+    padded = (visible(str(cell)).ljust(width) for cell, width in zip(cells, _LINE, strict=True))
+    return "   ".join((*padded, visible(_with_who(entry, _detail(entry))))).rstrip()
+
+
+def _with_who(entry: Mapping[str, Any], detail: str) -> str:
+    return f"{entry['who']}: {detail}" if entry["who"] else detail
+
+
 def _detail(entry: Mapping[str, Any]) -> str:
+    """What there is to say of an event beside its subject."""
     if entry.get("error"):
         return f"{entry.get('action', '')}: {entry['error']}".removeprefix(": ")
+    why = entry.get("why") or ""
     if "after" in entry:
-        return f"{_placement(entry.get('before', ()))} to {_placement(entry['after'])}"
-    parts = [entry.get("why") or entry.get("cause", ""), entry.get("source", "")]
-    return "  ".join(part for part in (*parts, ", ".join(entry.get("fields", ()))) if part) or "-"
+        moved = f"{_placement(entry.get('before', ()))} to {_placement(entry['after'])}"
+        return f"{moved}: {why}" if why else moved
+    match entry["event"]:
+        case EventKind.DRIFT:
+            done = entry.get("outcome", "")
+            changed = _values(entry) or {"create": "it was gone"}.get(entry.get("action", ""), entry.get("action", ""))
+            return "  ".join(part for part in (f"{done}: {changed}", why) if part)
+        case EventKind.ADVANCED:
+            return entry["commit"] or entry["revision"] or "-"
+        case EventKind.APPLY:
+            return "  ".join(part for part in (f"{entry.get('changes', 0)} changes", entry["commit"]) if part)
+        case EventKind.SUSPENDED | EventKind.EVICTED | EventKind.FIGHT_DETECTED:
+            return f"until {entry['until']}: {why}" if entry.get("until") else why or "-"
+    if entry.get("since"):
+        return f"since {entry['since']}: {why}"
+    parts = [
+        why or entry.get("cause", ""),
+        entry.get("source", ""),
+        _values(entry) or ", ".join(entry.get("fields", ())),
+    ]
+    return "  ".join(part for part in parts if part) or "-"
+
+
+def _values(entry: Mapping[str, Any]) -> str:
+    """`spec.replicas 5 → 3`, the first ones."""
+    values = entry.get("values", ())
+    shown = [
+        f"{value['path']} {_short(value['before'])} → {_short(value['after'])}" for value in values[:_VALUES_SHOWN]
+    ]
+    more = max(len(values), len(entry.get("fields", ()))) - len(shown)
+    return ", ".join([*shown, *([f"and {more} more"] if shown and more > 0 else [])])
+
+
+def _short(value: Json) -> str:
+    if value is None:
+        return "nothing"
+    return cut(value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace"), 40)
 
 
 def _placement(targets: Sequence[Mapping[str, Any]]) -> str:

@@ -79,3 +79,11 @@ def json_text(document: Json) -> str:
         return ascii_json(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()) + "\n"
     except TypeError:  # an integer beyond 64 bits or half a surrogate pair, which the standard library can write
         return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def json_line(document: Json) -> str:
+    """The document as JSON on one line, without a newline; as valid and harmless as `json_text`."""
+    try:
+        return ascii_json(orjson.dumps(document).decode())
+    except TypeError:
+        return json.dumps(document, allow_nan=False)

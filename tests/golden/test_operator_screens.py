@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reconciler.model.ledger import Event
-from reconciler.report.history_text import history_document, history_text
+from reconciler.report.history_text import history_document, history_line, history_text
 from reconciler.report.status.text import released_text, status_text
 from reconciler.report.text.style import Style
 
@@ -95,14 +95,28 @@ def test_history(golden: Golden) -> None:
                "fields": fields}  # fmt: skip
     placed = {"revision": COMMIT, "before": [{"cluster": "hz-prod-a", "replicas": 2}],
               "after": [{"cluster": "hz-prod-a", "replicas": 2}, {"cluster": "idc-1", "replicas": 2}]}  # fmt: skip
+    owner = {"manager": "kubectl-edit", "operation": "Update", "time": "2026-11-21T09:59:28Z"}
+    drift = {"revision": COMMIT, "action": "update", "cause": "drift", "source": "apps/web.yaml:18",
+             "outcome": "healed", "who": "kubectl-edit", "fields": fields[:1],
+             "values": [{"path": "spec.replicas", "before": 5, "after": 4, "owner": owner}]}  # fmt: skip
     events = (
         Event(round=3, time="2026-11-21T10:00:00Z", kind="failed", subject="Deployment shop/web @ idc-1",
               data={**applied, "error": "a webhook\nsays \x1b[31mno"}),
         Event(round=3, time="2026-11-21T10:00:00Z", kind="updated", subject="Deployment shop/web @ hz-prod-a",
               data=applied),
         Event(round=3, time="2026-11-21T10:00:00Z", kind="placed", subject="Deployment shop/web", data=placed),
-        Event(round=0, time="2026-11-21T09:00:00Z", kind="cluster-unreachable", subject="idc-1"),
+        Event(round=3, time="2026-11-21T09:59:30Z", kind="drift", subject="Deployment shop/web @ hz-prod-a",
+              data=drift),
+        Event(round=0, time="2026-11-21T09:40:00Z", kind="evicted", subject="Deployment shop/web @ idc-1",
+              data={"who": "li@ops-1 as root", "why": "the node burns", "until": "2026-11-21T09:50:00Z"}),
+        Event(round=2, time="2026-11-21T09:30:00Z", kind="constrained", subject="Deployment shop/web @ idc-1",
+              data={"tick": "failover", "why": "unhealthy since 2026-11-21T09:25:00Z"}),
+        Event(round=2, time="2026-11-21T09:20:00Z", kind="cluster-back", subject="cluster idc-1",
+              data={"since": "2026-11-21T09:00:00Z", "why": "connection refused"}),
+        Event(round=2, time="2026-11-21T09:10:00Z", kind="advanced", subject="store", data={"revision": COMMIT}),
     )  # fmt: skip
-    document = history_document(events, lambda revision: ("Li Wei", "Scale web to 4"))
+    document: Any = history_document(events, lambda revision: ("Li Wei", "Scale web to 4"))
     golden("history.txt", history_text(document))
     golden("history_wide.txt", history_text(document, wide=True))
+    golden("history_narrow.txt", history_text(document, width=80))
+    golden("history_lines.txt", "".join(f"{history_line(entry)}\n" for entry in reversed(document["events"])))

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from reconciler.adapters.journal import applied as journal_applied
 from reconciler.adapters.journal import trail as journal_trail
+from reconciler.adapters.journal.events import EVENTS_MAX, EventBook
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.holds import HoldBook
 from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
@@ -35,18 +36,14 @@ from reconciler.adapters.journal.rows import (
     constraint_value,
 )
 from reconciler.adapters.journal.store_state import StoreBook
-from reconciler.adapters.journal.trail import EventFilter
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
-from reconciler.model.ledger import AppliedRow, Event, Intent, IntentOutcome, Loss, RoundRecord
+from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Loss, RoundRecord
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
-EVENTS_MAX = 100_000
-"""How many events, closed intents and rounds are kept, each; older ones go."""
 
-
-class Journal(Orders, LossBook, StoreBook, HoldBook):
+class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
@@ -212,8 +209,10 @@ class Journal(Orders, LossBook, StoreBook, HoldBook):
         gone: dict[Identity, PreviousPlacement | None] = dict.fromkeys(self.previous_placements().keys() - placements)
         self.patch_bindings(revision, {**gone, **placements})
 
-    def patch_bindings(self, revision: str, changes: Mapping[Identity, PreviousPlacement | None]) -> None:
-        """Replace these placements (None: the placement goes); equal ones are not written again."""
+    def patch_bindings(
+        self, revision: str, changes: Mapping[Identity, PreviousPlacement | None]
+    ) -> frozenset[Identity]:
+        """Replace these placements (None: the placement goes). What was: equal ones are not written again."""
         known = self.previous_placements()
         differing = {identity: changes[identity] for identity in sorted(changes)
                      if changes[identity] != known.get(identity)}  # fmt: skip
@@ -223,6 +222,7 @@ class Journal(Orders, LossBook, StoreBook, HoldBook):
             written = [placement for placement in differing.values() if placement is not None]
             self._file.put(BINDING, [binding_columns(placement, revision) for placement in written])
             self._mirror.placed(differing)
+        return frozenset(differing)
 
     def previous_placements(self) -> Placements:
         """The placements of the last round that recorded any, sorted."""
@@ -302,20 +302,7 @@ class Journal(Orders, LossBook, StoreBook, HoldBook):
         """Intents without an outcome, by id: after a crash, what must be looked at first."""
         return journal_trail.open_intents(self._file)
 
-    # Audit trail
-
-    def record_events(self, events: Iterable[Event]) -> None:
-        """Append events; one commit."""
-        with self.transaction():
-            journal_trail.record_events(self._file, events, self._events_max)
-
-    def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:
-        """The newest events, newest first; empty: any. `about` is a subject with or without its cluster."""
-        return journal_trail.events(self._file, EventFilter(subject, kind, about), limit)
-
-    def subjects(self) -> tuple[str, ...]:
-        """Everything that an event of the audit trail is about, sorted."""
-        return journal_trail.subjects(self._file)
+    # Rounds
 
     def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
         """The number of the round, which is now recorded as complete."""

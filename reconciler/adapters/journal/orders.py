@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.journal.events import record
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.rows import (
     EVICTION,
@@ -17,21 +19,23 @@ from reconciler.adapters.journal.rows import (
     eviction_value,
     suspension_value,
 )
-from reconciler.model.ledger import EvictionRecord, SuspensionRecord
+from reconciler.model.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.model.refs import Identity
 
 _ASKED: Final = "asked"
 
 
 class Orders:
-    """Suspensions and evictions of a journal."""
+    """Suspensions and evictions of a journal. Who gave an order, and who took it back, is an event of history."""
 
     _file: JournalFile
+    _clock: Clock = SystemClock()
 
     def ask(self, who: str) -> None:
         """Record that somebody wants the service to look at everything now. On the disk before this returns."""
         with self._file.transaction(durable=True):
             self._file.put(META, [(_ASKED, f"{who} {uuid.uuid4()}")])
+            self._note(EventKind.ASKED, "fleet", who)
 
     @property
     def asked(self) -> str:
@@ -44,10 +48,15 @@ class Orders:
         with self._file.transaction(durable=True):
             row = (suspension.scope, suspension.reason, suspension.who, suspension.until)
             self._file.put(SUSPENSION, [row])
+            self._note(EventKind.SUSPENDED, suspension.scope, suspension.who, suspension.reason, suspension.until)
 
-    def resume(self, scope: str) -> bool:
+    def resume(self, scope: str, who: str = "", reason: str = "") -> bool:
         """End a suspension; False when there was none."""
-        return self._remove("DELETE FROM suspension WHERE scope = ?", (scope,))
+        with self._file.transaction(durable=True):
+            is_gone = self._remove("DELETE FROM suspension WHERE scope = ?", (scope,))
+            if is_gone:
+                self._note(EventKind.RESUMED, scope, who, reason)
+        return is_gone
 
     def suspensions(self) -> tuple[SuspensionRecord, ...]:
         """All suspensions, sorted by scope; expired ones too."""
@@ -57,11 +66,17 @@ class Orders:
         """Record an order that a resource leaves a cluster; it replaces an earlier one."""
         with self._file.transaction(durable=True):
             self._file.put(EVICTION, [eviction_columns(eviction)])
+            subject = f"{eviction.identity} @ {eviction.cluster}"
+            self._note(EventKind.EVICTED, subject, eviction.who, eviction.reason, eviction.until)
 
-    def readmit(self, identity: Identity, cluster: str) -> bool:
+    def readmit(self, identity: Identity, cluster: str, who: str = "", reason: str = "") -> bool:
         """End an eviction; False when there was none."""
         where = "api_group = ? AND kind = ? AND namespace = ? AND name = ? AND cluster = ?"
-        return self._remove(f"DELETE FROM eviction WHERE {where}", (*identity, cluster))  # noqa: S608 - constants
+        with self._file.transaction(durable=True):
+            is_gone = self._remove(f"DELETE FROM eviction WHERE {where}", (*identity, cluster))  # noqa: S608 - constants
+            if is_gone:
+                self._note(EventKind.READMITTED, f"{identity} @ {cluster}", who, reason)
+        return is_gone
 
     def evictions(self) -> tuple[EvictionRecord, ...]:
         """All evictions, sorted by resource and cluster; expired ones too. A journal of an older schema has none."""
@@ -70,9 +85,14 @@ class Orders:
         return tuple(map(eviction_value, self._file.rows(EVICTION, "ORDER BY kind, namespace, name, cluster")))
 
     def _remove(self, sql: str, values: tuple[str, ...]) -> bool:
-        with self._file.transaction(durable=True):
-            self._file.execute(sql, values)
-            return bool(self._file.execute("SELECT changes()")[0][0])
+        self._file.execute(sql, values)
+        return bool(self._file.execute("SELECT changes()")[0][0])
+
+    def _note(self, kind: EventKind, subject: str, who: str, why: str = "", until: str = "") -> None:
+        """Record what a person did, in the commit that does it."""
+        found = {"who": who, "why": why, "until": until}
+        data = {key: value for key, value in found.items() if value}
+        record(self._file, [Event(round=0, time=self._clock.now(), kind=kind, subject=subject, data=data)])
 
 
 class OrderBook(Orders):

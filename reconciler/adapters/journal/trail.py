@@ -1,29 +1,26 @@
-"""Intents, events and rounds: what is about to happen, what happened, and the whole as one document."""
+"""Intents and rounds: what is about to happen, how it ended, and the whole journal as one document."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
 
 import orjson
 
 from reconciler.adapters.journal import applied as journal_applied
 from reconciler.adapters.journal.file import JournalFile, Table
 from reconciler.adapters.journal.rows import (
-    EVENT,
     INTENT,
     META,
     ROUND,
     STATE,
     TABLES,
-    event_value,
     intent_columns,
     intent_value,
     json_text,
     round_value,
 )
-from reconciler.model.ledger import Event, Intent, IntentEnd, IntentOutcome, RoundRecord
+from reconciler.model.ledger import Intent, IntentEnd, IntentOutcome, RoundRecord
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
@@ -75,53 +72,6 @@ def released(file: JournalFile) -> dict[str, dict[Identity, str]]:
 def open_intents(file: JournalFile) -> dict[int, Intent]:
     """Intents without an outcome, by id."""
     return {row[0]: intent_value(row) for row in file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
-
-
-def record_events(file: JournalFile, events: Iterable[Event], events_max: int) -> None:
-    """Append events and drop those beyond the limit."""
-    first = _last(file, EVENT) + 1
-    rows = [
-        (first + offset, event.round, event.time, event.kind, event.subject, json_text(event.data))
-        for offset, event in enumerate(events)
-    ]
-    file.put(EVENT, rows)
-    oldest = first + len(rows) - events_max
-    if oldest > 1:
-        file.execute("DELETE FROM event WHERE id < ?", (oldest,))
-
-
-class EventFilter(NamedTuple):
-    """Which events are meant; what is empty does not restrict them.
-
-    `about`: a subject as it is, and in every cluster (`Deployment demo/web` is also about `Deployment demo/web @ m1`).
-    """
-
-    subject: str = ""
-    kind: str = ""
-    about: str = ""
-
-
-def events(file: JournalFile, wanted: EventFilter, limit: int) -> tuple[Event, ...]:
-    """The newest events first."""
-    conditions: list[str] = []
-    values: list[str | int] = []
-    if wanted.subject:
-        conditions.append("subject = ?")
-        values.append(wanted.subject)
-    if wanted.kind:
-        conditions.append("kind = ?")
-        values.append(wanted.kind)
-    if wanted.about:
-        # A range, so that the index over subjects serves it: '!' comes right after the space.
-        conditions.append("(subject = ? OR subject >= ? AND subject < ?)")
-        values += [wanted.about, f"{wanted.about} @ ", f"{wanted.about} @!"]
-    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    return tuple(map(event_value, file.rows(EVENT, f"{where}ORDER BY id DESC LIMIT ?", (*values, limit))))
-
-
-def subjects(file: JournalFile) -> tuple[str, ...]:
-    """Everything that an event is about, sorted."""
-    return tuple(row[0] for row in file.execute("SELECT DISTINCT subject FROM event ORDER BY subject"))
 
 
 def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:

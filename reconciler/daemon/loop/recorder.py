@@ -18,11 +18,14 @@ from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Reading, remembered
 from reconciler.daemon.observing.scope import is_asked
+from reconciler.daemon.pace.fights import WINDOW_S
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.facts import Looked, facts_of, last_contacts
 from reconciler.daemon.round.failures import Faults, failures_after, faults_after
+from reconciler.daemon.round.history.told import Told
+from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.picture_vitals import show
@@ -58,6 +61,8 @@ class Recorder:
         self._unfinished = memory.unfinished
         self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
+        self._told = Told(parts.journal)
+        self._quiet_s = parts.clock.monotonic_s() + WINDOW_S
         self._members: Mapping[str, Member] = {}
         self._healths = memory.healths
         self._tables = FleetTables()
@@ -80,7 +85,8 @@ class Recorder:
         """The state after a round. `agenda`: of the next one. `health`: of what was looked at, as it was read."""
         parts, world, before = self._parts, reading.world, state.known
         parts.beat("recording")
-        remember(parts.journal, planned, reading, results, placed=self._placed(planned.decision, world.only))
+        placed, told = self._placed(planned.decision, world.only), self._told.fresh(results)
+        remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision
         known_timers = parts.journal.timers()
         timers = waiting_times(planned.plan.changes, known_timers, reading.now, world.only)
@@ -121,6 +127,9 @@ class Recorder:
             assert isinstance(member, Read), "health was read there"
             self._healths.read(member, found, None if world.only is None else world.only - member.unasked)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
+        if now_s >= self._quiet_s:
+            # After a start, a fight of before is known by the next heals at the earliest.
+            self._told.fights_over(self._fights.going_on(now_s), reading.now)
         return self._shown(state, picture, results, reading.now, heard, world.only)
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
@@ -141,7 +150,8 @@ class Recorder:
         results = tuple(chain.from_iterable(each.results for each in ended))
         with parts.journal.transaction():
             for each in ended:
-                remember_results(parts.journal, each.task.revision, each.task.now, each.results)
+                told = self._told.fresh(each.results)
+                remember_results(parts.journal, each.task.revision, each.task.now, told)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger, agenda)
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
@@ -220,6 +230,7 @@ class Recorder:
         record_picture(parts.journal, shown, self._tables)
         show(parts.vitals, picture, fleet_state, heard)
         tell_turns(self._states.turns)
+        self._told.take_in(fleet_state, self._states.turns, now)
         return replace(state, picture=picture, failures=failures)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
@@ -261,7 +272,7 @@ class Recorder:
             self._unfinished.retry(change.cluster, change.identity, now_s)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
-            managers = _managers(change)
+            managers = managers_of(change)
             if self._fights.healed(change.cluster, change.identity, now_s, managers, self._parts.clock.now()):
                 self._parts.vitals.fights[change.cluster] += 1
                 _tell_of_fight(change, managers)
@@ -279,11 +290,7 @@ def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
     return {(change.cluster, change.identity) for change in changes}
 
 
-def _managers(change: Change) -> tuple[str, ...]:
-    return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
-
-
 def _tell_of_fight(change: Change, managers: tuple[str, ...]) -> None:
     log.warning("somebody keeps undoing our changes; backing off",
-                extra={"event": "FightDetected", "cluster": change.cluster,
-                       "obj": str(change.identity), "managers": managers})  # fmt: skip
+                extra={"event": "FightDetected", "cluster": change.cluster, "obj": str(change.identity),
+                       "cause": str(change.cause), "by": ", ".join(managers) or "somebody"})  # fmt: skip

@@ -10,11 +10,13 @@ import logging
 
 from reconciler.containment import INTERNAL_ERROR, Contained, awaited, fault_fields
 from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.round.history.episodes import STORE, Episodes, advanced_event
 from reconciler.daemon.round.remember import record_source_error
 from reconciler.daemon.round.session import rename_advice
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot
+from reconciler.model.ledger import EventKind
 from reconciler.model.problem import Problem, Severity
 from reconciler.stages.incremental import changed_keys
 
@@ -36,6 +38,7 @@ class StoreFollower:
         self._refusal = ""
         self._is_in_force = False
         self._faults = Transitions(log)
+        self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
         """The fleet when another one is in force from now on; None: what is in force stays.
@@ -97,6 +100,9 @@ class StoreFollower:
             why = self._why_not(kept.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
                         extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
+        if parts.journal.revision_in_force != fleet.revision:
+            advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
+            parts.journal.record_events([advanced])
         parts.journal.record_in_force(fleet.revision, good_blobs)
         self._is_in_force = True
         return fleet
@@ -109,6 +115,7 @@ class StoreFollower:
             log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
+        self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now())
         return None if self._is_in_force else await self._recalled()
 
     async def _recalled(self) -> Fleet | None:
@@ -131,6 +138,7 @@ class StoreFollower:
     def _recovered(self) -> None:
         vitals = self._parts.vitals
         self._faults = Transitions(log)
+        self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.clock.now())
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
@@ -154,6 +162,9 @@ class StoreFollower:
         elif self._errors and not errors:
             log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
         self._errors = errors
+        held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": fleet.revision,
+                        "errors": len(errors)}} if errors else {}  # fmt: skip
+        self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now())
 
     def _why_refused(self, fleet: Fleet) -> str:
         """Why the store may not come into force: it names no fleet, or another one than the journal. Empty: it may."""

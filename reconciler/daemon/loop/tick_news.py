@@ -62,7 +62,8 @@ def _about(constraint: Constraint) -> dict[str, object]:
         "cluster": constraint.cluster,
         "obj": str(constraint.identity),
         "replicas_max": constraint.replicas_max,
-        "reason": constraint.reason,
+        "cause": str(constraint.tick),
+        "why": constraint.reason,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from reconciler.daemon.round.act import (
     tell_each,
     waves_by_cluster,
 )
+from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Round
 from reconciler.errors import MemberClusterError
@@ -91,7 +93,7 @@ class Writer:
             fleet=name,
             revision=fleet.revision,
             interpreters=parts.interpreters,
-            tell=self._told,
+            tell=partial(self._told, fleet.revision),
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
             turns=self._turns,
@@ -137,7 +139,7 @@ class Writer:
         tell_each(acting, refused)
         acting.made(member.name, refused)
 
-    def _told(self, result: Result) -> None:
+    def _told(self, revision: str, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat("making changes")
         self._lanes.answered(result)
@@ -146,8 +148,10 @@ class Writer:
         elif not result.error:
             self._healths.gone(change.cluster, change.identity, None)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
-        extra = {"event": "ApplyFailed" if result.error else "Applied", "cluster": change.cluster,
-                 "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause)}  # fmt: skip
+        extra = {"event": "ApplyFailed" if result.error else "Applied", "rev": revision, "cluster": change.cluster,
+                 "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause),
+                 "by": ", ".join(managers_of(change)) or None if change.cause is Cause.DRIFT else None,
+                 "why": change.reason.text if change.reason is not None else None}  # fmt: skip
         subject = (change.cluster, change.identity)
         if result.error:
             # It is tried again and again; `status` and the metrics say for how long.

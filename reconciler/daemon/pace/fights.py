@@ -66,3 +66,11 @@ class Fights:
         """How long the copy is left alone still; 0 when there is no fight about it."""
         bout = self._bouts.get((cluster, identity))
         return max(0.0, bout.until_s - now_s) if bout else 0.0
+
+    def going_on(self, now_s: float) -> frozenset[tuple[str, Identity]]:
+        """The copies whose fight is not over: nobody has been quiet for as long as a fight is counted."""
+        return frozenset(
+            copy
+            for copy, bout in self._bouts.items()
+            if bout.until_s and max(bout.until_s, *bout.heals, 0.0) > now_s - WINDOW_S
+        )

@@ -23,7 +23,7 @@ from reconciler.daemon.round.session import Access, check_fleet, open_members
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Event, EventKind
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.moves import Run, run_of
@@ -79,6 +79,8 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
                 journal.record_cluster(name, uid)
             journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
             journal.record_bindings(fleet.revision, placements)
+            found = sum(map(len, rows.values()))
+            journal.record_events([_event(access, fleet, found, is_taken=take_over, is_broken=set_aside is not None)])
     return Rebuilt(
         objects={name: len(found) for name, found in rows.items()},
         placements=len(placements),
@@ -87,6 +89,19 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         set_aside=set_aside,
         lost=lost,
     )
+
+
+def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_broken: bool) -> Event:
+    """Who built the journal anew, and whether the fleet was taken over with it."""
+    why = "the journal was broken; what history it had is in the file that was set aside" if is_broken else ""
+    data = {
+        "revision": fleet.revision,
+        "who": access.who or "a person",
+        "objects": objects,
+        **({"why": why} if why else {}),
+    }
+    kind = EventKind.TAKEN_OVER if is_taken else EventKind.REBUILT
+    return Event(round=0, time=access.clock.now(), kind=kind, subject="fleet", data=data)
 
 
 def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:

@@ -6,18 +6,19 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from reconciler.adapters.journal.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.history.placements import Origins, placed_events
+from reconciler.daemon.round.history.writes import Behind, write_events
 from reconciler.engine import Decision, Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, Event, Losses
+from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
 from reconciler.model.observation import LiveObject, Read
-from reconciler.model.plan import Action, Manifest, Plan
+from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
-from reconciler.report.json_parts import placement_part, reasons_part
-from reconciler.report.mask import scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
@@ -25,6 +26,8 @@ from reconciler.stages.deletion import losses_after
 from reconciler.stages.moves import Run, run_of, still_established
 from reconciler.stages.ownership import is_marked, read_owner, recorded_digest
 
+_KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
+"""What keeps a copy away, lets it come back, or says that it did."""
 _RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
 
@@ -35,29 +38,66 @@ def remember(
     results: Sequence[Result],
     *,
     placed: Collection[Identity] | None = None,
+    told: Sequence[Result] | None = None,
 ) -> int:
     """Record the round; its number, 0 before the first complete one.
 
-    `placed`: what may be placed otherwise than the journal says; None: anything.
+    `placed`: what may be placed otherwise than the journal says; None: anything. `told`: the results that history does
+    not have yet; None: all of them.
     """
     plan, fleet = planned.plan, reading.world.fleet
     with journal.transaction():
         journal.record_applied(_confirmed(planned, reading, {(r.change.cluster, r.change.identity) for r in results}))
         for cluster, gone in _gone(planned, reading):
             journal.remove_applied(cluster, gone)
-        journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
+        origins = _origins(journal, planned, reading.now)
+        recorded = journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
         number = 0
         if _is_complete(planned, reading) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, reading.now, summary(plan.changes))
         journal.keep_losses(_losses(journal, planned, reading))
-        journal.record_events(_decisions(number, reading.now, plan))
-        remember_results(journal, fleet.revision, reading.now, results)
+        journal.record_events(placed_events(number, reading.now, plan, recorded, origins))
+        remember_results(journal, fleet.revision, reading.now, results if told is None else told)
     return number
 
 
 def remember_results(journal: Journal, revision: str, time: str, results: Sequence[Result]) -> None:
     """Record what was written. `revision`, `time`: of the round that wanted it."""
-    journal.record_events(_events(journal.complete_rounds(), revision, time, results))
+
+    def moved_by(identity: Identity) -> Behind:
+        placed = journal.events(subject=str(identity), kind=EventKind.PLACED, limit=1)
+        return _behind(placed[0]) if placed else {}
+
+    journal.record_events(write_events(journal.complete_rounds(), revision, time, results, moved_by))
+
+
+def _origins(journal: Journal, planned: Round, now: str) -> Origins:
+    """What the placements of a round rest on. Asked before the round is recorded."""
+    last, decision = journal.last_round(), planned.decision
+
+    def freed(identity: Identity, cluster: str) -> Behind | None:
+        """Who let it come back since it was placed last."""
+        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=_KEPT_AWAY)
+        found = [event for _, event in journal.newest_events(wanted, 1)]
+        is_freed = bool(found) and found[0].kind in (EventKind.READMITTED, EventKind.FREED)
+        return _behind(found[0]) if is_freed else None
+
+    return Origins(
+        now=now,
+        is_advanced=last is None or last.revision != decision.fleet.revision,
+        ticked=decision.ticked,
+        evictions=journal.evictions(),
+        owners=lambda identity: decision.bindings[identity].owners if identity in decision.bindings else (),
+        freed=freed,
+    )
+
+
+def _behind(event: Event) -> Behind:
+    """Who is behind an event of history, for what follows of it."""
+    data = event.data
+    by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
+    who = data.get("who") or by_kind.get(EventKind(event.kind))
+    return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
 
 
 def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
@@ -193,53 +233,3 @@ def _is_news(row: AppliedRow, known: AppliedRow | None) -> bool:
     if known is None:
         return True
     return (row.uid, row.manifest_digest, row.finished) != (known.uid, known.manifest_digest, known.finished)
-
-
-def _decisions(number: int, time: str, plan: Plan) -> Iterable[Event]:
-    """What was decided anew: placements that are not what they were."""
-    for placed in plan.placements:
-        yield Event(
-            round=number,
-            time=time,
-            kind="placed",
-            subject=str(placed.identity),
-            data={
-                "revision": plan.head,
-                "before": placement_part(placed.before),
-                "after": placement_part(placed.after),
-                "reasons": reasons_part(placed.reasons),
-            },
-        )
-
-
-def _events(number: int, revision: str, time: str, results: Sequence[Result]) -> Iterable[Event]:
-    """What was written, and what came of it."""
-    scrubbed = scrubber(secrets_among(result.change for result in results))
-    for result in results:
-        change = result.change
-        yield Event(
-            round=number,
-            time=time,
-            kind="failed" if result.error else _PAST[change.action],
-            subject=f"{change.identity} @ {change.cluster}",
-            data={
-                "revision": revision,
-                "action": str(change.action),
-                "cause": str(change.cause),
-                "source": str(change.source),
-                "fields": [field.path for field in change.fields],
-                # What an API server says may quote what was sent to it.
-                **({"error": scrubbed(result.error)} if result.error else {}),
-                **({"why": change.reason.text} if change.reason else {}),
-            },
-        )
-
-
-_PAST = {
-    Action.CREATE: "created",
-    Action.UPDATE: "updated",
-    Action.REPLACE: "replaced",
-    Action.DELETE: "deleted",
-    Action.RELEASE: "released",
-    Action.ADOPT: "adopted",
-}

@@ -21,6 +21,7 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
 from reconciler.daemon.round.failures import failures_after, faults_after
 from reconciler.daemon.round.faults import log_faults
+from reconciler.daemon.round.history.told import Told
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import answered, recover
@@ -29,6 +30,7 @@ from reconciler.engine import Round, World, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import Event, EventKind
 from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
@@ -49,6 +51,8 @@ class Access(Struct, frozen=True, kw_only=True):
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
     """How the store was named, for the picture that `status` shows."""
+    who: str = ""
+    """The person who runs the command, for history; empty: nobody, a service."""
 
 
 @asynccontextmanager
@@ -178,6 +182,8 @@ async def apply_once(
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),
             )
+            if planned.plan.waves:
+                journal.record_events([_apply_event(journal, planned, access.who, reading.now)])
             results = await _act(planned, acting, holder)
             remember(journal, planned, reading, results)
             _record_picture(journal, planned, reading, results, access)
@@ -206,8 +212,17 @@ def _record_picture(
         closed=world.observations.closed,
         last_contact={**last_contacts(journal.state()), **read},
     )
-    shown = Picture(round=picture, state=StateTables().update(facts), time=reading.now, source=access.store)
+    states = StateTables()
+    shown = Picture(round=picture, state=states.update(facts), time=reading.now, source=access.store)
     record_picture(journal, shown)
+    Told(journal).take_in(shown.state, states.turns, reading.now)
+
+
+def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
+    """Who is about to make how many changes: known also of an `apply` that does not come to its end."""
+    changes = sum(map(len, planned.plan.waves))
+    data = {"revision": planned.plan.head, "who": who or "a person", "changes": changes}
+    return Event(round=journal.complete_rounds(), time=now, kind=EventKind.APPLY, subject="fleet", data=data)
 
 
 async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:

@@ -138,7 +138,9 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
         known = found
         if asks != asked:
             asked = asks
-            log.info("somebody asks to look at everything now", extra={"event": "Asked", "by": asked.split(" ")[0]})
+            log.info(
+                "somebody asks to look at everything now", extra={"event": "Asked", "by": asked.rpartition(" ")[0]}
+            )
             _reload(loop)
         else:
             loop.nudge()

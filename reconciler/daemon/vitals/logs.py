@@ -1,7 +1,7 @@
 """What the daemon writes to stderr: one line an event, JSON where nobody sits, words where somebody does.
 
 Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable:
-`ts level msg event run rev cluster policy obj op dur_ms attempt err_code error`.
+`ts level msg event run rev cluster policy obj op cause by why replicas_max dur_ms attempt err_code error`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from typing import Any, Final, TextIO
 from reconciler.report.mask import scrub_text
 from reconciler.report.text.safe import ascii_json, inert, visible
 
-KEYS: Final = ("event", "run", "rev", "cluster", "policy", "obj", "op", "dur_ms", "attempt", "err_code", "error")
+KEYS: Final = (
+    *("event", "run", "rev", "cluster", "policy", "obj", "op", "cause", "by", "why", "replicas_max"),
+    *("dur_ms", "attempt", "err_code", "error"),
+)
 """What a record may carry beside its message: `log.info("…", extra={"event": "Applied", "cluster": "m1"})`."""
 _LONGEST: Final = 8_000
 _LEVELS: Final = {"WARNING": "warn", "CRITICAL": "fatal"}

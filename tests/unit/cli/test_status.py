@@ -175,6 +175,9 @@ def test_released_objects_are_listed_until_they_are_ours_again(path: Path) -> No
     with Journal.open(path) as journal:
         journal.record_events([event("released", "ConfigMap demo/a @ m1"), event("released", "ConfigMap demo/b @ m1")])
         journal.record_events([event("adopted", "ConfigMap demo/a @ m1")])
+        # Nothing of this makes it ours again.
+        others = ("object-refused", "way-is-free", "evicted", "readmitted", "failed", "constrained")
+        journal.record_events([event(kind, "ConfigMap demo/b @ m1") for kind in others])
     done = run("status", "--released", "--journal", str(path))
     assert done.out.splitlines()[1].split() == ["ConfigMap", "demo/b", "@", "m1", LATER, "abc", "removed"]
     assert len(done.out.splitlines()) == 2

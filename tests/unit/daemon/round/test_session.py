@@ -12,6 +12,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round import act
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.perform import Done, perform
+from reconciler.daemon.round.rebuild import rebuild_once
 from reconciler.daemon.round.session import Access, apply_once, plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
@@ -166,3 +167,52 @@ async def test_who_is_told_may_fail_without_any_change_to_what_was_made(
         applied = await apply_once(fleet, access, lambda planned: True, deaf)
         assert scene.live("m1", "app") is not None
     assert [result.error for result in applied.results] == [""] * 4
+
+
+async def test_history_has_who_applied_and_which_cluster_was_away(tmp_path: Path) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+            who="li@host",
+        )
+        await scene.box.servers["m2"].stop()
+        for _ in range(2):
+            await apply_once(fleet, access, lambda planned: True)
+        await scene.box.servers["m2"].start()
+        await apply_once(fleet, access, lambda planned: False)
+        await apply_once(fleet, access, lambda planned: True)
+    with Journal.open(tmp_path / "journal.db", read_only=True) as journal:
+        events = journal.events(limit=100)[::-1]
+    kinds = ("apply", "cluster-away", "cluster-back")
+    found = [
+        (one.kind, one.subject, one.data.get("who"), one.data.get("changes")) for one in events if one.kind in kinds
+    ]
+    assert found == [
+        ("apply", "fleet", "li@host", 2),
+        ("cluster-away", "cluster m2", None, None),
+        ("apply", "fleet", "li@host", 2),
+        ("cluster-back", "cluster m2", None, None),
+    ], "an apply that changes nothing, or that nobody agreed to, is none"
+
+
+@pytest.mark.parametrize("takes_over", [False, True])
+async def test_history_has_who_built_the_journal_anew(tmp_path: Path, *, takes_over: bool) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1"), clusters=("m1",))
+    async with opened(tmp_path / "scene") as scene:
+        access = Access(
+            kubeconfig=scene.box.kubeconfig,
+            journal=tmp_path / "journal.db",
+            clock=QuickClock(),
+            interpreters=BUILT_IN_KINDS,
+            who="li@host",
+        )
+        await apply_once(fleet, access, lambda planned: True)
+        await rebuild_once(fleet, access, take_over=takes_over)
+    with Journal.open(tmp_path / "journal.db", read_only=True) as journal:
+        (found,) = journal.events(limit=1)
+    assert found.kind == ("taken-over" if takes_over else "rebuilt")
+    assert (found.data["who"], found.data["objects"]) == ("li@host", 2)

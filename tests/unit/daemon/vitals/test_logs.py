@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import ast
 import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.vitals.logs import Transitions, set_up_logging
+import reconciler
+from reconciler.daemon.vitals.logs import KEYS, Transitions, set_up_logging
 
 log = logging.getLogger("reconciler.test")
 
@@ -122,3 +125,38 @@ def test_a_state_is_told_when_it_begins_and_when_it_ends() -> None:
         "warn  m1 is down cluster=m1", "warn  m2 is down", "warn  m1 refuses", "info  m1 is back",
         "warn  m1 is down again",
     ]  # fmt: skip
+
+
+def _literals(file: Path) -> Iterator[tuple[int, set[str]]]:
+    """What is written down in a file as what goes along with a log line: the line, and its keys."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Dict):
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+            if "event" in keys or {"cluster", "obj"} <= keys:
+                yield node.lineno, keys
+
+
+def test_nothing_that_goes_along_with_a_line_is_dropped() -> None:
+    root = Path(reconciler.__file__).parent
+    files = [*root.glob("daemon/**/*.py"), *root.glob("adapters/**/*.py"), root / "web/server.py"]
+    found = [(f"{file.name}:{line}", keys) for file in files for line, keys in _literals(file)]
+    assert len(found) > 20
+    assert {place: keys - set(KEYS) for place, keys in found if not keys <= set(KEYS)} == {}
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_line_has_cause_revision_and_object(form: str) -> None:
+    stream = io.StringIO()
+    set_up_logging(form, stream=stream)
+    about = {"event": "Applied", "rev": "0a1b", "cluster": "m1", "obj": "Deployment demo/web", "op": "update",
+             "cause": "drift", "by": "kubectl-edit", "why": "it was edited"}  # fmt: skip
+    log.info("change made", extra=about)
+    (line,) = _lines(stream)
+    if form == "json":
+        told = json.loads(line)
+        assert {key: told[key] for key in about} == about
+    else:
+        assert line.endswith(
+            'change made event=Applied rev=0a1b cluster=m1 obj="Deployment demo/web" op=update cause=drift '
+            'by=kubectl-edit why="it was edited"'
+        )

@@ -1,0 +1,19 @@
+"""Who runs a command."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping
+
+
+def person(environ: Mapping[str, str] = os.environ) -> str:
+    """Who asks: user and host, and through sudo also as whom: `li@host as root`."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        user = "unknown"
+    behind, host = environ.get("SUDO_USER", ""), socket.gethostname()
+    # Root is nobody whom a colleague could ask.
+    return f"{behind}@{host} as {user}" if behind not in ("", user) else f"{user}@{host}"

@@ -1,0 +1,1 @@
+"""What rounds tell history: who did what, when and why, and each thing once."""

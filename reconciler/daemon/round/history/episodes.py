@@ -1,0 +1,76 @@
+"""What begins and ends: a cluster that is away, a fight, an object in the way, a store that cannot be followed.
+
+History has each once when it begins and once when it is over, also where the service was started anew in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from reconciler.adapters.journal.events import EVENTS_MAX, EventFilter
+from reconciler.adapters.journal.journal import Journal
+from reconciler.model.ledger import ENDS, Event, EventKind
+from reconciler.report.mask import scrub_text
+
+Holding = Mapping[str, Mapping[str, Any]]
+"""What is so now: subject to what history is to have of it, its `why` among it."""
+
+STORE: Final = "store"
+"""The subject of what concerns the store as a whole."""
+_END_OF: Final = {begin: end for end, begin in ENDS.items()}
+
+
+class Episodes:
+    """Those that have begun and are not over. All of it belongs to the task that writes the journal."""
+
+    def __init__(self, journal: Journal, kinds: Iterable[EventKind]) -> None:
+        """Go on with what the journal has no end of. `kinds`: of beginnings."""
+        self._journal = journal
+        self._open: dict[EventKind, dict[str, Event]] = {begin: {} for begin in kinds}
+        wanted = tuple(map(str, (*self._open, *(_END_OF[begin] for begin in self._open))))
+        for _, event in reversed(journal.newest_events(EventFilter(kinds=wanted), EVENTS_MAX)):
+            kind = EventKind(event.kind)
+            if kind in self._open:
+                self._open[kind][event.subject] = event
+            else:
+                self._open[ENDS[kind]].pop(event.subject, None)
+
+    def open(self, kind: EventKind) -> frozenset[str]:
+        """The subjects of what has begun and is not over."""
+        return frozenset(self._open[kind])
+
+    def update(self, kind: EventKind, holding: Holding, now: str, *, ends: Iterable[str] | None = None) -> None:
+        """Record what began and what is over. `ends`: what may be over, None: anything; the rest goes on.
+
+        A store that is broken otherwise than before begins anew: each error is worth an event.
+        """
+        known = self._open[kind]
+        over = known.keys() - holding.keys() if ends is None else known.keys() & set(ends) - holding.keys()
+        found = [self._ended(kind, known.pop(subject), now) for subject in sorted(over)]
+        for subject, given in sorted(holding.items()):
+            data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in given.items()}
+            before = known.get(subject)
+            if before is None or (subject == STORE and before.data.get("why") != data.get("why")):
+                known[subject] = self._event(kind, subject, now, data)
+                found.append(known[subject])
+        if found:
+            self._journal.record_events(found)
+
+    def forget(self, kind: EventKind, kept: Iterable[str]) -> None:
+        """What is not among these is nobody's concern any more: it neither goes on nor is over."""
+        self._open[kind] = {subject: self._open[kind][subject] for subject in set(kept) & self._open[kind].keys()}
+
+    def _ended(self, kind: EventKind, begun: Event, now: str) -> Event:
+        kept = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
+        return self._event(_END_OF[kind], begun.subject, now, {**kept, "since": begun.time})
+
+    def _event(self, kind: EventKind, subject: str, now: str, data: Mapping[str, Any]) -> Event:
+        return Event(round=self._journal.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
+
+
+def advanced_event(journal: Journal, revision: str, now: str) -> Event:
+    """Another revision is in force than the journal has. Asked before that is recorded."""
+    before = journal.revision_in_force
+    data = {"revision": revision, **({"before": before} if before else {})}
+    return Event(round=journal.complete_rounds(), time=now, kind=EventKind.ADVANCED, subject=STORE, data=data)

@@ -1,0 +1,145 @@
+"""What was written, and what was not, as events of history: what, why, who is behind it, and the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.daemon.round.act import Result
+from reconciler.model.ledger import DriftOutcome, Event, EventKind
+from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
+from reconciler.model.refs import Identity
+from reconciler.model.tree import Json, canonical_bytes
+from reconciler.report.mask import Masker, secrets_among
+
+_PAST: Final = {
+    Action.CREATE: EventKind.CREATED,
+    Action.UPDATE: EventKind.UPDATED,
+    Action.REPLACE: EventKind.REPLACED,
+    Action.DELETE: EventKind.DELETED,
+    Action.RELEASE: EventKind.RELEASED,
+    Action.ADOPT: EventKind.ADOPTED,
+}
+_MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
+"""Causes of changes that follow a placement, whoever moved it."""
+_VALUES_MAX: Final = 20
+"""So many fields of a change are told with their values; the rest by their paths."""
+_VALUE_CHARACTERS: Final = 200
+"""Longer values are cut: history says what was changed, and the store and the cluster hold the whole."""
+
+Behind = Mapping[str, str]
+"""Who is behind something (`who`) and, in words, why (`why`); empty: the commit, or nobody in particular."""
+
+
+def write_events(
+    number: int,
+    revision: str,
+    time: str,
+    results: Sequence[Result],
+    moved_by: Callable[[Identity], Behind],
+) -> Iterator[Event]:
+    """What was written, and what came of it. `moved_by`: who is behind the placement of an object."""
+    masker = Masker()
+    for manifest in secrets_among(result.change for result in results):
+        masker.learn(manifest)
+    for result in results:
+        change = result.change
+        is_drift = change.cause is Cause.DRIFT
+        kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else _PAST[change.action]
+        behind = _behind_drift(change) if is_drift else moved_by(change.identity) if change.cause in _MOVED else {}
+        yield Event(
+            round=number,
+            time=time,
+            kind=kind,
+            subject=f"{change.identity} @ {change.cluster}",
+            data={
+                "revision": revision,
+                **_about(change, masker),
+                **({"why": change.reason.text} if change.reason else {}),
+                **behind,
+                # What an API server says may quote what was sent to it.
+                **({"error": masker.text(result.error)} if result.error else {}),
+                **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
+            },
+        )
+
+
+def drift_event(number: int, revision: str, time: str, change: Change, outcome: DriftOutcome, why: str) -> Event:
+    """A drift that is not set back now."""
+    masker = Masker()
+    for manifest in secrets_among([change]):
+        masker.learn(manifest)
+    return Event(
+        round=number,
+        time=time,
+        kind=EventKind.DRIFT,
+        subject=f"{change.identity} @ {change.cluster}",
+        data={
+            "revision": revision,
+            **_about(change, masker),
+            **_behind_drift(change),
+            "outcome": str(outcome),
+            "why": masker.text(why),
+        },
+    )
+
+
+def managers_of(change: Change) -> tuple[str, ...]:
+    """The other field managers that wrote what is changed, sorted."""
+    return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
+
+
+def _behind_drift(change: Change) -> Behind:
+    # A field that was taken away, or a whole object, has nobody's name on it any more.
+    return {"who": ", ".join(managers_of(change)) or "somebody"}
+
+
+def _about(change: Change, masker: Masker) -> dict[str, Any]:
+    shown = masker.change(change) if change.fields else change
+    found: dict[str, Any] = {
+        "action": str(change.action),
+        "cause": str(change.cause),
+        "source": str(change.source),
+        "fields": [field.path for field in shown.fields],
+    }
+    if change.action in (Action.UPDATE, Action.REPLACE) and shown.fields:
+        found["values"] = [_value(field) for field in shown.fields[:_VALUES_MAX]]
+    return found
+
+
+def _value(found: FieldChange) -> dict[str, Json]:
+    value: dict[str, Json] = {"path": found.path, "before": _cut(found.before), "after": _cut(found.after)}
+    if found.owner is not None:
+        value["owner"] = {
+            "manager": found.owner.manager,
+            "operation": found.owner.operation or None,
+            "time": found.owner.time or None,
+        }
+    return value
+
+
+def _cut(value: Any) -> Any:
+    if value is MISSING:
+        return None
+    text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
+    if len(text) <= _VALUE_CHARACTERS:
+        return value
+    return f"{text[:_VALUE_CHARACTERS]}… ({len(text):,} characters)"
+
+
+def failures_told(results: Iterable[Result], told: dict[tuple[str, Identity], str]) -> tuple[Result, ...]:
+    """The results without failures that history has already: a change that fails is tried again and again.
+
+    `told` is brought up to date: by copy, what it failed for last.
+    """
+    fresh = []
+    for result in results:
+        copy = (result.change.cluster, result.change.identity)
+        if not result.error:
+            told.pop(copy, None)
+        elif told.get(copy) == result.error:
+            continue
+        else:
+            told[copy] = result.error
+        fresh.append(result)
+    return tuple(fresh)
