@@ -30,6 +30,7 @@ from reconciler.stages.deletion import HELD_BY_GUARD
 _GROUPS_MAX = 2
 _NAME_CHARS_MAX = 60
 _VALUE_CHARS_MAX = 40
+_IMAGE_CHARS_MAX = 300
 _WORD = re.compile(r"[A-Za-z]{1,40}")
 _HIDDEN = "«value"
 _UNKNOWN = "incomplete: not all that changes is known"
@@ -182,18 +183,30 @@ def _what(group: _Group) -> list[Word]:
 
 
 def _values(lines: list[FieldLine]) -> list[Word]:
-    """Before and after, where they are the same of all objects and clusters, short, and not hidden."""
+    """Before and after, where they are the same of all objects and clusters, short, and not hidden.
+
+    Of images that differ in their registries alone, what they share is told.
+    """
     told = {(_value(line.before), _value(line.after)) for line in lines}
-    if len(told) > 1:
+    if any(_HIDDEN in value for pair in told for value in pair):
         return []
-    ((before, after),) = told
-    if any(_HIDDEN in value or len(value) > _VALUE_CHARS_MAX for value in (before, after)):
+    tags = {_tags(*pair) for pair in told}
+    shared = tags if len(told) > 1 else {tag or pair for tag, pair in zip(tags, told, strict=True)}
+    if len(shared) > 1 or None in shared:
         return []
-    name, colon, tag = before.rpartition(":")
-    after_name, _, after_tag = after.rpartition(":")
-    is_image = colon and "/" not in tag + after_tag and name == after_name
-    return [Word(" "), Word(before, is_code=True), Word(" → "), Word(after_tag if is_image else after, is_code=True)]
+    ((before, after),) = (pair for pair in shared if pair is not None)
+    if max(len(before), len(after)) > _VALUE_CHARS_MAX:
+        return []
+    return [Word(" "), Word(before, is_code=True), Word(" → "), Word(after, is_code=True)]
+
+
+def _tags(before: str, after: str) -> tuple[str, str] | None:
+    """`nginx:1.27` and `1.28` of two images that differ in their tags alone; None: they are none."""
+    (name, colon, tag), (after_name, _, after_tag) = before.rpartition(":"), after.rpartition(":")
+    if not colon or name != after_name or "/" in tag + after_tag:
+        return None
+    return f"{name.rpartition('/')[2]}:{tag}", after_tag
 
 
 def _value(value: Any) -> str:
-    return "(absent)" if value is MISSING else shown(value, _VALUE_CHARS_MAX + 1)
+    return "(absent)" if value is MISSING else shown(value, _IMAGE_CHARS_MAX)

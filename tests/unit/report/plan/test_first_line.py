@@ -47,7 +47,7 @@ def test_what_is_made_and_what_is_taken_over_is_told() -> None:
         ("spec.replicas", 2, 3, "replicas 2 → 3"),
         ("metadata.labels['app.kubernetes.io/name']", MISSING, "x", "app.kubernetes.io/name (absent) → x"),
         ("data['nginx.conf']", "a" * 99, "b", "nginx.conf"),
-        ("spec.image", "reg:5000/a:1", "reg:5000/a:2", "image reg:5000/a:1 → 2"),
+        ("spec.image", "reg:5000/a:1", "reg:5000/a:2", "image a:1 → 2"),
         ("spec.image", "reg:5000/a", "reg:5000/b", "image reg:5000/a → reg:5000/b"),
         ("spec.tags[name=x]", 1, 2, "spec.tags[name=x] 1 → 2"),
         ("", 1, 2, "whole object 1 → 2"),
@@ -68,6 +68,12 @@ def test_values_that_differ_between_objects_are_not_told_as_one() -> None:
 
 def test_a_plan_of_which_nothing_is_known_says_so() -> None:
     assert told(is_complete=False) == "incomplete: not all that changes is known"
+
+
+def test_images_of_different_registries_are_told_by_what_they_share() -> None:
+    field = FieldChange(path=image_bump("m1").fields[0].path, before="reg.cn/nginx:1.25", after="reg.cn/nginx:1.27")
+    mirrored = replace(image_bump("m2"), fields=(field,))
+    assert told(image_bump("m1"), mirrored) == "Deployment demo/web in 2 clusters: image nginx:1.25 → 1.27"
 
 
 def test_a_hidden_value_is_not_told() -> None:
