@@ -67,13 +67,13 @@ def _parts(plan: Plan) -> Iterable[Markup]:
     unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
     yield from _section(UNJUDGED, [_block(unjudged_lines(one, detail=WHOLE)) for one in unjudged])
     for folder, part in by_folder([one for one in others if one.entry.held is None]).items():
-        yield from _folded("Changes", [_entry(one) for one in part], folder, lines=_count(part))
+        yield from _changes("Changes", part, folder)
     held = [one for one in others if one.entry.held is not None]
-    yield from _folded("Held", [_entry(one) for one in held], lines=_count(held))
+    yield from _changes("Held", held)
     placements = sorted(plan.placements, key=lambda one: one.identity)
-    yield from _folded("Placements", [_block(placement_lines(one)) for one in placements], lines=len(placements))
+    yield from _folded("Placements", [_block(placement_lines(one)) for one in placements])
     yield from _table(plan)
-    yield from _folded("Warnings and hints", [_block([line]) for line in problem_lines(rest)], lines=len(rest))
+    yield from _folded("Warnings and hints", [_block([line]) for line in problem_lines(rest)])
 
 
 def _head(plan: Plan) -> Iterable[Markup]:
@@ -94,8 +94,10 @@ def _head(plan: Plan) -> Iterable[Markup]:
         yield element("div", element("p", incomplete(plan)), class_="box fault", role="alert")
 
 
-def _count(found: Sequence[Alike]) -> int:
-    return sum(len(alike_lines(one)) for one in found)
+def _changes(title: str, found: Sequence[Alike], folder: str = "") -> Iterable[Markup]:
+    lines = sum(len(alike_lines(one)) for one in found)
+    count = sum(one.objects for one in found)
+    return _folded(title, [_entry(one) for one in found], folder, count=count, lines=lines)
 
 
 def _section(title: str, blocks: Sequence[Markup]) -> Iterable[Markup]:
@@ -104,12 +106,15 @@ def _section(title: str, blocks: Sequence[Markup]) -> Iterable[Markup]:
         yield element("section", element("h2", title), *blocks)
 
 
-def _folded(title: str, blocks: Sequence[Markup], folder: str = "", *, lines: int) -> Iterable[Markup]:
+def _folded(
+    title: str, blocks: Sequence[Markup], folder: str = "", *, count: int | None = None, lines: int | None = None
+) -> Iterable[Markup]:
+    """What hides behind its title where it is long. `count` and `lines`: of the blocks, where one is not one."""
     if not blocks:
         return
     where = (" in ", element("code", folder)) if folder else ()
-    inside = together((element("summary", title, *where, f" ({len(blocks):,})"), *blocks))
-    opened = " open" if lines <= _OPEN_LINES_MAX else ""
+    inside = together((element("summary", title, *where, f" ({len(blocks) if count is None else count:,})"), *blocks))
+    opened = " open" if (len(blocks) if lines is None else lines) <= _OPEN_LINES_MAX else ""
     yield Markup(f"<details{opened}>{inside}</details>")
 
 

@@ -58,7 +58,7 @@ def plan_markdown(
 
 def _head(plan: Plan, marker: str, scope: Scope | None) -> list[str]:
     counts = spoken(totals(counts_by_cluster(plan.changes).values()))
-    revisions = f"Fleet plan {code_html(_short(plan.base))} → {code_html(_short(plan.head))}"
+    revisions = f"Fleet plan {code_text(_short(plan.base))} → {code_text(_short(plan.head))}"
     seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
     lines = [
         comment_marker(marker),

@@ -21,11 +21,10 @@ h1 code { font-size: .92em; background: var(--panel); border-radius: 4px; paddin
 .box { border: 1px solid var(--rule); border-left: 4px solid var(--rule); border-radius: 6px; padding: .6rem .9rem;
   margin: .8rem 0; }
 .box p { margin: .15rem 0; }
-.loss { border-color: var(--red); background: var(--red-ground); }
-.fault { border-color: var(--yellow); background: var(--yellow-ground); }
 .entry { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; overflow: hidden; }
 .entry > pre { margin: 0; padding: .55rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.entry.loss { border-left-width: 4px; }
+.loss, .entry.loss { border-color: var(--red); border-left-width: 4px; background: var(--red-ground); }
+.fault { border-color: var(--yellow); background: var(--yellow-ground); }
 .minus { color: var(--red); background: var(--red-ground); }
 .plus { color: var(--green); background: var(--green-ground); }
 .head { font-weight: 600; }

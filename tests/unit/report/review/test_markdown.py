@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from reconciler.model.plan import Action, FieldChange, Plan
 from reconciler.model.problem import Problem, Severity, Source
@@ -39,6 +40,25 @@ def test_never_exceeds_its_budget_and_never_leaves_its_code(plan: Plan, budget: 
         assert forbidden not in outside.replace("<!-- fleet-plan -->", ""), forbidden
     assert not re.search(r"^\s*::|##[A-Za-z]*\[", text, re.MULTILINE)
     assert all(char == "\n" or char.isprintable() for char in text)
+
+
+OUR_HTML = re.compile(
+    r"(<!-- fleet-plan( [\w./-]+)? -->|</details>"
+    r"|<details( open)?><summary>[A-Z][a-z]+( in <code>[^<>]*</code>)? \([\d,]+\)</summary>)\n?"
+)
+OUR_INLINE = {"text", "code_inline", "strong_open", "strong_close", "em_open", "em_close", "softbreak"}
+
+
+@settings(max_examples=60)
+@given(plans(), st.integers(BUDGET_MIN, 12_000))
+def test_a_reader_of_markdown_finds_no_markup_that_is_not_ours(plan: Plan, budget: int) -> None:
+    for token in MarkdownIt("commonmark").enable("table").parse(plan_markdown(plan, budget=budget)):
+        if token.type == "html_block":
+            for line in token.content.splitlines():
+                assert OUR_HTML.fullmatch(line), line
+        assert token.type != "code_block", "nothing is indented into code by chance"
+        assert not (token.type == "fence" and token.info != "diff")
+        assert {child.type for child in token.children or ()} <= OUR_INLINE
 
 
 def prose(text: str) -> str:
