@@ -67,10 +67,10 @@ lock: $(READY) ## Renew the lock files from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
-wheel: $(READY) ## Build into dist/ what a machine installs: the wheel and the lock of what it needs, offline.
+wheel: $(READY) ## Build into dist/ what a machine or a forge installs: the wheel, its lock, the jobs; offline.
 	rm -rf $(DIST)
 	$(BIN)/python -m hatchling build -t wheel -d $(DIST)
-	cp requirements.lock $(DIST)/
+	cp requirements.lock action.yml ci/gitlab.yml $(DIST)/
 
 build: $(READY) ## Build the wheel and the source archive into dist/, offline.
 	rm -rf $(DIST)

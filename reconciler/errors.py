@@ -29,6 +29,7 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     │   ├── JournalCorrupt        a page or a row's checksum is wrong
     │   └── JournalTooNew         written by a newer version; opened read-only at most
     ├── FleetHeld                 another journal or daemon holds this fleet
+    ├── ForgeError                the forge of a pull request refuses, does not answer, or is not there
     └── ConfigurationError        an option, a file named by an option, or a kubeconfig is unusable
 
 A message says what, where, and what to do next; the subject comes first; the original is the `__cause__`.
@@ -171,6 +172,10 @@ class JournalCorrupt(JournalError):
 
 class JournalTooNew(JournalError):
     """A newer version wrote this journal."""
+
+
+class ForgeError(ReconcilerError):
+    """The forge of a pull request refuses, does not answer, or there is none."""
 
 
 class FleetHeld(ReconcilerError):

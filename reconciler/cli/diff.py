@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,17 +11,29 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, has_errors, style_for
+from reconciler.cli.diff_forms import FORMATS, diff_text
+from reconciler.cli.printing import answer, has_errors, style_for, write_file
 from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Plan
-from reconciler.model.tree import Json
 
 if TYPE_CHECKING:
     from reconciler.daemon.round.session import Access
     from reconciler.stages.fleet import ParsedFile
+
+
+def _files(
+    _ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Path], ...]:  # fmt: skip
+    found = []
+    for value in values:
+        form, equals, path = value.partition("=")
+        if form not in FORMATS or not equals or not path:
+            raise click.BadParameter(f"{value!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
+        found.append((form, Path(path)))
+    return tuple(found)
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -48,7 +59,15 @@ if TYPE_CHECKING:
     show_default=True,
     help="Longest Markdown, in characters.",
 )
-@options.output("text", "markdown", "json", "jsonpatch", default="text")
+@options.option("--marker", default="", metavar="NAME", help="What tells the Markdown of one fleet from another's.")
+@options.option(
+    "--also",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    callback=_files,
+    help="Write this format into a file as well (repeatable).",
+)
+@options.output(*FORMATS, default="text")
 def command(
     *,
     store: str,
@@ -65,6 +84,8 @@ def command(
     server_side: bool,
     detailed_exitcode: bool,
     max_size: int,
+    marker: str,
+    also: tuple[tuple[str, Path], ...],
     output: str,
 ) -> None:
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
@@ -78,6 +99,7 @@ def command(
             "asked; give --base, or leave --observations out"
         )
     now = at or SystemClock().now()
+    plans: tuple[Plan, ...]
     if base is not None:
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
@@ -87,18 +109,17 @@ def command(
         access = access_to(kubeconfig, journal, clusters, fleet=after) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
         plan = compare_revisions(before, after, read_observations(observations), now, interpreters=interpreters)
-        if access is not None:
-            members = only(_live(after, access, at, server_side), clusters)
-            _print_both(only(plan, clusters), members, output, max_size)
-            sys.exit(exit_code(members, detailed=detailed_exitcode))
+        members = (_live(after, access, at, server_side),) if access is not None else ()
+        plans = tuple(only(found, clusters) for found in (plan, *members))
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
         check_clusters(clusters, fleet)
-        plan = _live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side)
-    plan = only(plan, clusters)
-    _print(plan, output, max_size)
-    sys.exit(exit_code(plan, detailed=detailed_exitcode))
+        plans = (only(_live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side), clusters),)
+    for form, path in also:
+        write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))
+    answer(diff_text(plans, output, max_size=max_size, marker=marker, style=style_for()))
+    sys.exit(exit_code(plans[-1], detailed=detailed_exitcode))
 
 
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
@@ -123,38 +144,6 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
         waves=tuple(wave for found in plan.waves if (wave := tuple(kept[index] for index in found if index in kept))),
         problems=tuple(problem for problem in plan.problems if problem.cluster in ("", *clusters)),
     )
-
-
-def _print(plan: Plan, output: str, max_size: int) -> None:
-    from reconciler.report.plan.json import plan_json
-    from reconciler.report.plan.markdown import plan_markdown
-    from reconciler.report.plan.text import plan_text
-
-    if output == "jsonpatch":
-        from reconciler.report.plan.patches import plan_patches_json
-
-        answer(plan_patches_json(plan))
-    elif output == "json":
-        answer(plan_json(plan))
-    elif output == "markdown":
-        answer(plan_markdown(plan, budget=max_size))
-    else:
-        answer(plan_text(plan, style_for()))
-
-
-def _print_both(revisions: Plan, members: Plan, output: str, max_size: int) -> None:
-    """The comparison of the revisions, then that with the members; as JSON, the latter below `live`."""
-    if output not in ("json", "jsonpatch"):
-        _print(revisions, output, max_size)
-        answer("")
-        _print(members, output, max_size)
-        return
-    from reconciler.report.json_parts import json_text
-    from reconciler.report.plan.json import plan_document
-    from reconciler.report.plan.patches import plan_patches
-
-    document: Callable[[Plan], dict[str, Json]] = plan_patches if output == "jsonpatch" else plan_document
-    answer(json_text({**document(revisions), "live": document(members)}))
 
 
 def exit_code(plan: Plan, *, detailed: bool) -> int:

@@ -31,6 +31,7 @@ COMMANDS = {
     "validate": "Check a store without any cluster.",
     "render": "Print the objects of every cluster as the store wants them.",
     "diff": "Show what would change: against the clusters, or between two revisions.",
+    "comment": "Put a plan into the comment of a pull request.",
     "apply": "Make the clusters equal to the store.",
     "run": "Follow the store and keep the clusters equal to it, as a service.",
     "now": "Ask the running service to look at everything now.",

@@ -25,9 +25,9 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.engine import decide
     from reconciler.model.observation import Observations
     from reconciler.report.json_parts import json_text, problems_part
-    from reconciler.report.plan.github import github_annotations
     from reconciler.report.problems_text import problems_text
     from reconciler.report.rendering import rendering
+    from reconciler.report.review.github import github_annotations
     from reconciler.stages.lint import lint
 
     interpreters = with_plugins()

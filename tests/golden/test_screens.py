@@ -11,13 +11,13 @@ from reconciler.model.content import Content
 from reconciler.model.plan import Manifest, Plan
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.report.plan.github import github_annotations
 from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.patches import plan_patches_json
 from reconciler.report.plan.text import Scope, plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
+from reconciler.report.review.github import github_annotations
+from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.text.style import Style
 from reconciler.report.text.table import table
 from reconciler.report.yaml_dump import render_yaml

@@ -22,12 +22,12 @@ from reconciler.model.observation import Observations
 from reconciler.model.plan import Plan
 from reconciler.report.json_parts import problems_part
 from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.patches import plan_patches_json
 from reconciler.report.plan.text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import render_json, sorted_manifests
 from reconciler.report.rendering import rendering
+from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.yaml_dump import render_yaml
 from reconciler.stages.fleet.parse import parse
 from reconciler.stages.lint import lint

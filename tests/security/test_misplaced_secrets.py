@@ -27,9 +27,9 @@ from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.mask import Masker, mask_plan
 from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.patches import plan_patches_json
 from reconciler.report.plan.text import plan_text
+from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.yaml_dump import render_yaml
 from reconciler.stages.fleet import ParsedFile, without_secrets
 from reconciler.stages.fleet.parse import parse_file

@@ -127,5 +127,10 @@ def test_make_wheel_gives_what_the_pages_install(tmp_path: Path) -> None:
     settings = [f"READY={ready}", f"BIN={Path(sys.executable).parent}", f"DIST={tmp_path / 'dist'}"]
     subprocess.run(["make", *settings, "wheel"], cwd=ROOT, check=True, capture_output=True, timeout=120)
     found = sorted(path.name for path in (tmp_path / "dist").iterdir())
-    assert [name.partition("-")[0] for name in found] == ["fleet_reconciler", "requirements.lock"]
-    assert found[0].endswith(".whl")
+    assert [name.partition("-")[0] for name in found] == [
+        "action.yml",
+        "fleet_reconciler",
+        "gitlab.yml",
+        "requirements.lock",
+    ]
+    assert found[1].endswith(".whl")

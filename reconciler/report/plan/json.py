@@ -12,6 +12,8 @@ from reconciler.model.plan import MISSING, Action, Change, FieldChange, FieldOwn
 from reconciler.model.tree import Json
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import mask_plan
+from reconciler.report.plan.alike import Alike, Place, alike
+from reconciler.report.plan.group import FieldLine
 
 
 def plan_json(plan: Plan, *, annotations: Iterable[str] = ()) -> str:
@@ -28,6 +30,7 @@ def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, J
         "head": plan.head,
         "complete": plan.is_complete,
         "summary": summary(plan.changes),
+        "grouped": [_group(found) for found in alike(plan.changes)],
         "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
         "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
         "unjudged": [_unjudged(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
@@ -56,6 +59,41 @@ def _change(change: Change) -> dict[str, Json]:
         "source": str(change.source),
         "held": change.held,
         "fields": [_field(field) for field in change.fields],
+    }
+
+
+def _group(found: Alike) -> dict[str, Json]:
+    """What is done alike to some objects; `clusters` of a field is null where it is so in all of them."""
+    entry = found.entry
+    return {
+        "action": str(entry.action),
+        "apiVersion": entry.gvk.api_version,
+        "kind": entry.identity.kind,
+        "cause": str(entry.cause),
+        "held": entry.held,
+        "count": found.count,
+        "objects": found.objects,
+        "clusters": list(entry.clusters),
+        "fields": [_line(line, entry.clusters) for line in entry.fields],
+        "members": [_member(place) for place in found.places],
+    }
+
+
+def _line(line: FieldLine, clusters: tuple[str, ...]) -> dict[str, Json]:
+    return {
+        "path": line.path,
+        "before": None if line.before is MISSING else line.before,
+        "after": None if line.after is MISSING else line.after,
+        "clusters": None if line.clusters == clusters else list(line.clusters),
+    }
+
+
+def _member(place: Place) -> dict[str, Json]:
+    return {
+        "clusters": list(place.clusters),
+        "objects": [
+            {"namespace": one.namespace, "name": one.name, "source": str(source)} for one, source in place.members
+        ],
     }
 
 

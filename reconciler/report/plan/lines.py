@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from reconciler.model.binding import TargetCluster
 from reconciler.model.plan import Action, Cause, Change, PlacementChange, Plan, Unjudged
+from reconciler.report.plan.field_names import by_importance
 from reconciler.report.plan.group import Entry, FieldLine
+from reconciler.report.plan.kinds import counted
 from reconciler.report.text.cluster_list import cluster_list
 from reconciler.report.text.safe import visible
 from reconciler.report.text.style import MARKS, PLAIN, Style
@@ -33,14 +35,21 @@ RELEASED = "stays in the cluster and becomes UNMANAGED"
 
 
 class Detail(Struct, frozen=True, kw_only=True):
-    """How much is told: `fields_max` 0 leaves field lines out; `value_chars` cuts values; `has_text_diffs`."""
+    """How much is told: `fields_max` 0 leaves field lines out; `value_chars` cuts values; `has_text_diffs`.
+
+    `name_lines_max`: lines of names where many objects change alike. `is_whole`: diffs of texts are never cut.
+    """
 
     fields_max: int = 1000
     value_chars: int = 200
     has_text_diffs: bool = True
+    name_lines_max: int = 1_000_000
+    is_whole: bool = False
 
 
 FULL = Detail()
+WHOLE = Detail(fields_max=1_000_000_000, value_chars=1_000_000_000, is_whole=True)
+"""Nothing is cut."""
 
 
 def entry_lines(entry: Entry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
@@ -48,17 +57,25 @@ def entry_lines(entry: Entry, style: Style = PLAIN, detail: Detail = FULL) -> li
     return [headline(entry, style), *field_lines(entry, style, detail)]
 
 
-def headline(entry: Entry, style: Style = PLAIN) -> str:
-    """`~ update  hz-{a,b}  Deployment demo/web  apps/web.yaml:18`, with its cause, reason and hold."""
+def headline(entry: Entry, style: Style = PLAIN, *, subject: str = "") -> str:
+    """`~ update  hz-{a,b}  Deployment demo/web  apps/web.yaml:18`, with its cause, reason and hold.
+
+    `subject`: what is said instead of the name, where the entry stands for several objects.
+    """
     action = style.of_action(entry.action, f"{MARKS[entry.action]} {entry.action}".ljust(11))
-    parts = [action, cluster_list(entry.clusters), style.bold(_subject(entry))]
+    parts = [action, cluster_list(entry.clusters), style.bold(subject or _subject(entry))]
     if entry.action is Action.RELEASE:
         parts.append(style.red(RELEASED))
-    notes = [_CAUSES[entry.cause], visible(entry.reason), visible(str(entry.source)) if entry.source.path else ""]
-    parts.append(style.dim(" · ".join(note for note in notes if note)))
+    parts.append(style.dim(" · ".join(entry_notes(entry))))
     if entry.held is not None:
         parts.append(style.yellow(f"HELD: {visible(entry.held)}"))
     return "  ".join(part for part in parts if part)
+
+
+def entry_notes(entry: Entry) -> list[str]:
+    """Why, and where it stands in the store, as far as there is something to say."""
+    notes = [_CAUSES[entry.cause], visible(entry.reason), visible(str(entry.source)) if entry.source.path else ""]
+    return [note for note in notes if note]
 
 
 def _subject(entry: Entry) -> str:
@@ -67,7 +84,7 @@ def _subject(entry: Entry) -> str:
 
 def field_lines(entry: Entry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """A line for each field, long texts as a diff of lines."""
-    kept = entry.fields[: detail.fields_max]
+    kept = _most_important(entry.fields, detail.fields_max)
     if not kept:
         return []
     lines: list[str] = []
@@ -79,12 +96,23 @@ def field_lines(entry: Entry, style: Style = PLAIN, detail: Detail = FULL) -> li
     return lines
 
 
+def _most_important(fields: tuple[FieldLine, ...], most: int) -> tuple[FieldLine, ...]:
+    """So many of the lines, in their order; what changes everywhere before what changes in some clusters."""
+    if len(fields) <= most:
+        return fields
+    ranks = {path: rank for rank, path in enumerate(by_importance(line.path for line in fields))}
+    clusters = max(len(line.clusters) for line in fields)
+    kept = sorted(fields, key=lambda line: (len(line.clusters) < clusters, ranks[line.path]))
+    chosen = {id(line) for line in kept[:most]}
+    return tuple(line for line in fields if id(line) in chosen)
+
+
 def _field(line: FieldLine, entry: Entry, width: int, style: Style, detail: Detail) -> Iterable[str]:
     path = (visible(line.path) or "(whole object)").ljust(width)
     notes = "".join(f"  {note}" for note in _field_notes(line, entry, style))
     if detail.has_text_diffs and is_long_text(line.before, line.after):
         yield f"{_INDENT}{path}{notes}"
-        for text in text_diff(line.before, line.after):
+        for text in text_diff(line.before, line.after, is_whole=detail.is_whole):
             yield f"{_INDENT}  {_painted(text, style)}"
         return
     before, after = (shown(value, detail.value_chars) for value in (line.before, line.after))
@@ -139,11 +167,9 @@ def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL)
     return [*lines, *(f"{_INDENT}{visible(note)}" for note in found.notes), *field_lines(entry, style, detail)]
 
 
-def plan_headline(plan: Plan, counts: dict[str, int]) -> str:
-    """`2 create, 1 held, 2 not judged`: what a plan with these totals has. What was not read is never "no changes"."""
-    unjudged = f"{len(plan.unjudged)} not judged" if plan.unjudged else ""
-    said = spoken(counts, is_complete=plan.is_complete or bool(unjudged))
-    return ", ".join(part for part in (said, unjudged) if part)
+def unjudged_count(plan: Plan) -> str:
+    """`2 not judged`; empty when everything is."""
+    return f"{len(plan.unjudged):,} not judged" if plan.unjudged else ""
 
 
 def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_reasons: bool = True) -> list[str]:
@@ -209,14 +235,10 @@ _NOUNS = {"delete": "deletion", "replace": "replacement", "release": "release"}
 
 def spoken_losses(counts: dict[str, int]) -> str:
     """`2 deletions, 1 release`; empty when nothing is deleted, replaced or released."""
-    parts = [f"{counts[name]} {noun}{'s' if counts[name] > 1 else ''}" for name, noun in _NOUNS.items() if counts[name]]
+    parts = [counted(counts[name], noun) for name, noun in _NOUNS.items() if counts.get(name)]
     return ", ".join(parts)
 
 
-def spoken(counts: dict[str, int], *, is_complete: bool = True) -> str:
-    """`2 create, 5 update, 1 held`; `no changes` when there are none. Drift is not an action, so it is not said.
-
-    `is_complete`: whether everything was looked at; else none were found in what was.
-    """
-    parts = [f"{count} {name}" for name, count in counts.items() if count and name != "drift"]
-    return ", ".join(parts) or ("no changes" if is_complete else "no changes in what could be read")
+def spoken(counts: dict[str, int]) -> str:
+    """`2 create, 5 update, 1 held`; empty when there are none. Drift is not an action, so it is not said."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count and name != "drift")

@@ -1,7 +1,7 @@
 """A plan for a person at a terminal.
 
-Summary first, then what destroys, then the rest, identical changes of many clusters as one entry; what is held with
-its reason and how to let it through; problems last, where the eye rests.
+What happens in one line of words, then what is lost, held or not, then the rest, equal changes of many objects and
+clusters as one entry; what else is held, with its reason; problems last, where the eye rests.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from msgspec import Struct
 from reconciler.model.plan import Action, Plan
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import mask_plan
-from reconciler.report.plan.group import Entry, grouped
+from reconciler.report.plan.alike import Alike, alike, alike_lines
+from reconciler.report.plan.first_line import first_line, plain
 from reconciler.report.plan.lines import (
     FULL,
     SUMMARY_COLUMNS,
     Detail,
     counts_by_cluster,
-    entry_lines,
     placement_lines,
-    plan_headline,
     short_revision,
+    spoken,
     totals,
     unjudged_lines,
 )
@@ -49,15 +49,15 @@ def plan_text(
 ) -> str:
     """The plan as text. `annotations`: more annotation names whose values are hidden."""
     plan = mask_plan(plan, annotations=annotations)
-    ready = [change for change in plan.changes if change.held is None]
-    held = [change for change in plan.changes if change.held is not None]
-    entries = grouped(ready)
+    found = alike(plan.changes)
+    losses = [one for one in found if one.entry.is_destructive]
+    others = [one for one in found if not one.entry.is_destructive]
     sections = (
-        _titled(DESTRUCTION, [e for e in entries if e.is_destructive], style, detail),
-        _titled("Changes", [e for e in entries if not e.is_destructive], style, detail),
+        [*_titled(LOSSES, losses, style, detail), *confirm_lines(plan.held_digest, style)],
+        _titled("Changes", [one for one in others if one.entry.held is None], style, detail),
         _placements(plan, style),
         _unjudged(plan, style, detail),
-        [*_titled("Held", grouped(held), style, detail), *confirm_lines(plan.held_digest, style)],
+        _titled("Held", [one for one in others if one.entry.held is not None], style, detail),
         _problems(plan, style),
     )
     lines = [*_summary(plan, style, scope)]
@@ -70,14 +70,17 @@ def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
     seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
-    said = plan_headline(plan, totals(counts.values()))
-    lines = ["  ".join(part for part in (style.bold(revisions), seen, said) if part)]
+    said = spoken(totals(counts.values()))
+    lines = [
+        style.bold(plain(first_line(plan)).replace("→", style.arrow)),
+        "  ".join(part for part in (revisions, seen, said) if part),
+    ]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
     return [*lines, "", *(f"  {line}" for line in summary_table(plan))] if counts else lines
 
 
-DESTRUCTION = "Deletions, replacements and releases"
+LOSSES = "Deletions, replacements and releases"
 _UNREAD = "INCOMPLETE: the store or a cluster could not be read; more may change than this (see the problems below)"
 
 _UNKNOWN = "INCOMPLETE: what is listed as not judged may change, too; observations of the clusters let it be judged"
@@ -98,8 +101,8 @@ def summary_table(plan: Plan) -> list[str]:
     return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
 
 
-def _titled(title: str, entries: Iterable[Entry], style: Style, detail: Detail) -> list[str]:
-    lines = [line for entry in entries for line in entry_lines(entry, style, detail)]
+def _titled(title: str, found: Iterable[Alike], style: Style, detail: Detail) -> list[str]:
+    lines = [line for one in found for line in alike_lines(one, style, detail)]
     return [style.bold(title), *lines] if lines else []
 
 

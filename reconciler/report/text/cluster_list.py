@@ -1,8 +1,8 @@
-"""Sets of cluster names, as people write them: `hz-prod-{a,b}, idc-1`, `edge-{000..029}`."""
+"""Sets of names, as people write them: `hz-prod-{a,b}, idc-1`, `edge-{000..029}`, `demo/old-{0..49}`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from reconciler.report.text.safe import visible
@@ -28,8 +28,52 @@ def cluster_list(names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
+def name_lines(names: Iterable[str], *, chars_max: int) -> list[str]:
+    """All the names, shared beginnings once, on lines of about `chars_max`; a name that is longer stands alone.
+
+    >>> name_lines(["demo/b", "demo/a", "team-a/x-9", "team-a/x-10", "team-a/x-11"], chars_max=30)
+    ['demo/{a,b}, team-a/x-{9..11}']
+    """
+    lines: list[str] = []
+    for part in _parts(names, chars_max):
+        if lines and len(lines[-1]) + 2 + len(part) <= chars_max:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
+def _parts(names: Iterable[str], chars_max: int) -> Iterator[str]:
+    ordered = sorted({visible(name) for name in names}, key=_in_order)
+    for prefix, members in groupby(ordered, key=_prefix):
+        shared = prefix if len(prefix) >= _PREFIX_MIN else ""
+        endings = [name[len(prefix) :] for name in members]
+        if not shared:
+            yield from (prefix + ending for ending in endings)
+            continue
+        held: list[str] = []
+        for ending in _ranges(endings):
+            if held and len(shared) + 2 + sum(len(other) + 1 for other in held) + len(ending) > chars_max:
+                yield _braced(shared, held)
+                held = []
+            held.append(ending)
+        yield _braced(shared, held)
+
+
+def _braced(prefix: str, endings: list[str]) -> str:
+    is_one = len(endings) == 1 and ".." not in endings[0]
+    return prefix + endings[0] if is_one else f"{prefix}{{{','.join(endings)}}}"
+
+
+def _in_order(name: str) -> tuple[str, int, str]:
+    """Beside what begins alike, and numbers as people count."""
+    prefix = _prefix(name)
+    ending = name[len(prefix) :]
+    return prefix, len(ending) if ending.isascii() and ending.isdigit() else 0, ending
+
+
 def _prefix(name: str) -> str:
-    return name[: name.rfind("-") + 1]
+    return name[: max(name.rfind("-"), name.rfind("/")) + 1]
 
 
 def _ranges(endings: list[str]) -> list[str]:
@@ -45,4 +89,7 @@ def _ranges(endings: list[str]) -> list[str]:
 
 def _follows(first: str, second: str) -> bool:
     is_number = first.isascii() and first.isdigit() and second.isascii() and second.isdigit()
-    return is_number and len(first) == len(second) <= 9 and int(second) == int(first) + 1
+    if not is_number or len(second) > 9 or int(second) != int(first) + 1:
+        return False
+    # 9 and 10 follow each other, as 09 and 10 do; 009 and 10 are names of two kinds.
+    return len(first) == len(second) or (len(first) + 1 == len(second) and first[0] != "0" and set(first) == {"9"})

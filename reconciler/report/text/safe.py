@@ -71,11 +71,19 @@ def _surrogates(found: re.Match[str]) -> str:
 
 
 def code_span(text: str) -> str:
-    """Markdown inline code: no markup, no HTML, no mention, no link inside. A pipe is safe in a table.
+    """Markdown inline code in a table, whose cells a pipe would end even in code."""
+    return _spanned(visible(text).replace("|", "\\|") or " ")
+
+
+def code_text(text: str) -> str:
+    """Markdown inline code outside of tables: no markup, no HTML, no mention, no link inside.
 
     Source: CommonMark, code spans: the fence is longer than any run of backticks inside.
     """
-    shown = visible(text).replace("|", "\\|") or " "
+    return _spanned(visible(text) or " ")
+
+
+def _spanned(shown: str) -> str:
     fence = "`" * (_longest_run(shown) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") or shown.strip() != shown else ""
     return f"{fence}{pad}{shown}{pad}{fence}"

@@ -53,17 +53,23 @@ def is_long_text(before: Any, after: Any) -> bool:
     return isinstance(before, str) and isinstance(after, str) and max(before.count("\n"), after.count("\n")) > 1
 
 
-def text_diff(before: str, after: str) -> list[str]:
-    """Changed lines with `- ` and `+ `, two lines of context with `| `, gaps as `…`."""
+def text_diff(before: str, after: str, *, is_whole: bool = False) -> list[str]:
+    """Changed lines with `- ` and `+ `, two lines of context with `| `, gaps as `…`.
+
+    `is_whole`: lines are not cut, and texts that are too long to be compared stand there one after the other.
+    """
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > _LINES_MAX:
-        return [f"{len(old)} lines become {len(new)} lines"]
+        if not is_whole:
+            return [f"{len(old)} lines become {len(new)} lines"]
+        return [*(f"- {visible(line)}" for line in old), *(f"+ {visible(line)}" for line in new)]
     lines = []
     for line in list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]:
         if line.startswith("@@"):
             lines.append("…")
         else:
             mark = {" ": "|"}.get(line[0], line[0])
-            lines.append(f"{mark} {cut(visible(line[1:]), _LINE_CHARS_MAX)}")
+            text = visible(line[1:])
+            lines.append(f"{mark} {text if is_whole else cut(text, _LINE_CHARS_MAX)}")
     # Equal lines mean that only line ends differ.
     return lines[1:] if lines else ["only line ends change"]

@@ -1,7 +1,14 @@
 """What becomes of copies that are no longer wanted, and what waits for a confirmation."""
 
 from reconciler.stages.deletion.deletion import Fate
-from reconciler.stages.deletion.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
+from reconciler.stages.deletion.guard import (
+    HELD_BY_GUARD,
+    guard,
+    is_held_by_guard,
+    is_held_by_number,
+    losses_after,
+    losses_of,
+)
 from reconciler.stages.deletion.leaving import lose
 from reconciler.stages.deletion.losses import Decided, lost_copies
 from reconciler.stages.deletion.purge import (
@@ -13,6 +20,7 @@ from reconciler.stages.deletion.purge import (
 )
 
 __all__ = [
+    "HELD_BY_GUARD",
     "Decided",
     "Fate",
     "effective_after_failure",

@@ -82,7 +82,7 @@ def test_no_cluster_could_be_read(desk: Desk, output: str) -> None:
     assert done.err.splitlines()[-1] == (
         "INCOMPLETE: m1, m2 could not be read, and nothing was changed there (exit code 4)"
     )
-    assert "  no changes\n" not in done.out
+    assert "no changes" not in done.out
 
 
 def test_a_cluster_refuses_the_connection_while_the_other_is_in_step(desk: Desk) -> None:
@@ -91,7 +91,7 @@ def test_a_cluster_refuses_the_connection_while_the_other_is_in_step(desk: Desk)
     done = desk.apply()
     assert done.code == 4
     assert done.err.splitlines()[-1] == "INCOMPLETE: m2 could not be read, and nothing was changed there (exit code 4)"
-    assert "no changes in what could be read" in done.out
+    assert done.out.startswith("incomplete: not all that changes is known\n")
 
 
 def test_a_cluster_that_was_not_asked_for_does_not_count(desk: Desk) -> None:

@@ -20,12 +20,15 @@ from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, M
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.mask import Masker, mask_plan, scrub_text, scrubber
-from reconciler.report.plan.github import github_annotations
 from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
+from reconciler.report.review.github import github_annotations, plan_annotations
+from reconciler.report.review.html import plans_html
+from reconciler.report.review.junit import plans_junit
+from reconciler.report.review.markdown import plan_markdown
+from reconciler.report.review.sarif import plans_sarif
 from reconciler.report.yaml_dump import render_yaml
 from reconciler.stages.ownership.recorded import LAST_APPLIED
 
@@ -64,6 +67,10 @@ REPORTS: dict[str, Callable[[Plan], str]] = {
     "json": plan_json,
     "problems": lambda plan: problems_text(mask_plan(plan).problems),
     "github": lambda plan: github_annotations(mask_plan(plan).problems),
+    "annotations": plan_annotations,
+    "sarif": lambda plan: plans_sarif([plan], version="1"),
+    "junit": lambda plan: plans_junit([plan]),
+    "html": lambda plan: plans_html([plan]),
     "value": lambda plan: repr(mask_plan(plan)),
 }
 

@@ -28,6 +28,7 @@ def test_has_exactly_the_keys_of_version_1() -> None:
         "head",
         "complete",
         "summary",
+        "grouped",
         "changes",
         "placements",
         "unjudged",

@@ -76,7 +76,7 @@ def test_counts_are_spoken() -> None:
     )
     assert spoken(counts) == "2 create, 2 update, 2 replace, 2 delete, 2 release, 2 adopt, 2 held"
     assert spoken_losses(counts) == "2 deletions, 2 replacements, 2 releases"
-    assert spoken(totals([])) == "no changes"
+    assert spoken(totals([])) == ""
     assert spoken_losses(totals([])) == ""
 
 
@@ -86,3 +86,16 @@ def test_counts_are_spoken() -> None:
 )
 def test_long_revisions_are_shortened(revision: str, short: str) -> None:
     assert short_revision(revision) == short
+
+
+def test_of_many_fields_those_that_people_look_for_stay() -> None:
+    paths = [*(f"metadata.labels.l{number}" for number in range(20)), "spec.containers[name=a].image", "spec.replicas"]
+    fields = tuple(FieldChange(path=path, before=1, after=2) for path in paths)
+    (entry,) = grouped([change(Action.UPDATE, "m1", CONFIG_MAP, "c", fields=fields)])
+    lines = entry_lines(entry, detail=Detail(fields_max=3))
+    assert [line.split()[0] for line in lines[1:4]] == [
+        "metadata.labels.l0",
+        "spec.containers[name=a].image",
+        "spec.replicas",
+    ]
+    assert lines[4] == "      … 19 more fields"

@@ -14,8 +14,8 @@ from reconciler.model.observation import ClusterObservation, Node, Observations
 from reconciler.model.plan import Plan, Unjudged
 from reconciler.model.refs import Identity
 from reconciler.report.plan.json import plan_document
-from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.text import plan_text
+from reconciler.report.review.markdown import plan_markdown
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
@@ -160,12 +160,12 @@ def test_what_follows_it_is_not_judged_either_and_secrets_stay_hidden() -> None:
 def test_it_is_told_in_every_form_and_folded_in_none() -> None:
     plan = compared([deployment(), by_room()], [deployment(image="nginx:2"), by_room("Aggregated")])
     text = plan_text(plan)
-    assert "no changes, 1 not judged" in text
+    assert text.startswith("1 not judged; incomplete\n")
     assert "INCOMPLETE" in text
     assert "Deployment demo/app" in text
     assert "nginx:1 → nginx:2" in text
     markdown = plan_markdown(plan)
-    assert "**no changes, 1 not judged**" in markdown
+    assert "### 1 not judged; incomplete\n" in markdown
     assert "nginx:2" in markdown.partition("<details>")[0]
     document = plan_document(plan)
     assert document["complete"] is False

@@ -1,0 +1,29 @@
+"""`reconciler comment`: the plan as the one comment of a pull request, from within a job of the forge."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.printing import remark
+
+
+@click.command(context_settings=options.SETTINGS)
+@click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@options.option("--no-create", is_flag=True, help="Only edit the comment that is there, as when nothing changes.")
+def command(*, plan: Path, no_create: bool) -> None:
+    """Comment on the pull request of this job with PLAN, as `diff -o markdown` writes it.
+
+    The comment of an earlier run is found by its hidden first line and edited; older ones are marked as outdated. What
+    others wrote is not touched. Which pull request it is, the runner of GitHub Actions or GitLab CI tells in the
+    environment; the token comes from RECONCILER_FORGE_TOKEN, at GitHub else from GITHUB_TOKEN.
+    """
+    from reconciler.adapters.forge.comments import publish
+    from reconciler.adapters.forge.surroundings import pull_request
+
+    found = pull_request(os.environ)
+    outcome = publish(found.forge, plan.read_text(encoding="utf-8"), head=found.head, creates=not no_create)
+    remark(outcome.value)

@@ -1,0 +1,176 @@
+"""Equal changes of different objects as one entry: five thousand Deployments that get the same image are one.
+
+What tells two changes apart is what is done, the kind, why, what holds it, and the fields; not the object, its file or
+the clusters that it is in. Fields that differ between the clusters of an object hold only where the clusters are the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.model.plan import MISSING, Change
+from reconciler.model.problem import NOWHERE, Source
+from reconciler.model.refs import Identity
+from reconciler.report.plan.group import Entry, FieldLine, grouped
+from reconciler.report.plan.kinds import counted_kind
+from reconciler.report.plan.lines import FULL, Detail, entry_lines, field_lines, headline
+from reconciler.report.text.cluster_list import cluster_list, name_lines
+from reconciler.report.text.safe import visible
+from reconciler.report.text.style import DESTRUCTIVE, PLAIN, Style
+from reconciler.report.text.values import compact_json
+
+_INDENT = "      "
+_NAMES_CHARS_MAX = 110
+"""As much as forges show of a line of code without scrolling."""
+
+
+_FEW = 8
+"""So many objects have a line each."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Objects that are changed in the same clusters, and where each stands in the store."""
+
+    clusters: tuple[str, ...]
+    members: tuple[tuple[Identity, Source], ...]
+
+
+class Alike(Struct, frozen=True, kw_only=True):
+    """What is done alike to some objects. `entry`: to the first of them, in the clusters of all of them.
+
+    `identities`: the objects, sorted. `sources`: the places in the store where they stand. `count`: how many changes
+    that is, of an object in a cluster.
+    """
+
+    entry: Entry
+    identities: tuple[Identity, ...]
+    places: tuple[Place, ...]
+    sources: tuple[Source, ...]
+    count: int
+
+    @property
+    def objects(self) -> int:
+        """How many objects there are."""
+        return len(self.identities)
+
+
+def alike(changes: Iterable[Change]) -> tuple[Alike, ...]:
+    """What is alike: losses first, those that are not held before those that are; then what concerns most objects."""
+    groups: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in grouped(changes):
+        groups.setdefault(_key(entry), []).append(entry)
+    return tuple(sorted(map(_alike, groups.values()), key=_order))
+
+
+def _key(entry: Entry) -> tuple[Any, ...]:
+    fields = tuple(_field_key(line, entry) for line in entry.fields)
+    is_partial = any(line.clusters != entry.clusters for line in entry.fields)
+    where = entry.clusters if is_partial else None
+    return (entry.action, entry.gvk, entry.cause, entry.held, entry.reason, fields, where)
+
+
+def _field_key(line: FieldLine, entry: Entry) -> tuple[Any, ...]:
+    where = None if line.clusters == entry.clusters else line.clusters
+    return (line.path, _value_key(line.before), _value_key(line.after), line.cause, line.manager, where)
+
+
+def _value_key(value: Any) -> str | None:
+    return None if value is MISSING else compact_json(value)
+
+
+def _alike(entries: Sequence[Entry]) -> Alike:
+    by_clusters: dict[tuple[str, ...], list[tuple[Identity, Source]]] = {}
+    for entry in entries:
+        by_clusters.setdefault(entry.clusters, []).append((entry.identity, entry.source))
+    clusters = tuple(sorted({cluster for entry in entries for cluster in entry.clusters}))
+    sources = tuple(sorted({entry.source for entry in entries}))
+    first = entries[0]
+    return Alike(
+        entry=replace(
+            first,
+            clusters=clusters,
+            source=sources[0] if len(sources) == 1 else Source(common_folder(sources)) if sources else NOWHERE,
+            fields=tuple(_spread(line, first, entries, clusters) for line in first.fields),
+        ),
+        identities=tuple(sorted({entry.identity for entry in entries})),
+        places=tuple(
+            Place(clusters=where, members=tuple(sorted(found))) for where, found in sorted(by_clusters.items())
+        ),
+        sources=sources,
+        count=sum(len(entry.clusters) for entry in entries),
+    )
+
+
+def _spread(line: FieldLine, first: Entry, entries: Sequence[Entry], clusters: tuple[str, ...]) -> FieldLine:
+    """The line of the first as that of all: in all clusters when it is so in those of the first."""
+    where = clusters if line.clusters == first.clusters else line.clusters
+    place = first.fields.index(line)
+    times = [time for entry in entries for time in entry.fields[place].times if time]
+    return replace(line, clusters=where, times=(min(times), max(times)) if times else ("", ""))
+
+
+def common_folder(sources: Iterable[Source]) -> str:
+    """The folder that all of them are in, with a slash at its end; empty: the top."""
+    split = [source.path.split("/")[:-1] for source in sources]
+    shared = []
+    for parts in zip(*split, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return "".join(f"{part}/" for part in shared)
+
+
+def _order(found: Alike) -> tuple[Any, ...]:
+    entry = found.entry
+    loss = (0, entry.held is not None, DESTRUCTIVE.index(entry.action)) if entry.is_destructive else (1, False, 0)
+    identity = entry.identity
+    more = -found.objects if found.objects > 1 else 0
+    subject = (identity.namespace, identity.kind, identity.name, identity.group)
+    rest = (entry.action, entry.clusters, entry.cause, entry.source, entry.held or "", entry.reason)
+    return (*loss, more, *subject, *rest)
+
+
+def alike_lines(found: Alike, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+    """A headline, a line for each field, and the names of the objects where there are several."""
+    if found.objects == 1:
+        return entry_lines(found.entry, style, detail)
+    subject = counted_kind(found.entry.identity.kind, found.objects)
+    names = _names(found)
+    kept = names[: detail.name_lines_max]
+    if len(names) > len(kept):
+        kept.append(f"… and more: {found.objects:,} objects in all" if kept else f"… {found.objects:,} objects")
+    return [
+        headline(found.entry, style, subject=subject),
+        *field_lines(found.entry, style, detail),
+        *(f"{_INDENT}{line}" for line in kept),
+    ]
+
+
+def _names(found: Alike) -> list[str]:
+    """The names of all objects, with their clusters where they are not all in the same; of few with their places."""
+    lines: list[str] = []
+    is_few = found.objects <= _FEW
+    for place in found.places:
+        if is_few:
+            names = ["  ".join(part for part in (object_name(one), _place(at)) if part) for one, at in place.members]
+        else:
+            names = name_lines((object_name(one) for one, _ in place.members), chars_max=_NAMES_CHARS_MAX)
+        if len(found.places) > 1:
+            where = f"{cluster_list(place.clusters)}: "
+            names = [where + names[0], *(f"  {line}" for line in names[1:])]
+        lines.extend(names)
+    return lines
+
+
+def _place(source: Source) -> str:
+    return visible(str(source)) if source.path else ""
+
+
+def object_name(identity: Identity) -> str:
+    """`demo/web`, or the name alone of what is in no namespace."""
+    return visible(f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name)

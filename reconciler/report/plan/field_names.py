@@ -1,0 +1,28 @@
+"""What a field is called in a sentence, and which fields are named where there is no room for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_QUOTED_END = re.compile(r"\['([^']*)'\]$|\[\"([^\"]*)\"\]$")
+_LEADING = ("image", "replicas")
+"""What people look for first."""
+
+
+def leaf(path: str) -> str:
+    """`image` of `spec.containers[name=a.b].image`, `nginx.conf` of `data['nginx.conf']`."""
+    if quoted := _QUOTED_END.search(path):
+        return quoted[1] or quoted[2] or path
+    if not path or path.endswith("]"):
+        return path or "whole object"
+    return path.rpartition(".")[2]
+
+
+def by_importance(paths: Iterable[str]) -> list[str]:
+    """The paths, each once, what people look for first in front."""
+    return sorted(set(paths), key=lambda path: (_rank(leaf(path)), path))
+
+
+def _rank(name: str) -> int:
+    return _LEADING.index(name) if name in _LEADING else len(_LEADING)

@@ -1,0 +1,212 @@
+"""What a plan does, in one line of words.
+
+`5,000 Deployments in 10 clusters: image nginx:1.27 → 1.28; 50 deletions held by the guard`. What is lost now comes
+first, then what changes most objects, then what is held, what was not judged, and errors. Only a plan that could see
+everything says "no changes".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+
+from reconciler.model.plan import MISSING, Action, Change, Plan
+from reconciler.model.problem import Severity
+from reconciler.report.plan.alike import Alike, alike
+from reconciler.report.plan.field_names import by_importance, leaf
+from reconciler.report.plan.group import FieldLine
+from reconciler.report.plan.kinds import counted, counted_kind
+from reconciler.report.plan.lines import spoken_losses, unjudged_count
+from reconciler.report.text.safe import visible
+from reconciler.report.text.style import DESTRUCTIVE
+from reconciler.report.text.values import cut, shown
+from reconciler.stages.deletion import HELD_BY_GUARD
+
+_GROUPS_MAX = 2
+_NAME_CHARS_MAX = 60
+_VALUE_CHARS_MAX = 40
+_IMAGE_CHARS_MAX = 300
+_WORD = re.compile(r"[A-Za-z]{1,40}")
+_HIDDEN = "«value"
+_UNKNOWN = "incomplete: not all that changes is known"
+
+
+class Word(Struct, frozen=True):
+    """A piece of the line. `is_code`: it comes from the store or a cluster, and is shown as code where there is any."""
+
+    text: str
+    is_code: bool = False
+
+
+_INCOMPLETE = Word("incomplete")
+
+
+def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
+    """The line, of a plan that is masked. `groups_max`: how many kinds of change are described; 0: they are counted."""
+    found = [
+        *_losses_now(plan),
+        *_changes(plan, groups_max),
+        *_held(plan),
+        *([[Word(unjudged_count(plan))]] if plan.unjudged else []),
+        *_faults(plan),
+    ]
+    if found == [[_INCOMPLETE]]:
+        found = [[Word(_UNKNOWN)]]
+    words: list[Word] = []
+    for part in found or [[Word("no changes")]]:
+        words.extend([Word("; "), *part] if words else part)
+    return tuple(words)
+
+
+def plain(words: Iterable[Word]) -> str:
+    """The line as text."""
+    return "".join(visible(word.text) for word in words)
+
+
+class Hold(Enum):
+    """Whether a change waits, and whether a person has to let it pass."""
+
+    NONE = ""
+    GUARD = "held by the guard"
+    WAITING = "held for now"
+
+
+def hold_of(change: Change) -> Hold:
+    """What holds a change."""
+    return hold_by_reason(change.held)
+
+
+def hold_by_reason(held: str | None) -> Hold:
+    """What holds changes that are held with these words; None: nothing."""
+    if held is None:
+        return Hold.NONE
+    return Hold.GUARD if held.startswith(HELD_BY_GUARD) else Hold.WAITING
+
+
+def losses(plan: Plan) -> dict[Hold, dict[str, int]]:
+    """How many deletions, replacements and releases there are, by what holds them."""
+    counts = {hold: {str(action): 0 for action in DESTRUCTIVE} for hold in Hold}
+    for change in plan.changes:
+        if change.action in DESTRUCTIVE:
+            counts[hold_of(change)][str(change.action)] += 1
+    return counts
+
+
+def _losses_now(plan: Plan) -> list[list[Word]]:
+    said = spoken_losses(losses(plan)[Hold.NONE])
+    return [[Word(said)]] if said else []
+
+
+def _held(plan: Plan) -> list[list[Word]]:
+    lost = losses(plan)
+    others = Counter(hold_of(change) for change in plan.changes if change.action not in DESTRUCTIVE)
+    parts = []
+    for hold in (Hold.GUARD, Hold.WAITING):
+        said = [spoken_losses(lost[hold]), counted(others[hold], "change") if others[hold] else ""]
+        if any(said):
+            parts.append([Word(f"{', '.join(part for part in said if part)} {hold.value}")])
+    return parts
+
+
+def _faults(plan: Plan) -> list[list[Word]]:
+    errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
+    parts = [[Word(counted(errors, "error"))]] if errors else []
+    return parts if plan.is_complete else [*parts, [_INCOMPLETE]]
+
+
+class _Group(Struct):
+    """What is said of changes with the same action, kind and names of fields."""
+
+    action: Action
+    kind: str
+    members: list[Alike]
+
+    @property
+    def count(self) -> int:
+        return sum(member.count for member in self.members)
+
+    @property
+    def objects(self) -> int:
+        return len({identity for member in self.members for identity in member.identities})
+
+
+def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
+    ready = alike(change for change in plan.changes if change.held is None and change.action not in DESTRUCTIVE)
+    if not ready:
+        return []
+    groups: dict[tuple[Any, ...], _Group] = {}
+    for member in ready:
+        entry = member.entry
+        key = (entry.action, entry.gvk.group, entry.gvk.kind, tuple(sorted({line.path for line in entry.fields})))
+        groups.setdefault(key, _Group(entry.action, entry.gvk.kind, [])).members.append(member)
+    ordered = sorted(groups.values(), key=lambda group: -group.count)
+    told = ordered[:groups_max]
+    parts = [_described(group) for group in told]
+    if rest := sum(group.count for group in ordered[groups_max:]):
+        parts.append([Word(f"{counted(rest, 'more change' if told else 'change')}")])
+    return parts
+
+
+def _described(group: _Group) -> list[Word]:
+    if group.objects == 1:
+        subject = [Word(cut(str(group.members[0].entry.identity), _NAME_CHARS_MAX), is_code=True)]
+    elif _WORD.fullmatch(group.kind):
+        subject = [Word(counted_kind(group.kind, group.objects))]
+    else:
+        subject = [Word(f"{group.objects:,} of "), Word(cut(group.kind, _NAME_CHARS_MAX), is_code=True)]
+    done = {Action.CREATE: " created", Action.ADOPT: " adopted"}.get(group.action, "")
+    words = [*subject, Word(f"{done} in "), *_where(group)]
+    return words if done else [*words, *_what(group)]
+
+
+def _where(group: _Group) -> list[Word]:
+    clusters = {cluster for member in group.members for cluster in member.entry.clusters}
+    if len(clusters) == 1:
+        return [Word(cut(min(clusters), _NAME_CHARS_MAX), is_code=True)]
+    return [Word(f"{len(clusters):,} clusters")]
+
+
+def _what(group: _Group) -> list[Word]:
+    lines = group.members[0].entry.fields
+    if not lines:
+        return []
+    paths = by_importance(line.path for line in lines)
+    name = leaf(paths[0])
+    words = [Word(": "), Word(cut(name, _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(name))]
+    words += _values([line for member in group.members for line in member.entry.fields if line.path == paths[0]])
+    return [*words, Word(f" and {counted(len(paths) - 1, 'more field')}")] if len(paths) > 1 else words
+
+
+def _values(lines: list[FieldLine]) -> list[Word]:
+    """Before and after, where they are the same of all objects and clusters, short, and not hidden.
+
+    Of images that differ in their registries alone, what they share is told.
+    """
+    told = {(_value(line.before), _value(line.after)) for line in lines}
+    if any(_HIDDEN in value for pair in told for value in pair):
+        return []
+    tags = {_tags(*pair) for pair in told}
+    shared = tags if len(told) > 1 else {tag or pair for tag, pair in zip(tags, told, strict=True)}
+    if len(shared) > 1 or None in shared:
+        return []
+    ((before, after),) = (pair for pair in shared if pair is not None)
+    if max(len(before), len(after)) > _VALUE_CHARS_MAX:
+        return []
+    return [Word(" "), Word(before, is_code=True), Word(" → "), Word(after, is_code=True)]
+
+
+def _tags(before: str, after: str) -> tuple[str, str] | None:
+    """`nginx:1.27` and `1.28` of two images that differ in their tags alone; None: they are none."""
+    (name, colon, tag), (after_name, _, after_tag) = before.rpartition(":"), after.rpartition(":")
+    if not colon or name != after_name or "/" in tag + after_tag:
+        return None
+    return f"{name.rpartition('/')[2]}:{tag}", after_tag
+
+
+def _value(value: Any) -> str:
+    return "(absent)" if value is MISSING else shown(value, _IMAGE_CHARS_MAX)

@@ -1,0 +1,151 @@
+"""A plan as a comment on a pull request.
+
+The first line says in words what happens; what is lost stands above any fold, held or not. Everything that comes from
+the store or a cluster stands in code, where it is neither markup nor a mention nor a link. The size is a hard limit
+(GitHub takes 65,536 characters): what matters least is given up first, and what was given up is named. The budget
+counts UTF-8 bytes, the stricter of the two readings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from reconciler.model.plan import Action, Plan
+from reconciler.model.problem import Severity
+from reconciler.report.mask import mask_plan
+from reconciler.report.plan.first_line import Hold, Word, first_line, losses
+from reconciler.report.plan.kinds import counted
+from reconciler.report.plan.lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
+from reconciler.report.plan.text import Scope, incomplete
+from reconciler.report.review.fitting import Section, Shown, fitted, size
+from reconciler.report.review.sections import sections_of
+from reconciler.report.text.safe import code_html, code_text, fence_for, joined
+
+BUDGET = 65_536
+"""What GitHub takes in one comment; Bitbucket takes 32,768, Azure 150,000."""
+
+BUDGET_MIN = 2048
+"""Enough for the counts of the whole fleet."""
+
+_FIRST_LINE_MAX = 700
+"""Bytes of the first line, above which it counts and does not describe."""
+
+
+def plan_markdown(
+    plan: Plan,
+    *,
+    budget: int = BUDGET,
+    marker: str = "",
+    scope: Scope | None = None,
+    annotations: Iterable[str] = (),
+) -> str:
+    """The plan as Markdown of at most `budget` UTF-8 bytes.
+
+    `marker` names the comment that a later run should edit (the fleet, when a repository holds several).
+    """
+    assert budget >= BUDGET_MIN, f"a comment needs {BUDGET_MIN} bytes, {budget} were given"
+    plan = mask_plan(plan, annotations=annotations)
+    head = _head(plan, marker, scope)
+
+    def composed(shown: Sequence[Shown]) -> str:
+        return _composed(head, shown)
+
+    return fitted(sections_of(plan), composed, budget) or joined(
+        [*head, "", _shortened("everything but the counts")]
+    )  # fmt: skip
+
+
+def _head(plan: Plan, marker: str, scope: Scope | None) -> list[str]:
+    counts = spoken(totals(counts_by_cluster(plan.changes).values()))
+    revisions = f"Fleet plan {code_text(_short(plan.base))} → {code_text(_short(plan.head))}"
+    seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
+    lines = [
+        comment_marker(marker),
+        f"### {_title(plan)}",
+        "",
+        " · ".join(part for part in (revisions, counts, seen) if part),
+        *_loss_box(plan),
+    ]
+    errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
+    if errors:
+        lines.extend(["", "> [!WARNING]", f"> **{counted(errors, 'error')}**"])
+    return [*lines, "", f"**{incomplete(plan)}**"] if not plan.is_complete else lines
+
+
+def _title(plan: Plan) -> str:
+    title = _spans(first_line(plan))
+    return title if size(title) <= _FIRST_LINE_MAX else _spans(first_line(plan, groups_max=0))
+
+
+def _spans(words: Iterable[Word]) -> str:
+    return "".join(code_text(word.text) if word.is_code else word.text for word in words)
+
+
+def _loss_box(plan: Plan) -> list[str]:
+    """A red box wherever anything is deleted, replaced or released, held or not."""
+    found = losses(plan)
+    words = {Hold.NONE: "Contains ", Hold.GUARD: "The guard holds ", Hold.WAITING: "Held for now: "}
+    box = [f"> **{words[hold]}{spoken_losses(counts)}.**" for hold, counts in found.items() if any(counts.values())]
+    if any(counts[Action.RELEASE] for counts in found.values()):
+        box.append("> What is released stays in its cluster and becomes **unmanaged**.")
+    if plan.held_digest:
+        confirm = code_text(f"spec.guards.confirm: {plan.held_digest[:40]}")
+        box.append(f"> To let what the guard holds pass, set {confirm} in the document of kind Fleet.")
+    return ["", "> [!CAUTION]", *box] if box else []
+
+
+def comment_marker(name: str) -> str:
+    """The hidden first line by which a later run finds the comment to edit."""
+    plain = re.sub(r"[^A-Za-z0-9._/]+", "-", name)[:100].strip("-")
+    return f"<!-- fleet-plan {plain} -->" if plain else "<!-- fleet-plan -->"
+
+
+def _short(revision: str) -> str:
+    return short_revision(revision)[:40]
+
+
+def _composed(head: Sequence[str], shown: Sequence[Shown]) -> str:
+    lines = [*head]
+    for one in shown:
+        lines.extend(_block(one))
+    if notes := _notes(shown):
+        lines.extend(["", _shortened("; ".join(notes))])
+    return joined(lines)
+
+
+def _notes(shown: Sequence[Shown]) -> list[str]:
+    """What is left out, for each title."""
+    by_title: dict[str, list[Shown]] = {}
+    for one in shown:
+        by_title.setdefault(one.section.title, []).append(one)
+    notes = []
+    for title, parts in by_title.items():
+        lost = list(dict.fromkeys(name for one in parts for name in one.lost))
+        if gone := sum(len(one.left_out) for one in parts):
+            whole = gone + sum(len(one.items) for one in parts)
+            lost.append(f"{gone:,} of {whole:,} {parts[0].section.noun}")
+        if lost:
+            notes.append(f"{', '.join(lost)} ({title})")
+    return notes
+
+
+def _title_of(section: Section) -> str:
+    where = f" in {code_html(section.folder[:100])}" if section.folder else ""
+    return f"{section.title}{where} ({section.count:,})"
+
+
+def _shortened(left_out: str) -> str:
+    return f"_Left out to fit: {left_out}. `reconciler diff -o html` has everything._"
+
+
+def _block(shown: Shown) -> list[str]:
+    if not shown.lines:
+        return []
+    fence = fence_for(shown.lines)
+    block = [*shown.lines] if shown.section.is_table else [f"{fence}diff", *shown.lines, fence]
+    title = _title_of(shown.section)
+    if not shown.section.is_folded:
+        return ["", f"**{title}**", "", *block]
+    opened = "<details open>" if shown.section.is_open else "<details>"
+    return ["", f"{opened}<summary>{title}</summary>", "", *block, "", "</details>"]

@@ -1,0 +1,187 @@
+"""The parts of a comment, and which of them matters how much.
+
+From the least important: hints; long values; reasons of placements; placements; warnings; the table of clusters; what
+is held and loses nothing; names of objects that change alike; further changes; what was not judged; errors; losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.model.plan import PlacementChange, Plan, Unjudged
+from reconciler.model.problem import Problem, Severity
+from reconciler.report.json_parts import sorted_problems
+from reconciler.report.plan.alike import Alike, alike, alike_lines
+from reconciler.report.plan.field_names import by_importance, leaf
+from reconciler.report.plan.folders import by_folder
+from reconciler.report.plan.kinds import plural
+from reconciler.report.plan.lines import (
+    SUMMARY_COLUMNS,
+    Detail,
+    counts_by_cluster,
+    placement_lines,
+    totals,
+    unjudged_lines,
+)
+from reconciler.report.plan.text import LOSSES, UNJUDGED
+from reconciler.report.problems_text import problem_lines
+from reconciler.report.review.fitting import Form, Item, Section
+from reconciler.report.text.safe import code_span, visible
+
+_FULL = Detail()
+_SHORT = Detail(fields_max=5, value_chars=60, has_text_diffs=False)
+_NAMELESS = Detail(fields_max=5, value_chars=60, has_text_diffs=False, name_lines_max=2)
+_BARE = Detail(fields_max=0)
+_OPEN_LINES_MAX = 40
+"""What is longer hides behind its title."""
+_OPEN_ERRORS_MAX = 10
+_OPEN_CLUSTERS_MAX = 10
+
+(_HINTS, _VALUES, _REASONS, _PLACED, _WARNINGS, _TABLE, _WAITING, _NAMES, _CHANGES, _UNJUDGED, _ERRORS, _LOSS_FIELDS,
+ _LOSSES) = range(13)  # fmt: skip
+
+_VALUES_LOST = "long values and texts"
+_NAMES_LOST = "names of objects that change alike"
+
+
+def sections_of(plan: Plan) -> tuple[Section, ...]:
+    """The sections of a plan that is masked, in the order in which they are read."""
+    found = alike(plan.changes)
+    losses = [one for one in found if one.entry.is_destructive]
+    ready = [one for one in found if not one.entry.is_destructive and one.entry.held is None]
+    held = [one for one in found if not one.entry.is_destructive and one.entry.held is not None]
+    problems = sorted_problems(plan.problems)
+    placements = sorted(plan.placements, key=lambda placement: placement.identity)
+    parts = (
+        _losses(losses),
+        _problems(problems, Severity.ERROR, "Errors", _ERRORS),
+        _unjudged(sorted(plan.unjudged, key=lambda one: one.identity)),
+        *_changes(ready),
+        _waiting(held),
+        _placements(placements),
+        _table(plan),
+        _problems(problems, Severity.WARNING, "Warnings", _WARNINGS),
+        _problems(problems, Severity.HINT, "Hints", _HINTS),
+    )
+    return tuple(part for part in parts if part.count)
+
+
+def _losses(found: Sequence[Alike]) -> Section:
+    """Cut by lines, since one line may name hundreds of objects."""
+
+    def form(detail: Detail, lost: str = "") -> Form:
+        lines = (line for one in found for line in alike_lines(one, detail=detail))
+        return Form(items=tuple(Item(lines=(line,)) for line in lines), lost=lost)
+
+    return Section(
+        title=LOSSES,
+        count=sum(one.count for one in found),
+        forms=(form(_FULL), form(_SHORT, _VALUES_LOST), form(_BARE, "fields")),
+        ranks=(_VALUES, _LOSS_FIELDS, _LOSSES),
+        is_folded=False,
+        noun="lines",
+    )
+
+
+def _items(found: Iterable[Alike], detail: Detail) -> tuple[Item, ...]:
+    return tuple(Item(lines=tuple(alike_lines(one, detail=detail)), subject=_subject(one)) for one in found)
+
+
+def _subject(one: Alike) -> str:
+    """`update Deployments (image)`: what is said of changes that are left out."""
+    paths = by_importance(line.path for line in one.entry.fields)
+    names = f" ({', '.join(visible(leaf(path))[:40] for path in paths[:3])})" if paths else ""
+    return f"{one.entry.action} {visible(plural(one.entry.identity.kind))[:60]}{names}"
+
+
+def _changes(found: Sequence[Alike]) -> list[Section]:
+    sections = []
+    for folder, part in by_folder(found).items():
+        forms = (
+            Form(items=_items(part, _FULL)),
+            Form(items=_items(part, _SHORT), lost=_VALUES_LOST),
+            Form(items=_items(part, _NAMELESS), lost=_NAMES_LOST),
+        )
+        sections.append(
+            Section(
+                title="Changes",
+                folder=folder,
+                count=sum(one.objects for one in part),
+                forms=forms,
+                ranks=(_VALUES, _NAMES, _CHANGES),
+                is_open=sum(len(item.lines) for item in forms[0].items) <= _OPEN_LINES_MAX,
+            )
+        )
+    return sections
+
+
+def _waiting(found: Sequence[Alike]) -> Section:
+    return Section(
+        title="Held",
+        count=sum(one.objects for one in found),
+        forms=(Form(items=_items(found, _FULL)), Form(items=_items(found, _SHORT), lost=_VALUES_LOST)),
+        ranks=(_VALUES, _WAITING),
+    )
+
+
+def _unjudged(found: Sequence[Unjudged]) -> Section:
+    def form(detail: Detail, lost: str = "") -> Form:
+        items = (Item(lines=tuple(unjudged_lines(one, detail=detail))) for one in found)
+        return Form(items=tuple(items), lost=lost)
+
+    return Section(
+        title=UNJUDGED,
+        count=len(found),
+        forms=(form(_FULL), form(_SHORT, _VALUES_LOST)),
+        ranks=(_VALUES, _UNJUDGED),
+        is_folded=False,
+    )
+
+
+def _placements(found: Sequence[PlacementChange]) -> Section:
+    def form(lost: str = "") -> Form:
+        items = (Item(lines=tuple(placement_lines(one, has_reasons=not lost))) for one in found)
+        return Form(items=tuple(items), lost=lost)
+
+    return Section(
+        title="Placements", count=len(found), forms=(form(), form("reasons")), ranks=(_REASONS, _PLACED)
+    )  # fmt: skip
+
+
+def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank: int) -> Section:
+    found = [problem for problem in problems if problem.severity is severity]
+    items = tuple(Item(lines=(line,)) for line in problem_lines(found))
+    is_open = severity is Severity.ERROR and len(found) <= _OPEN_ERRORS_MAX
+    return Section(
+        title=title, count=len(found), forms=(Form(items=items),), ranks=(rank,), is_folded=not is_open, noun="lines"
+    )
+
+
+def _table(plan: Plan) -> Section:
+    """A row for each cluster, where there are several."""
+    counts = counts_by_cluster(plan.changes)
+    columns = [name for name in SUMMARY_COLUMNS if any(row[name] for row in counts.values())]
+    sums = totals(counts.values())
+    heading = (
+        _row(["cluster", *columns]),
+        _row(["---", *("---:" for _ in columns)]),
+        _row(["**all**", *(f"**{sums[column]:,}**" for column in columns)]),
+    )
+    rows = tuple(
+        Item(lines=(_row([code_span(name), *(f"{row[column]:,}" for column in columns)]),))
+        for name, row in counts.items()
+    )
+    return Section(
+        title="Clusters",
+        count=len(counts) if len(counts) > 1 else 0,
+        forms=(Form(items=rows),),
+        ranks=(_TABLE,),
+        heading=heading,
+        is_open=len(counts) <= _OPEN_CLUSTERS_MAX,
+        is_table=True,
+        noun="rows",
+    )
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,37 @@
+"""Recorded pull requests in every format that a forge shows, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.model.plan import Plan
+from reconciler.report.plan.json import plan_json
+from reconciler.report.plan.text import plan_text
+from reconciler.report.review.github import plan_annotations
+from reconciler.report.review.html import plans_html
+from reconciler.report.review.junit import plans_junit
+from reconciler.report.review.markdown import plan_markdown
+from reconciler.report.review.sarif import plans_sarif
+from tests.golden.pulls import RECORDED, fleet_wide_bump
+
+FORMATS: dict[str, Callable[[Plan], str]] = {
+    "md.txt": plan_markdown,
+    "txt": plan_text,
+    "json.txt": plan_json,
+    "github.txt": plan_annotations,
+    "sarif.txt": lambda plan: plans_sarif([plan], version="1.0"),
+    "junit.txt": lambda plan: plans_junit([plan]),
+    "html": lambda plan: plans_html([plan]),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_pull_request(golden: Callable[[str, str], None], name: str, form: str) -> None:
+    golden(f"pulls_recorded/{name}.{form}", FORMATS[form](RECORDED[name]()))
+
+
+def test_the_worst_pull_request_in_a_small_comment(golden: Callable[[str, str], None]) -> None:
+    golden("pulls_recorded/fleet-wide-bump-of-5000.md.txt", plan_markdown(fleet_wide_bump(), budget=8192))
