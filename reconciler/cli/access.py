@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +27,8 @@ def access_to(
         ConfigurationError: a plugin is unusable, or the store was another fleet's before.
         JournalError: no journal was named, and no state folder is known.
     """
+    import logging
+
     from reconciler.adapters.plugins import with_plugins
     from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.persons import person

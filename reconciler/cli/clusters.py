@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,9 @@ from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, terminal_width
 from reconciler.cli.reading import read_fleet
 from reconciler.cli.running import run
-from reconciler.model.fleet import Fleet
+
+if TYPE_CHECKING:
+    from reconciler.model.fleet import Fleet
 
 
 @click.command(context_settings=options.SETTINGS)

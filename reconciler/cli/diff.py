@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
@@ -16,11 +15,11 @@ from reconciler.cli.printing import answer, has_errors, style_for, write_file
 from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
-from reconciler.model.fleet import Fleet
-from reconciler.model.plan import Plan
 
 if TYPE_CHECKING:
     from reconciler.daemon.round.session import Access
+    from reconciler.model.fleet import Fleet
+    from reconciler.model.plan import Plan
     from reconciler.stages.fleet import ParsedFile
 
 
@@ -130,6 +129,8 @@ def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Pl
 
 def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
     """The plan as far as it concerns the clusters; all of it when none is named."""
+    from msgspec.structs import replace
+
     if not clusters:
         return plan
     kept = {

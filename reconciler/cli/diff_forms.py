@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError
-from reconciler.model.plan import Plan
 
 if TYPE_CHECKING:
+    from reconciler.model.plan import Plan
     from reconciler.model.tree import Json
     from reconciler.report.text.style import Style
 

@@ -7,7 +7,6 @@ import gc
 import importlib
 import keyword
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -158,6 +157,8 @@ def main(argv: list[str] | None = None) -> Any:
 
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print where a fault of ours happened, without credentials that its message may quote."""
+    import traceback
+
     from reconciler.cli.printing import remark
 
     remark("".join(traceback.format_exception(kind, error, trace)))

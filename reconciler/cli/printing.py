@@ -7,16 +7,20 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.model.problem import Problem, Severity
-from reconciler.model.tree import Json
-from reconciler.report.text.style import PLAIN, Style
+if TYPE_CHECKING:
+    from reconciler.model.problem import Problem
+    from reconciler.model.tree import Json
+    from reconciler.report.text.style import Style
 
 
 def style_for(stream: object = None) -> Style:
     """Colours on a terminal that is not dumb, unless NO_COLOR is set; CLICOLOR_FORCE decides first."""
+    from reconciler.report.text.style import PLAIN, Style
+
     width = terminal_width()
     if os.environ.get("CLICOLOR_FORCE", "0") != "0":
         return Style(color=True, width=width)
@@ -96,6 +100,7 @@ def remark(text: str) -> None:
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
     """All problems to stderr, worst first."""
+    from reconciler.model.problem import Severity
     from reconciler.report.problems_text import problems_text
 
     shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
@@ -105,4 +110,6 @@ def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
 
 def has_errors(problems: Iterable[Problem]) -> bool:
     """Whether any problem is an error: then the exit code is 1."""
+    from reconciler.model.problem import Severity
+
     return any(problem.severity is Severity.ERROR for problem in problems)

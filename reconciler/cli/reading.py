@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ConfigurationError
-from reconciler.model.fleet import Fleet, Snapshot
-from reconciler.model.observation import Observations
 
 if TYPE_CHECKING:
     from reconciler.adapters.store.parse_cache import ParseCache
+    from reconciler.model.fleet import Fleet, Snapshot
+    from reconciler.model.observation import Observations
     from reconciler.stages.fleet import ParsedFile
 
 _TELL_S: Final = 5.0
@@ -113,6 +111,8 @@ def _with_cache(
 def _fetched(store: str, rev: str | None, known: Collection[str], *, as_directory: bool) -> Snapshot:
     if as_directory:
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
+    import tempfile
+
     from reconciler.adapters.git.url import parse_git_url
     from reconciler.adapters.sources.read_once import fetch_snapshot
     from reconciler.cli.running import run
@@ -168,6 +168,8 @@ def _parse_cache(store: str) -> ParseCache | None:
 
 def parse_cache_file(folder: Path, store: str) -> Path:
     """Where in a folder is kept what was parsed of a store."""
+    import hashlib
+
     return folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db"
 
 
@@ -199,6 +201,8 @@ def read_observations(path: Path | None) -> Observations:
     Raises:
         ConfigurationError: the file is unusable; the message lists every fault with its line.
     """
+    from reconciler.model.observation import Observations
+
     if path is None:
         return Observations()
     from reconciler.stages.observations import parse_observations

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.model.fleet import Fleet
-from reconciler.model.refs import Identity
+if TYPE_CHECKING:
+    from reconciler.model.fleet import Fleet
+    from reconciler.model.refs import Identity
 
 SHORT_NAMES = {
     "cm": "ConfigMap",
@@ -73,6 +74,8 @@ def resource_in(words: Sequence[str]) -> str:
 
 def close_templates(fleet: Fleet, resource: str) -> tuple[str, ...]:
     """Templates whose name is near to what was written, as KIND/NAME -n NAMESPACE; at most three."""
+    import difflib
+
     name = resource.partition("/")[2]
     names = {identity.name for identity in fleet.templates}
     close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.7)

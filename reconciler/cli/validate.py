@@ -9,7 +9,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, style_for
 from reconciler.cli.reading import bulk_load, read_fleet
-from reconciler.model.problem import Severity
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -24,6 +23,7 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.adapters.plugins import with_plugins
     from reconciler.engine import decide
     from reconciler.model.observation import Observations
+    from reconciler.model.problem import Severity
     from reconciler.report.json_parts import json_text, problems_part
     from reconciler.report.problems_text import problems_text
     from reconciler.report.rendering import rendering
