@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark, style_for
+from reconciler.cli.printing import answer, prose, remark, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 from reconciler.cli.running import run
 
@@ -72,4 +72,7 @@ def command(
     known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(matches[0], ())
     found = explain(decision, render_one(decision, matches[0]), matches[0], in_force)
-    answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))
+    if output == "json":
+        answer(explanation_json(found))
+    else:
+        prose(explanation_text(found, style_for()))

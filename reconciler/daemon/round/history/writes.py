@@ -11,6 +11,7 @@ from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.plan.group import of_interest
 
 _PAST: Final = {
     Action.CREATE: EventKind.CREATED,
@@ -96,14 +97,15 @@ def _behind_drift(change: Change) -> Behind:
 
 def _about(change: Change, masker: Masker) -> dict[str, Any]:
     shown = masker.change(change) if change.fields else change
+    fields = of_interest(shown.fields)
     found: dict[str, Any] = {
         "action": str(change.action),
         "cause": str(change.cause),
         "source": str(change.source),
-        "fields": [field.path for field in shown.fields],
+        "fields": [field.path for field in fields],
     }
-    if change.action in (Action.UPDATE, Action.REPLACE) and shown.fields:
-        found["values"] = [_value(field) for field in shown.fields[:_VALUES_MAX]]
+    if change.action in (Action.UPDATE, Action.REPLACE) and fields:
+        found["values"] = [_value(field) for field in fields[:_VALUES_MAX]]
     return found
 
 
