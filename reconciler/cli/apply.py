@@ -144,7 +144,7 @@ def _line(result: Result) -> str:
     change = result.change
     if result.error:
         return visible(f"failed   {change.action} {change.identity} @ {change.cluster}: {result.error}")
-    return visible(f"{_DONE[change.action]} {change.identity} @ {change.cluster}")
+    return visible(f"{change.action.done:8} {change.identity} @ {change.cluster}")
 
 
 def _result(result: Result) -> dict[str, object]:
@@ -157,13 +157,3 @@ def _result(result: Result) -> dict[str, object]:
         "resource": resource_part(change.gvk, change.identity),
         "error": result.error or None,
     }
-
-
-_DONE = {
-    "create": "created ",
-    "update": "updated ",
-    "replace": "replaced",
-    "delete": "deleted ",
-    "release": "released",
-    "adopt": "adopted ",
-}

@@ -13,14 +13,6 @@ from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.mask import Masker, secrets_among
 from reconciler.report.plan.group import of_interest
 
-_PAST: Final = {
-    Action.CREATE: EventKind.CREATED,
-    Action.UPDATE: EventKind.UPDATED,
-    Action.REPLACE: EventKind.REPLACED,
-    Action.DELETE: EventKind.DELETED,
-    Action.RELEASE: EventKind.RELEASED,
-    Action.ADOPT: EventKind.ADOPTED,
-}
 _MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
 """Causes of changes that follow a placement, whoever moved it."""
 _VALUES_MAX: Final = 20
@@ -46,7 +38,7 @@ def write_events(
     for result in results:
         change = result.change
         is_drift = change.cause is Cause.DRIFT
-        kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else _PAST[change.action]
+        kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else EventKind(change.action.done)
         behind = _behind_drift(change) if is_drift else moved_by(change.identity) if change.cause in _MOVED else {}
         yield Event(
             round=number,
