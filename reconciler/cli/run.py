@@ -11,6 +11,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.telling import Asked, telling_of, telling_options
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _POLL_MAX_S: Final = 86_400.0
     help="Answer to this host name as well there; localhost and addresses are always answered to.",
 )
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
+@telling_options
 def command(
     *,
     store: str,
@@ -57,6 +59,7 @@ def command(
     listen: str | None,
     listen_names: tuple[str, ...],
     log_format: str | None,
+    asked: Asked,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
     from reconciler.cli.reading import cache_folder, parse_cache_file
@@ -76,6 +79,7 @@ def command(
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
         parse_cache=parse_cache_file(folder, store) if folder is not None else None,
+        telling=telling_of(asked, store, access.journal or chosen),
     )
     asyncio.run(_run(service, listen, listen_names))
 

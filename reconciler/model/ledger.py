@@ -119,6 +119,8 @@ class EventKind(StrEnum):
 
     ADVANCED = "advanced"
     """Another revision of the store is in force."""
+    IN_STEP = "in-step"
+    """Every object in every cluster is as the revision in force says, for the first time since that came into force."""
     SOURCE_FAILED = "source-failed"
     """The store cannot be read or followed."""
     SOURCE_RECOVERED = "source-recovered"
@@ -147,6 +149,13 @@ class EventKind(StrEnum):
     OBJECT_REFUSED = "object-refused"
     """An object that is not ours is in the way."""
     WAY_IS_FREE = "way-is-free"
+    HELD = "held"
+    """Changes in a cluster wait for a person to confirm or to allow them."""
+    HOLD_OVER = "hold-over"
+    DEGRADED = "degraded"
+    """An object does not do what it is for."""
+    RECOVERED = "recovered"
+    """It does again, or is gone."""
     CLUSTER_AWAY = "cluster-away"
     """A cluster cannot be read."""
     CLUSTER_BACK = "cluster-back"
@@ -194,6 +203,8 @@ ENDS: Final = {
     EventKind.STORE_MENDED: EventKind.STORE_BROKEN,
     EventKind.FIGHT_OVER: EventKind.FIGHT_DETECTED,
     EventKind.WAY_IS_FREE: EventKind.OBJECT_REFUSED,
+    EventKind.HOLD_OVER: EventKind.HELD,
+    EventKind.RECOVERED: EventKind.DEGRADED,
     EventKind.CLUSTER_BACK: EventKind.CLUSTER_AWAY,
 }
 """What is the end of what."""

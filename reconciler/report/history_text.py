@@ -128,6 +128,11 @@ def _detail(entry: Mapping[str, Any]) -> str:
             return entry["commit"] or entry["revision"] or "-"
         case EventKind.APPLY:
             return "  ".join(part for part in (f"{entry.get('changes', 0)} changes", entry["commit"]) if part)
+        case EventKind.IN_STEP:
+            after = f" after {entry['seconds']} s" if "seconds" in entry else ""
+            return f"{entry.get('clusters', 0)} clusters{after}"
+        case EventKind.HELD:
+            return f"{entry.get('held', 0)} held: {why}"
         case EventKind.SUSPENDED | EventKind.EVICTED | EventKind.FIGHT_DETECTED:
             return f"until {entry['until']}: {why}" if entry.get("until") else why or "-"
     if entry.get("since"):

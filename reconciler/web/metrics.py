@@ -10,13 +10,15 @@ from typing import Final
 
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from reconciler import __version__
 from reconciler.adapters.clock import epoch_s
+from reconciler.adapters.notify.deliveries import Deliveries
 from reconciler.containment import INTERNAL_ERROR
+from reconciler.daemon.vitals.histograms import Histograms
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.stages.state import HealthWord, Lag
 
@@ -82,6 +84,30 @@ def _problems(vitals: Vitals, now_s: float) -> Iterator[Sample]:
         yield (severity,), float(sum(str(problem.severity) == severity for problem in vitals.problems))
 
 
+def _per_webhook(read: Callable[[Deliveries], float]) -> Callable[[Vitals, float], Iterator[Sample]]:
+    def samples(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+        for name, deliveries in sorted(vitals.webhooks.items()):
+            yield (name,), float(read(deliveries))
+
+    return samples
+
+
+def _statuses(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    found = vitals.commit_status
+    if found is not None:
+        counts = {"told": found.delivered, "failed": found.failed, "given-up": found.dropped}
+        yield from (((result,), float(count)) for result, count in counts.items())
+
+
+def _lag(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    """Since when the revision in force waits, as a time: how long that is, Prometheus knows better."""
+    if vitals.step is None:
+        return
+    waits = not vitals.step.is_complete and not vitals.is_told_in_step
+    since_s = _moment(vitals.revision_seen_at) if waits else 0.0
+    yield from _one(since_s)
+
+
 METRICS: Final[tuple[MetricRow, ...]] = (
     MetricRow(name="build_info", kind="gauge", labels=("version",), text="1, with the version that runs.",
               read=lambda vitals, now_s: [((__version__,), 1.0)]),
@@ -140,10 +166,61 @@ METRICS: Final[tuple[MetricRow, ...]] = (
     MetricRow(name="watches_ended_early_total", kind="counter", labels=("cluster",),
               text="Watches that ended before their time, or failed.",
               read=_per_cluster(lambda vitals, name: vitals.short_watches[name])),
+    MetricRow(name="clusters", kind="gauge", text="Clusters that the store has.",
+              read=lambda vitals, now_s: _one(vitals.step.clusters if vitals.step is not None else None)),
+    MetricRow(name="clusters_in_step", kind="gauge",
+              text="Clusters in which every object is as the revision in force says.",
+              read=lambda vitals, now_s: _one(vitals.step.in_step if vitals.step is not None else None)),
+    MetricRow(name="commit_waiting_since_timestamp_seconds", kind="gauge",
+              text="When the revision in force was seen, as Unix time, while not all was in step with it yet; else 0.",
+              read=_lag),
+    MetricRow(name="webhook_delivered_total", kind="counter", labels=("receiver",),
+              text="Events that the receiver of a webhook took.", read=_per_webhook(lambda told: told.delivered)),
+    MetricRow(name="webhook_failed_total", kind="counter", labels=("receiver",),
+              text="Attempts to tell a receiver that failed.", read=_per_webhook(lambda told: told.failed)),
+    MetricRow(name="webhook_dropped_total", kind="counter", labels=("receiver",),
+              text="Events that were given up: too old, or refused again and again.",
+              read=_per_webhook(lambda told: told.dropped)),
+    MetricRow(name="webhook_pending", kind="gauge", labels=("receiver",), text="Events that wait to be told.",
+              read=_per_webhook(lambda told: told.pending)),
+    MetricRow(name="webhook_oldest_timestamp_seconds", kind="gauge", labels=("receiver",),
+              text="When the oldest event happened that waits to be told, as Unix time; 0: none waits.",
+              read=_per_webhook(lambda told: _moment(told.oldest_at) or 0.0)),
+    MetricRow(name="webhook_gone", kind="gauge", labels=("receiver",),
+              text="1 when the receiver said that it is gone for good (410); nothing is sent until the next start.",
+              read=_per_webhook(lambda told: told.is_gone)),
+    MetricRow(name="commit_statuses_total", kind="counter", labels=("result",),
+              text="Statuses of commits at the forge: told, failed (attempts), given-up.", read=_statuses),
     MetricRow(name="suspended_scopes", kind="gauge", text="Scopes that are suspended now.",
               read=lambda vitals, now_s: _one(len(vitals.suspended))),
 )  # fmt: skip
-"""Every metric, in the order in which it is shown."""
+"""Every metric that is a number, in the order in which it is shown."""
+
+
+class HistogramRow(Struct, frozen=True, kw_only=True):
+    """One histogram of seconds. Its name is none of the gauges'."""
+
+    name: str
+    text: str
+    read: Callable[[Vitals], Histograms]
+    labels: tuple[str, ...] = ()
+
+
+def _requests(vitals: Vitals) -> Histograms:
+    vitals.requests.keep(frozenset(vitals.clusters))
+    return vitals.requests
+
+
+HISTOGRAMS: Final[tuple[HistogramRow, ...]] = (
+    HistogramRow(name="round_phase_seconds", labels=("phase",), text="Seconds of each phase of the rounds.",
+                 read=lambda vitals: vitals.phases.histograms),
+    HistogramRow(name="request_seconds", labels=("cluster", "verb", "code"),
+                 text="Seconds until an API server began to answer.", read=_requests),
+    HistogramRow(name="commit_in_step_seconds",
+                 text="Seconds from when a revision was seen until all clusters were in step with it.",
+                 read=lambda vitals: vitals.in_step_s),
+)  # fmt: skip
+"""Every histogram, in the order in which it is shown."""
 
 
 class VitalsCollector(Collector):
@@ -155,13 +232,22 @@ class VitalsCollector(Collector):
         self._monotonic_s = monotonic_s
 
     def collect(self) -> Iterator[Metric]:
-        """One family a row of the table."""
+        """One family a row of the tables."""
         for row in METRICS:
             family_type = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
             family = family_type(PREFIX + row.name, row.text, labels=row.labels)
             for labels, value in row.read(self._vitals, self._monotonic_s()):
                 family.add_metric(list(labels), value)
             yield family
+        for shown in HISTOGRAMS:
+            yield _histogram_family(shown, self._vitals)
+
+
+def _histogram_family(row: HistogramRow, vitals: Vitals) -> HistogramMetricFamily:
+    family, found = HistogramMetricFamily(PREFIX + row.name, row.text, labels=row.labels), row.read(vitals)
+    for labels in sorted(found.found):
+        family.add_metric(list(labels), list(found.buckets(labels)), found.found[labels].sum)
+    return family
 
 
 def exposition(vitals: Vitals, monotonic_s: Callable[[], float]) -> bytes:
@@ -177,6 +263,9 @@ def reference() -> str:
     for row in METRICS:
         labels = ", ".join(f"`{label}`" for label in row.labels) or "–"
         rows += f"| `{PREFIX}{row.name}` | {row.kind} | {labels} | {row.text} |\n"
+    for shown in HISTOGRAMS:
+        labels = ", ".join(f"`{label}`" for label in shown.labels) or "–"
+        rows += f"| `{PREFIX}{shown.name}` | histogram | {labels} | {shown.text} |\n"
     return f"{_REFERENCE_HEAD}\n| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}{_REFERENCE_TAIL}"
 
 
@@ -185,48 +274,14 @@ _REFERENCE_HEAD: Final = """# Metrics
 `reconciler run --listen 127.0.0.1:9180` serves them at `/metrics` in Prometheus' text format. No label ever holds the
 name of an object, so the number of series grows with the clusters and not with what runs in them.
 
-This page is made from the table in `reconciler/web/metrics.py`; a test keeps the two equal.
+This page is made from the tables in `reconciler/web/metrics.py`; a test keeps the two equal.
 """
 
 _REFERENCE_TAIL: Final = """
-## Alerts to begin with
+Of the histograms Prometheus sees `…_bucket` with the label `le`, `…_sum` and `…_count`. `verb` is `read`, `watch`,
+`create`, `apply`, `patch` or `delete`; `code` is the class of the answer's status, as `2xx`, or `none` where there was
+no answer. `phase` of a round is `store`, `parse`, `decide`, `meet`, `observe`, `tick`, `read`, `plan`, `dry-run`,
+`write` or `record`. `receiver` is the host of a webhook.
 
-```yaml
-groups:
-  - name: fleet-reconciler
-    rules:
-      - alert: FleetReconcilerDown
-        expr: up{job="fleet-reconciler"} == 0
-        for: 5m
-      - alert: FleetStoreUnreadable
-        expr: fleet_reconciler_source_up == 0
-        for: 15m
-      - alert: FleetStoreBroken
-        expr: fleet_reconciler_store_problems{severity="error"} > 0
-        for: 15m
-      - alert: FleetClusterDown
-        expr: fleet_reconciler_cluster_up == 0
-        for: 15m
-      - alert: FleetClusterStale
-        expr: time() - fleet_reconciler_last_success_timestamp_seconds > 900
-      - alert: FleetChangesFail
-        expr: fleet_reconciler_objects{state="failed"} > 0
-        for: 15m
-      - alert: FleetFight
-        expr: fleet_reconciler_objects{state="fought"} > 0
-        for: 15m
-      - alert: FleetObjectRefused
-        expr: fleet_reconciler_objects{state="refused"} > 0
-        for: 15m
-      - alert: FleetDegraded
-        expr: fleet_reconciler_object_health{health=~"Degraded|Missing"} > 0
-        for: 15m
-      - alert: FleetChangesHeldByGuard
-        expr: fleet_reconciler_changes_held{reason="guard"} > 0
-        for: 30m
-      - alert: FleetDriftReturns
-        expr: increase(fleet_reconciler_drift_total[1h]) > 10
-      - alert: FleetReconcilerStalls
-        expr: fleet_reconciler_heartbeat_age_seconds > 60
-```
+Rules for alerts and a dashboard come with the project: [how to be told](../how-to/notify.md#prometheus-and-grafana).
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from reconciler.adapters.journal.file import JournalFile
-from reconciler.adapters.journal.rows import EVENT, event_value, json_text
+from reconciler.adapters.journal.rows import EVENT, OUTBOX, event_value, json_text
 from reconciler.model.ledger import ORDERS, Event, EventKind
 
 EVENTS_MAX: Final = 100_000
@@ -90,16 +90,34 @@ class EventBook:
         rows = self._file.rows(EVENT, f"{where} ORDER BY id DESC LIMIT ?", (*values, limit))
         return tuple(Recorded(row[0], event_value(row)) for row in rows)
 
-    def events_after(self, number: int, wanted: EventFilter) -> tuple[Recorded, ...]:
-        """The events that are meant and were recorded after that one, oldest first."""
+    def events_after(self, number: int, wanted: EventFilter, limit: int = -1) -> tuple[Recorded, ...]:
+        """The events that are meant and were recorded after that one, oldest first; `limit`: at most so many."""
         where, values = _where(wanted)
-        rows = self._file.rows(EVENT, f"{where} AND id > ? ORDER BY id", (*values, number))
+        rows = self._file.rows(EVENT, f"{where} AND id > ? ORDER BY id LIMIT ?", (*values, number, limit))
         return tuple(Recorded(row[0], event_value(row)) for row in rows)
 
     @property
     def last_event(self) -> int:
         """The number of the event that was recorded last; 0: there is none."""
         return _last(self._file)
+
+    def delivered(self, receiver: str) -> int | None:
+        """The number of the event up to which a receiver was told; None: it is not known."""
+        rows = self._file.rows(OUTBOX, "WHERE receiver = ?", (receiver,))
+        return int(rows[0][1]) if rows else None
+
+    def record_delivered(self, receiver: str, number: int) -> None:
+        """Remember that a receiver was told of everything up to that event."""
+        with self._file.transaction():
+            self._file.put(OUTBOX, [(receiver, number)])
+
+    def keep_receivers(self, receivers: Iterable[str]) -> None:
+        """Forget all others: one that is named again later begins with what happens then."""
+        kept = set(receivers)
+        gone = [(row[0],) for row in self._file.rows(OUTBOX) if row[0] not in kept]
+        if gone:
+            with self._file.transaction():
+                self._file.execute_many("DELETE FROM outbox WHERE receiver = ?", gone)
 
     def subjects(self) -> tuple[str, ...]:
         """Everything that an event of the audit trail is about, sorted."""

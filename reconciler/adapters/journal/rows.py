@@ -53,6 +53,7 @@ INTENT = Table(
     ),
 )
 EVENT = Table("event", 1, ("id", "round", "time", "kind", "subject", "data"))
+OUTBOX = Table("outbox", 1, ("receiver", "delivered"))
 ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
 LOSS = Table("loss", 5, ("cluster", *_IDENTITY, "time"))
 GUARD_HOLD = Table("guard_hold", 1, ("cluster", "since"))
@@ -61,7 +62,7 @@ STATE = Table("state", 1, ("name", "document"))
 
 TABLES = (
     *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
-    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD),
+    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX),
 )
 """Every table with checksums."""
 

@@ -18,6 +18,7 @@ from reconciler.adapters.kube.bounds.budget import SumBudget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.kubeconfig import MemberConfig, file_contents
+from reconciler.adapters.kube.timed import Answered, nobody
 from reconciler.adapters.kube.transport import Shared, Transport, TransportSettings, open_session
 from reconciler.errors import ConfigurationError, MemberClusterError
 
@@ -76,8 +77,12 @@ class Members(Mapping[str, MemberCluster]):
         clock: Clock | None = None,
         settings: TransportSettings = DEFAULT_SETTINGS,
         jitter: random.Random | None = None,
+        answered: Answered = nobody,
     ) -> AsyncIterator[Members]:
-        """The members over a session of their own, which ends with the block. Nothing is connected yet."""
+        """The members over a session of their own, which ends with the block. Nothing is connected yet.
+
+        `answered` is told of each request.
+        """
         async with open_session() as session:
             shared = Shared(
                 session=session,
@@ -86,6 +91,7 @@ class Members(Mapping[str, MemberCluster]):
                 settings=settings,
                 jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
                 answers=SumBudget(settings.answers_max_bytes),
+                answered=answered,
             )
             members = cls(shared, agent)
             members.update(configs)

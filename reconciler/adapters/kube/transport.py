@@ -34,6 +34,7 @@ from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import Purpose, Request
+from reconciler.adapters.kube.timed import Answered, nobody, timed
 from reconciler.errors import (
     AnswerTooLarge,
     BadAnswer,
@@ -108,6 +109,7 @@ class Shared:
     jitter: random.Random
     answers: SumBudget
     trees: SharedTrees = field(default_factory=SharedTrees)
+    answered: Answered = nobody
 
 
 def open_session() -> aiohttp.ClientSession:
@@ -230,7 +232,12 @@ class Transport:
         is_answered, is_watch = False, "watch" in request.query
         try:
             headers = await self._headers(request, user_agent)
-            async with asyncio.timeout(deadline_s) as deadline, self._open(request, headers) as response:
+            async with (
+                timed(request, self.name, self._shared.answered, self._shared.clock) as told,
+                asyncio.timeout(deadline_s) as deadline,
+                self._open(request, headers) as response,
+            ):
+                told(response.status)
                 is_answered = response.status not in _GATEWAY_FAILURES
                 if is_answered:
                     breaker.succeeded()

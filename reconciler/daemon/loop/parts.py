@@ -43,4 +43,5 @@ class Parts(Struct, frozen=True, kw_only=True):
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""
         self.vitals.phase = phase
         self.vitals.allowance_s = items * ITEM_S
-        self.vitals.heartbeat_s = self.clock.monotonic_s()
+        self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()
+        self.vitals.phases.turn(phase, now_s)

@@ -28,7 +28,7 @@ from reconciler.daemon.round.history.told import Told
 from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
-from reconciler.daemon.vitals.picture_vitals import show
+from reconciler.daemon.vitals.picture_vitals import show, show_step
 from reconciler.daemon.vitals.turns import tell_turns
 from reconciler.engine import Decision, Round, World
 from reconciler.model.observation import Member, Read
@@ -40,7 +40,7 @@ from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.moves import PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
-from reconciler.stages.state import StateTables
+from reconciler.stages.state import StateTables, step_of
 
 log = logging.getLogger("reconciler")
 
@@ -231,6 +231,7 @@ class Recorder:
         show(parts.vitals, picture, fleet_state, heard)
         tell_turns(self._states.turns)
         self._told.take_in(fleet_state, self._states.turns, now)
+        show_step(parts.vitals, step_of(fleet_state), self._told.steps)
         return replace(state, picture=picture, failures=failures)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:

@@ -23,6 +23,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access
 from reconciler.daemon.service.service import Signals
+from reconciler.daemon.service.telling import Telling, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
@@ -45,6 +46,8 @@ class Service(Struct, frozen=True, kw_only=True):
     accept_rewinds: bool = False
     parse_cache: Path | None = None
     """The file where what was parsed is kept for the next start; None: it is not kept."""
+    telling: Telling | None = None
+    """Who is told of what happens, beside those who look; None: nobody."""
 
 
 async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
@@ -61,6 +64,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
             orders = [
                 asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),
                 asyncio.create_task(_watch_reloads(signals, loop)),
+                asyncio.create_task(tell(service.telling, journal, vitals, service.access.clock)),
             ]
             try:
                 await loop.run(signals.stop)
@@ -85,8 +89,12 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         accept_rewinds=service.accept_rewinds,
     )
     agent = UserAgent(journal.fleet or "unnamed", "")
+
+    def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
+        vitals.requests.observe((cluster, verb, code), seconds)
+
     try:
-        async with Members.open({}, agent=agent, clock=access.clock) as members:
+        async with Members.open({}, agent=agent, clock=access.clock, answered=answered) as members:
             yield ControlLoop(_parts(service, source, journal, members, agent, vitals))
     finally:
         await source.close()

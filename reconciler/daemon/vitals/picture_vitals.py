@@ -6,10 +6,11 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.daemon.round.faults import log_faults
+from reconciler.daemon.round.history.steps import Steps
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.engine import Round
 from reconciler.model.plan import Change
-from reconciler.stages.state import ClusterState, FleetState, held_by
+from reconciler.stages.state import ClusterState, FleetState, Step, held_by
 
 log = logging.getLogger("reconciler")
 
@@ -29,6 +30,13 @@ def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[st
         vital.last_success = found.last_contact
         vital.objects = {str(lag): count for lag, count in found.syncs.items()}
         vital.health = {str(word): count for word, count in found.healths.items()}
+
+
+def show_step(vitals: Vitals, step: Step, steps: Steps) -> None:
+    """Bring up to date how far the revision in force has come. How long it took counts once."""
+    vitals.step, vitals.revision_seen_at, vitals.is_told_in_step = step, steps.seen_at, steps.is_told
+    if steps.fresh_s is not None:
+        vitals.in_step_s.observe((), steps.fresh_s)
 
 
 def _held(changes: Iterable[Change], closed: Mapping[str, str]) -> dict[str, int]:

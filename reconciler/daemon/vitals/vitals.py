@@ -7,7 +7,14 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.adapters.notify.deliveries import Deliveries
+from reconciler.daemon.vitals.histograms import Histograms, Phases
 from reconciler.model.problem import Problem
+from reconciler.stages.state import Step
+
+_PHASES_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_REQUESTS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0)
+_IN_STEP_S = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
 
 class ClusterVitals(Struct, kw_only=True):
@@ -64,6 +71,22 @@ class Vitals(Struct, kw_only=True):
     """Watches that ended before their time, by cluster."""
     suspended: tuple[str, ...] = ()
     """Scopes that are suspended now."""
+    step: Step | None = None
+    """How far the revision in force has come."""
+    revision_seen_at: str = ""
+    """When it came into force, as RFC 3339; empty: nobody knows."""
+    is_told_in_step: bool = False
+    """Whether all was in step once since it is in force."""
+    in_step_s: Histograms = field(default_factory=lambda: Histograms(_IN_STEP_S))
+    """Seconds from when a revision came into force until all was in step."""
+    phases: Phases = field(default_factory=lambda: Phases(Histograms(_PHASES_S)))
+    """Seconds of each phase of rounds."""
+    requests: Histograms = field(default_factory=lambda: Histograms(_REQUESTS_S))
+    """Seconds until an answer began, by cluster, verb and class of the status."""
+    webhooks: dict[str, Deliveries] = field(default_factory=dict)
+    """What became of what was to be sent, by the name of the receiver."""
+    commit_status: Deliveries | None = None
+    """The same of the statuses of commits at a forge; None: none are wanted."""
 
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""

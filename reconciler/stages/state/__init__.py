@@ -4,6 +4,7 @@ from reconciler.stages.state.health import TROUBLES, health_of, why_unschedulabl
 from reconciler.stages.state.holds import HeldBy, held_by, waits_for_person
 from reconciler.stages.state.inputs import Copy, Facts, by_copy
 from reconciler.stages.state.judge import state_of
+from reconciler.stages.state.step import Step, step_of
 from reconciler.stages.state.tables import ClusterState, FleetState, StateTables, Turn
 from reconciler.stages.state.values import (
     HEALTHY,
@@ -58,6 +59,7 @@ __all__ = [
     "Progressing",
     "Refused",
     "StateTables",
+    "Step",
     "Sync",
     "SyncState",
     "Synced",
@@ -67,6 +69,7 @@ __all__ = [
     "health_of",
     "held_by",
     "state_of",
+    "step_of",
     "waits_for_person",
     "why_unschedulable",
     "why_waiting",

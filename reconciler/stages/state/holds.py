@@ -29,7 +29,7 @@ class HeldBy(StrEnum):
     """Nobody: it is made once another object has come or left."""
 
 
-_NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
+NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
 
 
 def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
@@ -49,4 +49,4 @@ def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
 
 def waits_for_person(change: Change, closed: Mapping[str, str]) -> bool:
     """Whether a change is made only after a person has done something about it."""
-    return change.held is not None and held_by(change, closed) in _NEEDS_PERSON
+    return change.held is not None and held_by(change, closed) in NEEDS_PERSON

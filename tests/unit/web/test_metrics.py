@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from reconciler.adapters.notify.deliveries import Deliveries
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
-from reconciler.stages.state import HealthWord, Lag
-from reconciler.web.metrics import METRICS, PREFIX, exposition, reference
+from reconciler.stages.state import HealthWord, Lag, Step
+from reconciler.web.metrics import HISTOGRAMS, METRICS, PREFIX, exposition, reference
 from tests.unit.web.vital_signs import busy
 
 ROOT = Path(__file__).parents[3]
@@ -86,13 +87,75 @@ def test_names_follow_the_rules_of_prometheus() -> None:
         assert re.fullmatch(r"[a-z][a-z_]*[a-z]", row.name), row.name
         assert (row.kind == "counter") == row.name.endswith("_total"), row.name
         assert set(row.labels) <= {"cluster", "state", "health", "action", "result", "reason", "phase", "severity",
-                                   "version", "revision"}, row.name  # fmt: skip
+                                   "version", "revision", "receiver"}, row.name  # fmt: skip
 
 
 def test_the_reference_page_is_that_of_the_table() -> None:
     assert (ROOT / "docs/reference/metrics.md").read_text() == reference()
 
 
+def test_names_of_histograms_are_of_seconds_and_of_no_gauge() -> None:
+    for row in HISTOGRAMS:
+        assert re.fullmatch(r"[a-z][a-z_]*_seconds", row.name), row.name
+        assert row.name not in {found.name for found in METRICS}
+        assert set(row.labels) <= {"cluster", "verb", "code", "phase"}, row.name
+
+
+def test_histograms_count_what_was_at_most_each_bound() -> None:
+    vitals = busy()
+    for seconds in (0.01, 0.02, 100.0):
+        vitals.requests.observe(("m1", "apply", "2xx"), seconds)
+    found = _samples(vitals)
+    name = "request_seconds"
+    assert found[f"{name}_bucket['0.01', '2xx', 'apply', 'm1']"] == 1
+    assert found[f"{name}_bucket['0.05', '2xx', 'apply', 'm1']"] == 2
+    assert found[f"{name}_bucket['+Inf', '2xx', 'apply', 'm1']"] == found[f"{name}_count['2xx', 'apply', 'm1']"] == 3
+    assert found[f"{name}_sum['2xx', 'apply', 'm1']"] == pytest.approx(100.03)
+
+
+def test_requests_of_a_cluster_that_is_gone_are_forgotten() -> None:
+    vitals = busy()
+    vitals.requests.observe(("gone", "read", "2xx"), 0.01)
+    vitals.requests.observe(("m1", "read", "2xx"), 0.01)
+    assert not any("gone" in name for name in _samples(vitals))
+    assert list(vitals.requests.found) == [("m1", "read", "2xx")]
+
+
+def test_phases_are_counted_when_another_begins_and_waiting_is_none() -> None:
+    vitals = Vitals()
+    beats = ((0, "idle"), (5, "reading the clusters"), (6, "reading the clusters"), (7, "making 3 changes"),
+             (8, "making changes"), (10, "recording"), (11, "idle"), (99, "planning"))  # fmt: skip
+    for now_s, text in beats:
+        vitals.phases.turn(text, now_s)
+    found = _samples(vitals)
+    sums = {name: value for name, value in found.items() if name.startswith("round_phase_seconds_sum")}
+    assert sums == {"round_phase_seconds_sum['read']": 2, "round_phase_seconds_sum['write']": 3,
+                    "round_phase_seconds_sum['record']": 1}  # fmt: skip
+
+
+@pytest.mark.parametrize(("in_step", "is_told", "since"), [(1, False, 1795255205), (2, True, 0), (1, True, 0)])
+def test_a_commit_waits_until_all_was_in_step_once(in_step: int, is_told: bool, since: float) -> None:
+    vitals = busy()
+    vitals.step = Step(revision="5f3c9d2a", clusters=2, in_step=in_step)
+    vitals.revision_seen_at, vitals.is_told_in_step = "2026-11-21T10:00:05Z", is_told
+    found = _samples(vitals)
+    assert (found["clusters"], found["clusters_in_step"]) == (2, in_step)
+    assert found["commit_waiting_since_timestamp_seconds"] == since
+
+
+def test_receivers_are_told_of_by_their_host() -> None:
+    vitals = busy()
+    vitals.webhooks["hooks.example.com"] = Deliveries(
+        delivered=3, failed=2, dropped=1, pending=4, oldest_at="2026-11-21T10:00:05Z"
+    )
+    vitals.commit_status = Deliveries(delivered=5)
+    found = _samples(vitals)
+    counts = [found[f"webhook_{name}['hooks.example.com']"] for name in ("delivered_total", "failed_total",
+              "dropped_total", "pending", "oldest_timestamp_seconds", "gone")]  # fmt: skip
+    assert counts == [3, 2, 1, 4, 1795255205, 0]
+    assert found["commit_statuses_total['told']"] == 5
+
+
 def test_alerts_name_metrics_that_exist() -> None:
     shown = set(re.findall(rf"{PREFIX}(\w+)", reference()))
-    assert shown == {row.name for row in METRICS}
+    assert shown == {row.name for row in (*METRICS, *HISTOGRAMS)}

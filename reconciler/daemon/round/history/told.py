@@ -5,19 +5,24 @@ All of it is made from the state of the fleet, as everything is that is told. So
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.history.episodes import Episodes
+from reconciler.daemon.round.history.episodes import Episodes, Holding
+from reconciler.daemon.round.history.lasting import Flaps, Lasting, degraded_now, held_now, holds_by_cluster
+from reconciler.daemon.round.history.steps import Steps
 from reconciler.daemon.round.history.writes import drift_event, failures_told
 from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from reconciler.model.observation import NotRead
 from reconciler.model.plan import Cause, Change
-from reconciler.stages.state import Copy, Facts, FleetState, HeldBy, Refused, Turn, held_by
+from reconciler.stages.state import Copy, Facts, FleetState, HeldBy, Refused, Turn, held_by, step_of
 
-_KINDS: Final = (EventKind.CLUSTER_AWAY, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED)
+_KINDS: Final = (
+    *(EventKind.CLUSTER_AWAY, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED),
+    *(EventKind.HELD, EventKind.DEGRADED),
+)
 
 
 class Told:
@@ -29,7 +34,11 @@ class Told:
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
-        self._in_the_way: dict[Copy, Refused] = {}
+        self._in_the_way = Lasting(_in_the_way)
+        self._held = Lasting(held_now)
+        self._degraded = Lasting(degraded_now)
+        self._flaps = Flaps()
+        self._steps = Steps(journal)
 
     def fresh(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """The results without failures that history has already."""
@@ -41,9 +50,15 @@ class Told:
         assert facts is not None, "it was made of something"
         with self._journal.transaction():
             self._clusters(facts, now)
-            self._refused(facts, turns, now)
+            self._lasting(facts, turns, now)
             self._fought(facts, now)
             self._drifted(facts, now)
+            self._steps.take_in(step_of(state), now)
+
+    @property
+    def steps(self) -> Steps:
+        """Since when the revision in force is followed, and whether all was in step since."""
+        return self._steps
 
     def _clusters(self, facts: Facts, now: str) -> None:
         kind, members = EventKind.CLUSTER_AWAY, facts.members
@@ -51,18 +66,30 @@ class Told:
         away = {f"cluster {name}": {"why": found.why} for name, found in members.items() if isinstance(found, NotRead)}
         self._episodes.update(kind, away, now, ends={f"cluster {name}" for name in members})
 
-    def _refused(self, facts: Facts, turns: Sequence[Turn], now: str) -> None:
-        for turn in turns:
-            copy = (turn.cluster, turn.identity)
-            if turn.after is not None and isinstance(turn.after.sync, Refused):
-                self._in_the_way[copy] = turn.after.sync
-            else:
-                self._in_the_way.pop(copy, None)
-        # Of a cluster that is away it is not known whether anything is in the way there.
-        unread = tuple(f" @ {name}" for name, member in facts.members.items() if isinstance(member, NotRead))
-        over = (subject for subject in self._episodes.open(EventKind.OBJECT_REFUSED) if not subject.endswith(unread))
-        holding = {_subject(copy): {"why": found.why, "code": found.code} for copy, found in self._in_the_way.items()}
-        self._episodes.update(EventKind.OBJECT_REFUSED, holding, now, ends=over)
+    def _lasting(self, facts: Facts, turns: Sequence[Turn], now: str) -> None:
+        """What is refused, waits for a person or is degraded, since when and until when."""
+        for found in (self._in_the_way, self._held, self._degraded):
+            found.take_in(turns)
+        # Of a cluster that is away it is not known whether anything of that is over.
+        names = frozenset(name for name, member in facts.members.items() if isinstance(member, NotRead))
+        refused = {_subject(copy): {"why": one.why, "code": one.code} for copy, one in self._in_the_way.items()}
+        self._update(EventKind.OBJECT_REFUSED, refused, now, names)
+        self._update(EventKind.HELD, holds_by_cluster(self._held), now, names)
+        degraded = {_subject(copy): {"why": one.why} for copy, one in self._degraded.items()}
+        begun = degraded.keys() - self._episodes.open(EventKind.DEGRADED)
+        self._flaps.began(begun, now)
+        self._update(EventKind.DEGRADED, degraded, now, names, goes_on=self._flaps.goes_on(now))
+
+    def _update(
+        self, kind: EventKind, holding: Holding, now: str, unread: Collection[str],
+        goes_on: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        over = [
+            subject
+            for subject in self._episodes.open(kind)
+            if _cluster_of(subject) not in unread and subject not in goes_on
+        ]
+        self._episodes.update(kind, holding, now, ends=over)
 
     def _fought(self, facts: Facts, now: str) -> None:
         holding = {
@@ -118,6 +145,15 @@ def _left(facts: Facts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
 def _subject(copy: Copy) -> str:
     cluster, identity = copy
     return f"{identity} @ {cluster}"
+
+
+def _cluster_of(subject: str) -> str:
+    """The cluster of a copy's subject, or the cluster that is the subject itself."""
+    return subject.rpartition(" @ ")[2].removeprefix("cluster ")
+
+
+def _in_the_way(turn: Turn, _: Refused | None) -> Refused | None:
+    return turn.after.sync if turn.after is not None and isinstance(turn.after.sync, Refused) else None
 
 
 def _names(managers: Sequence[str]) -> str:

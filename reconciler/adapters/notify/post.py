@@ -1,0 +1,102 @@
+"""One POST: no redirect, no cookie, deadlines on everything, and no more of the answer than is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from msgspec import Struct, field
+from yarl import URL
+
+from reconciler.adapters.notify.address import is_loopback
+
+TIMEOUT_S: Final = 10.0
+_CONNECT_S: Final = 5.0
+_USER_AGENT: Final = "fleet-reconciler"
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What came of a POST. `status` 0: nothing, `why` says what failed. `headers`: names in lower case."""
+
+    status: int = 0
+    why: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the receiver has it."""
+        return 200 <= self.status < 300
+
+
+class Poster:
+    """Sends over one session, one request after the other for each caller."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        """Take over a session; use `open`."""
+        self._session = session
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Poster]:
+        """A poster over a session of its own, which ends with the block."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=8, ttl_dns_cache=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=_CONNECT_S),
+            trust_env=False,
+            auto_decompress=False,
+        )
+        async with session:
+            yield cls(session)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, answer_max_bytes: int = 0) -> Reply:
+        """What came of it. `answer_max_bytes`: so much of the answer is read; what is longer is left."""
+        sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **headers}
+        try:
+            async with self._session.post(
+                # As it was written: a receiver may have signed what another spelling would change.
+                URL(url, encoded=True),
+                data=body,
+                headers=sent,
+                allow_redirects=False,
+                proxy=_proxy(url),
+            ) as response:
+                found = b""
+                while len(found) < answer_max_bytes:
+                    part = await response.content.read(answer_max_bytes - len(found))
+                    if not part:
+                        break
+                    found += part
+                told = {name.lower(): value for name, value in response.headers.items()}
+                why = "" if 200 <= response.status < 300 else f"it answers {response.status}"
+                return Reply(status=response.status, why=why, headers=told, body=found)
+        except TimeoutError:
+            return Reply(why=f"no answer within {TIMEOUT_S:g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return Reply(why=_reason(error))
+
+
+def _proxy(url: str) -> str | None:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _reason(error: Exception) -> str:
+    """What failed. The text of the library may quote the address, which is a secret of the receiver's."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return f"its certificate is not trusted, or TLS failed ({type(inner or error).__name__})"
+    if isinstance(inner, OSError) and inner.errno and inner.errno > 0:
+        return os.strerror(inner.errno).lower()
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name is not known"
+    return f"the connection failed ({type(error).__name__})"

@@ -1,0 +1,106 @@
+"""Who is told of what happens: webhooks and a forge, each by a task of its own beside the loop, never within a round.
+
+A fault of ours in one of them is that one's: it is logged, and begun anew after a pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.adapters.clock import Clock, epoch_s
+from reconciler.adapters.journal.events import Recorded
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.notify.deliveries import Deliveries
+from reconciler.adapters.notify.post import Poster
+from reconciler.adapters.notify.statuses import CommitStatus, CommitStatuses, ForgeOptions
+from reconciler.adapters.notify.webhook import Compose, Outgoing, Webhook, WebhookOptions
+from reconciler.containment import fault_fields
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.report.history_text import Words
+from reconciler.report.notify.cloud_event import CONTENT_TYPE, cloud_event, event_body
+from reconciler.report.notify.commit_status import commit_status
+from reconciler.report.notify.signature import keys_in, signed_headers
+
+log = logging.getLogger("reconciler")
+
+_AGAIN_S: Final = 5.0
+"""How long after a fault of ours it is begun anew."""
+
+
+def _nobody(_: str) -> None:
+    return None
+
+
+class Telling(Struct, frozen=True, kw_only=True):
+    """Who is told. `words`: author and subject of a revision."""
+
+    webhooks: tuple[WebhookOptions, ...] = ()
+    forge: ForgeOptions | None = None
+    words: Words = _nobody
+
+
+async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock: Clock) -> None:
+    """Tell everybody until cancelled. What was not told by then, the next start tells."""
+    if telling is None:
+        return
+    journal.keep_receivers(options.address.key for options in telling.webhooks)
+    async with Poster.open() as poster, asyncio.TaskGroup() as tasks:
+        for options in telling.webhooks:
+            told = vitals.webhooks.setdefault(options.address.name, Deliveries())
+
+            def hook(options: WebhookOptions = options, told: Deliveries = told) -> Awaitable[None]:
+                return Webhook(options, journal, poster, clock, composing(journal, telling.words), told).run()
+
+            tasks.create_task(_kept_up(options.address.name, hook, clock))
+        if telling.forge is not None:
+            statuses = vitals.commit_status = Deliveries()
+
+            def forge(options: ForgeOptions = telling.forge) -> Awaitable[None]:
+                return CommitStatuses(
+                    options, poster, clock, lambda: _current(vitals), lambda: vitals.fleet, statuses
+                ).run()
+
+            tasks.create_task(_kept_up("forge", forge, clock))
+
+
+def _current(vitals: Vitals) -> CommitStatus | None:
+    """What is to be said of the commit in force, by the state that was found last."""
+    step = vitals.step
+    if step is None or step.revision != vitals.revision:
+        return None
+    verdict, description = commit_status(step, vitals.source_error)
+    return CommitStatus(commit=step.revision, state=str(verdict), description=description)
+
+
+def composing(journal: Journal, words: Words) -> Compose:
+    """What makes signed CloudEvents of the events of a journal."""
+
+    def compose(recorded: Recorded, now: str, secret: str) -> Outgoing:
+        document = cloud_event(journal.uuid, journal.fleet, recorded.number, recorded.event, words)
+        body = event_body(document)
+        keys = keys_in(secret) if secret else ()
+        signed = signed_headers(str(document["id"]), int(epoch_s(now)), body, keys)
+        return Outgoing(headers={"Content-Type": CONTENT_TYPE, **signed}, body=body)
+
+    return compose
+
+
+async def _kept_up(name: str, begin: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    """Do it until it is over, and anew after a fault; what cannot be read from the journal is such a fault too."""
+    told = Transitions(log)
+    while True:
+        try:
+            await begin()
+        except Exception as error:
+            # Only the cursor is written here: a round that cannot write the journal either says what that means.
+            told.fault(name, error, "others cannot be told for a fault of the program; it is begun anew",
+                       **fault_fields(subject=name))  # fmt: skip
+            await clock.sleep(_AGAIN_S)
+        else:
+            return

@@ -1,0 +1,71 @@
+"""How far a commit is, in the words of forges. It is made of the counts of the state and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from reconciler.stages.state import HealthWord, Lag, Step
+
+DESCRIPTION_MAX: Final = 140
+"""So many characters GitHub takes."""
+_NAMED_MAX: Final = 3
+
+
+class Verdict(StrEnum):
+    """What a commit status says."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERROR = "error"
+
+
+def commit_status(step: Step, source_error: str = "") -> tuple[Verdict, str]:
+    """What the state says of the revision in force, and in words.
+
+    `source_error`: why the store cannot be followed; empty: it can. Something that fails, waits for a person, is
+    fought over, refused or degraded is a failure; a cluster that is away is only waited for.
+    """
+    said = f"{step.in_step} of {step.clusters} clusters in step"
+    troubles = list(_troubles(step))
+    if step.errors:
+        verdict, words = Verdict.ERROR, [_counted(step.errors, "error", "errors") + " in the store"]
+    elif source_error:
+        verdict, words = Verdict.ERROR, ["the store cannot be followed"]
+    elif troubles:
+        verdict, words = Verdict.FAILURE, troubles
+    else:
+        words = list(_waits(step))
+        is_done = step.is_complete and not words
+        verdict = Verdict.SUCCESS if is_done else Verdict.PENDING
+    return verdict, _fitted("; ".join([said, *([", ".join(words)] if words else [])]))
+
+
+def _troubles(step: Step) -> Iterator[str]:
+    for lag in (Lag.FAILED, Lag.FOUGHT, Lag.REFUSED):
+        if count := step.syncs.get(lag, 0):
+            yield f"{count} {lag}"
+    if step.waiting:
+        yield f"{step.waiting} held"
+    if count := step.healths.get(HealthWord.DEGRADED, 0):
+        yield f"{count} degraded"
+
+
+def _waits(step: Step) -> Iterator[str]:
+    if step.away:
+        more = ", …" if len(step.away) > _NAMED_MAX else ""
+        yield f"away: {', '.join(step.away[:_NAMED_MAX])}{more}"
+    if count := step.healths.get(HealthWord.PROGRESSING, 0):
+        yield f"{count} progressing"
+    if count := step.healths.get(HealthWord.MISSING, 0):
+        yield f"{count} missing"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _fitted(text: str) -> str:
+    return text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"

@@ -1,0 +1,74 @@
+"""How far a revision has come: in how many clusters every object is as it says.
+
+Source: design#one-truth. It is made of the counts of the state and of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from reconciler.model.problem import Severity
+from reconciler.stages.state.holds import NEEDS_PERSON
+from reconciler.stages.state.tables import ClusterState, FleetState
+from reconciler.stages.state.values import HealthWord, Held, Lag
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """How far `revision` has come. `clusters`: how many the store has, `in_step`: in how many all is Synced.
+
+    `away`: the clusters that were not read, sorted. `syncs`, `healths`: objects of all these clusters. `errors`: how
+    many errors the documents of the revision have.
+    """
+
+    revision: str
+    clusters: int
+    in_step: int
+    away: tuple[str, ...] = ()
+    syncs: Mapping[Lag, int] = field(default_factory=dict)
+    healths: Mapping[HealthWord, int] = field(default_factory=dict)
+    waiting: int = 0
+    """Objects of which a change is held until a person does something."""
+    errors: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is in step. Without a cluster, nothing is."""
+        return 0 < self.clusters == self.in_step
+
+
+def step_of(state: FleetState) -> Step:
+    """How far the revision has come that the state was made of.
+
+    Clusters that the store has no longer do not count: nobody looks at them.
+    """
+    assert state.facts is not None, "it was made of something"
+    fleet = state.facts.decision.fleet
+    syncs: Counter[Lag] = Counter()
+    healths: Counter[HealthWord] = Counter()
+    counted = [found for found in state.clusters.values() if not found.is_left]
+    for found in counted:
+        syncs.update(found.syncs)
+        healths.update(found.healths)
+    return Step(
+        revision=fleet.revision,
+        clusters=len(counted),
+        in_step=sum(map(_is_in_step, counted)),
+        away=tuple(sorted(found.name for found in counted if found.why_away is not None)),
+        syncs=dict(syncs),
+        healths=dict(healths),
+        waiting=sum(map(_waiting, counted)),
+        errors=sum(found.severity is Severity.ERROR for found in fleet.problems),
+    )
+
+
+def _waiting(cluster: ClusterState) -> int:
+    if not cluster.syncs[Lag.HELD]:
+        return 0
+    return sum(isinstance(found.sync, Held) and found.sync.by in NEEDS_PERSON for found in cluster.kept.values())
+
+
+def _is_in_step(cluster: ClusterState) -> bool:
+    return cluster.why_away is None and cluster.total == cluster.syncs[Lag.SYNCED]
