@@ -50,12 +50,15 @@ class Repository(Struct, frozen=True, kw_only=True):
         self, commit: str, state: str, description: str, *, context: str, target_url: str, token: str
     ) -> StatusRequest:
         """The request that sets one status. `state`: pending, success, failure or error."""
-        said: dict[str, Any] = {"state": state, "description": description, "context": context}
-        if target_url:
-            said["target_url"] = target_url
+        is_gitlab = self.kind is ForgeKind.GITLAB
+        said: dict[str, Any] = {
+            "state": _OF_GITLAB[state] if is_gitlab else state,
+            "description": description,
+            "name" if is_gitlab else "context": context,
+            **({"target_url": target_url} if target_url else {}),
+        }
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self.kind is ForgeKind.GITLAB:
-            said = {**said, "state": _OF_GITLAB[state], "name": said.pop("context")}
+        if is_gitlab:
             url = f"{self.api}/projects/{quote(self.path, safe='')}/statuses/{commit}"
             headers["PRIVATE-TOKEN"] = token
         else:

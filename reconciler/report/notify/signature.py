@@ -6,7 +6,6 @@ Source: Standard Webhooks 1.0.0, "Webhook scheme": HMAC-SHA256 of `ID.TIMESTAMP.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ def _key(line: str) -> bytes:
     if line.startswith(_PREFIX):
         try:
             key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise ConfigurationError(
                 "the secret of the webhook begins with whsec_ and goes on with no base64"
             ) from error

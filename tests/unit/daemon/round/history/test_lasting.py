@@ -1,0 +1,168 @@
+"""What lasts is told once when it begins and once when it is over: degraded health, holds, and the way to in step.
+
+Source: design#history.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciler.adapters.clock import epoch_s, rfc3339
+from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.journal import Journal
+from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S
+from reconciler.daemon.round.history.told import Told
+from reconciler.model.ledger import Event, EventKind
+from reconciler.stages.state import Degraded, Progressing, StateTables, step_of
+from tests.fakes.worlds import NOW
+from tests.unit.stages.state.scenes import APP, Scene
+
+COPY = ("m1", APP)
+SUBJECT = "ConfigMap demo/app @ m1"
+GUARD = "guard: 12 deletions and releases in one cluster, at most 10 pass"
+PULL = Degraded("its image cannot be pulled")
+
+
+class Telling:
+    """A scene whose rounds are told to history. `passed_s`: since the beginning."""
+
+    def __init__(self, journal: Journal, scene: Scene) -> None:
+        self.journal, self.scene = journal, scene
+        self.passed_s = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """As after a start."""
+        self.told, self.tables = Told(self.journal), StateTables()
+
+    def round(self, after_s: float = 1.0) -> None:
+        self.passed_s += after_s
+        state = self.tables.update(self.scene.facts())
+        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s))
+
+    def events(self, *kinds: EventKind) -> list[Event]:
+        wanted = EventFilter(kinds=tuple(map(str, kinds)))
+        return [found.event for found in self.journal.events_after(0, wanted)]
+
+
+def applied() -> Scene:
+    scene = Scene("m1", "m2")
+    scene.apply()
+    return scene
+
+
+def test_a_degraded_object_is_told_once_over_rounds_and_restarts_and_that_it_is_well(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        telling.round()
+        telling.begin()
+        telling.round()
+        telling.scene.health = {}
+        telling.round()
+        telling.round()
+        degraded, recovered = telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
+        assert (degraded.kind, degraded.subject, degraded.data) == ("degraded", SUBJECT, {"why": PULL.why})
+        assert (recovered.kind, recovered.subject, recovered.data["since"]) == ("recovered", SUBJECT, degraded.time)
+
+
+def test_what_makes_progress_has_not_recovered_yet(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        telling.scene.health = {COPY: Progressing("1 of 3 replicas are available")}
+        telling.round()
+        assert not telling.events(EventKind.RECOVERED)
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == 1
+        telling.scene.health = {}
+        telling.round()
+        assert len(telling.events(EventKind.RECOVERED)) == 1
+
+
+def test_a_cluster_that_is_away_has_not_recovered(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        telling.scene.away = {"m1": "no answer within 10 s"}
+        telling.round()
+        telling.begin()
+        telling.round()
+        assert not telling.events(EventKind.RECOVERED)
+        telling.scene.away = {}
+        telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == 1
+        telling.scene.health = {}
+        telling.round()
+        assert len(telling.events(EventKind.RECOVERED)) == 1
+
+
+def test_what_comes_and_goes_is_degraded_until_it_has_been_well_for_longer(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for _ in range(30):
+            telling.scene.health = {COPY: PULL}
+            telling.round()
+            telling.scene.health = {}
+            telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX
+        assert telling.events(EventKind.DEGRADED, EventKind.RECOVERED)[-1].kind == "degraded"
+        telling.round(after_s=FLAPS_WINDOW_S)
+        assert telling.events(EventKind.DEGRADED, EventKind.RECOVERED)[-1].kind == "recovered"
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX + 1
+
+
+def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_held(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", "m2", names=("app", "other"))
+        scene.apply()
+        telling = Telling(journal, scene)
+        scene.gone = {"app"}
+        scene.held = {COPY: GUARD}
+        telling.round()
+        telling.round()
+        scene.gone = set()
+        telling.round()
+        held, over = telling.events(EventKind.HELD, EventKind.HOLD_OVER)
+        assert (held.kind, held.subject) == ("held", "cluster m1")
+        assert held.data == {"why": GUARD, "by": "guard", "held": 1, "objects": ["ConfigMap demo/app"]}
+        assert (over.kind, over.subject, over.data["since"]) == ("hold-over", "cluster m1", held.time)
+
+
+def test_in_step_is_told_once_for_a_revision_however_often_it_is_left_and_reached(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", "m2")
+        telling = Telling(journal, scene)
+        revision = scene.fleet().revision
+        journal.record_events([Event(round=1, time=NOW, kind=EventKind.ADVANCED, subject="store",
+                                     data={"revision": revision})])  # fmt: skip
+        telling.round(after_s=30)
+        assert not telling.events(EventKind.IN_STEP)
+        assert telling.told.steps.seen_at == NOW
+        scene.apply()
+        telling.round(after_s=12)
+        assert telling.told.steps.fresh_s == 42
+        telling.round()
+        assert telling.told.steps.fresh_s is None
+        scene.edit("m1", "app", "by hand")
+        telling.round()
+        scene.apply()
+        telling.round()
+        telling.begin()
+        telling.round()
+        assert telling.told.steps.is_told
+        (event,) = telling.events(EventKind.IN_STEP)
+        assert event.data == {"revision": revision, "clusters": 2, "since": NOW, "seconds": 42}
+
+
+def test_no_cluster_is_in_step_that_was_not_read(tmp_path: Path) -> None:
+    scene = applied()
+    scene.away = {"m2": "no answer"}
+    step = step_of(StateTables().update(scene.facts()))
+    assert (step.clusters, step.in_step, step.away, step.is_complete) == (2, 1, ("m2",), False)
