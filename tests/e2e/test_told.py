@@ -1,0 +1,252 @@
+"""A service tells a webhook and a forge what happens, while things are broken in turn, and over a `kill -9`.
+
+Source: design#history; docs/how-to/notify.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.model.ledger import EvictionRecord, SuspensionRecord
+from reconciler.model.refs import Identity
+from reconciler.sim import ClusterSpec, FleetInABox, Request
+from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.fakes.scripted_server import Asked, ScriptedServer, reply
+from tests.fakes.worlds import config_map, deployment, policy
+
+KEY = b"a secret of our own"
+TOKEN = "t0ken-of-the-forge"
+WITHIN_S = 60.0
+
+
+class Scene:
+    """Clusters m1 and m2, a store in Git, a service, and a server that is a receiver and a forge."""
+
+    def __init__(self, folder: Path, box: FleetInABox) -> None:
+        self.box, self.folder = box, folder
+        self.refused = False
+        self.server = ScriptedServer(by_target=self._answer)
+        self.store = GitRepository(folder / "store", "shop", ("m1", "m2"), guards={"maxDeletes": 1})
+        (folder / "secret").write_bytes(KEY)
+        (folder / "token").write_text(TOKEN)
+
+    def prepare(self) -> None:
+        """Name the server to the service; it listens."""
+        options = ["--webhook", f"{self.server.url}/hook?key=s3cret", "--webhook-secret-file", self.folder / "secret"]
+        options += ["--forge-status", "github", "--forge-repository", "acme/fleet", "--forge-api", self.server.url]
+        options += ["--forge-token-file", self.folder / "token"]
+        self.daemon = Daemon(
+            self.store.folder, self.box.kubeconfig, self.folder / "state/journal.db", *map(str, options)
+        )  # fmt: skip
+
+    def _answer(self, asked: Asked) -> bytes:
+        if asked.target.startswith("/repos/"):
+            return reply(201, {"id": 1})
+        return reply(503 if self.refused else 204)
+
+    def maps(self, *names: str, value: str = "1", clusters: tuple[str, ...] = ("m1", "m2")) -> str:
+        """These ConfigMaps are what the store has of them; the commit."""
+        rule = policy("ConfigMap", *clusters, preserveResourcesOnDeletion=False)
+        self.store.write("maps.yaml", *(config_map(name, value=value) for name in names), rule)
+        return self.store.commit()
+
+    def by_hand(self, cluster: str, name: str, value: str) -> None:
+        request = Request(method="PATCH", path=f"/api/v1/namespaces/demo/configmaps/{name}", query={},
+                          body={"data": {"value": value}}, content_type="application/merge-patch+json",
+                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+        assert self.box[cluster].request(request).status == 200
+
+    def value(self, cluster: str, name: str) -> str | None:
+        live = self.box[cluster].state.get("ConfigMap", "demo", name)
+        return live["data"]["value"] if live is not None else None
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What the receiver was asked to take, in order; each is signed."""
+        found = [asked for asked in self.server.asked if asked.target.startswith("/hook")]
+        for asked in found:
+            head = asked.headers
+            content = f"{head['webhook-id']}.{head['webhook-timestamp']}.".encode() + asked.body
+            assert (
+                head["webhook-signature"]
+                == f"v1,{base64.b64encode(hmac.new(KEY, content, hashlib.sha256).digest()).decode()}"
+            )
+        return [json.loads(asked.body) for asked in found]
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["type"] == f"io.fleet-reconciler.{kind}.v1"]
+
+    def statuses(self, commit: str) -> list[tuple[str, str]]:
+        found = [asked for asked in self.server.asked if asked.target == f"/repos/acme/fleet/statuses/{commit}"]
+        return [(body["state"], body["description"]) for body in (json.loads(asked.body) for asked in found)]
+
+    async def until(self, fact: Callable[[], object], what: str) -> None:
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                while not fact():
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            told = [(event["type"], event["subject"]) for event in self.events]
+            raise AssertionError(f"{what}; it told {told[-20:]}; it said {self.daemon.text()[-3000:]}") from None
+
+    async def tells(self, kind: str, subject: str, **data: Any) -> dict[str, Any]:
+        """The event once it is told."""
+
+        def found() -> list[dict[str, Any]]:
+            return [event for event in self.told(kind)
+                    if event["subject"] == subject and data.items() <= event["data"].items()]  # fmt: skip
+
+        await self.until(found, f"{kind} of {subject} with {data}")
+        return found()[-1]
+
+    async def stop(self) -> None:
+        assert await asyncio.to_thread(self.daemon.stop) == 0
+
+
+@asynccontextmanager
+async def scene(folder: Path) -> AsyncIterator[Scene]:
+    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2")], folder, speed=5.0) as box:
+        it = Scene(folder, box)
+        async with it.server:
+            it.prepare()
+            with it.daemon:
+                yield it
+
+
+async def test_each_trouble_is_told_with_its_cause_and_who_is_behind_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        commit = it.maps("a", "b", "c")
+        it.daemon.start()
+        await it.tells("created", "ConfigMap demo/a @ m1")
+        advanced = (await it.tells("advanced", "store"))["data"]
+        assert (advanced["revision"], advanced["author"]) == (commit, "a")
+        assert (await it.tells("in-step", "store"))["data"]["clusters"] == 2
+        await it.until(lambda: it.statuses(commit)[-1:] == [("success", "2 of 2 clusters in step")], "success")
+
+        await _somebody_edits(it)
+        await _a_guard_holds(it)
+        await _an_object_is_degraded(it)
+        await _a_cluster_is_away(it)
+        await _a_person_gives_orders(it)
+        await _the_store_is_broken(it)
+
+        events = it.events
+        assert [event["sequence"] for event in events] == sorted({event["sequence"] for event in events})
+        assert len({event["id"] for event in events}) == len(events)
+        await it.stop()
+        shown = it.daemon.text() + json.dumps(events)
+        assert "s3cret" not in shown
+        assert TOKEN not in shown
+
+
+async def _somebody_edits(it: Scene) -> None:
+    for number in range(20):
+        if it.told("fight-detected"):
+            break
+        it.by_hand("m1", "a", f"theirs-{number}")
+        await it.until(lambda: it.value("m1", "a") == "1" or it.told("fight-detected"), "a heal")
+    drift = await it.tells("drift", "ConfigMap demo/a @ m1", outcome="healed", who="kubectl")
+    assert drift["data"]["values"][0]["before"].startswith("theirs-")
+    await it.tells("fight-detected", "ConfigMap demo/a @ m1", who="kubectl")
+
+
+async def _a_guard_holds(it: Scene) -> None:
+    commit = it.maps("a")
+    held = (await it.tells("held", "cluster m2"))["data"]
+    assert (held["by"], held["held"], held["objects"]) == ("guard", 2, ["ConfigMap demo/b", "ConfigMap demo/c"])
+    await it.until(lambda: it.statuses(commit) and it.statuses(commit)[-1][0] == "failure", "failure")
+    it.maps("a", "b", "c")
+    await it.tells("hold-over", "cluster m2")
+
+
+async def _an_object_is_degraded(it: Scene) -> None:
+    it.store.write("web.yaml", deployment("web", replicas=1), policy("Deployment", "m1", name="web"))
+    it.store.commit()
+    await it.tells("created", "Deployment demo/web @ m1")
+    await it.until(lambda: it.box["m1"].state.get("Deployment", "demo", "web")["status"].get("readyReplicas"), "ready")
+    it.box["m1"].set_node_ready("n1", is_ready=False)
+    degraded = await it.tells("degraded", "Deployment demo/web @ m1")
+    assert degraded["data"]["why"]
+    it.box["m1"].set_node_ready("n1", is_ready=True)
+    await it.tells("recovered", "Deployment demo/web @ m1", since=degraded["time"])
+
+
+async def _a_cluster_is_away(it: Scene) -> None:
+    await it.box.servers["m2"].stop()
+    away = await it.tells("cluster-away", "cluster m2")
+    assert away["data"]["why"]
+    await it.box.servers["m2"].start()
+    await it.tells("cluster-back", "cluster m2", since=away["time"])
+
+
+async def _a_person_gives_orders(it: Scene) -> None:
+    web = Identity("apps", "Deployment", "demo", "web")
+    with Journal.open_beside(it.daemon.journal) as book:
+        book.suspend(SuspensionRecord(scope="cluster m1", who="li@host", reason="incident 7"))
+        book.resume("cluster m1", who="wu@host")
+        book.evict(EvictionRecord(identity=web, cluster="m1", since="2026-11-21T10:00:00Z", who="li@host"))
+        book.readmit(web, "m1", who="wu@host")
+    await it.tells("suspended", "cluster m1", who="li@host", why="incident 7")
+    await it.tells("resumed", "cluster m1", who="wu@host")
+    await it.tells("evicted", "Deployment demo/web @ m1", who="li@host")
+
+
+async def _the_store_is_broken(it: Scene) -> None:
+    it.store.write_text("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [other\n")
+    commit = it.store.commit()
+    assert "broken.yaml" in (await it.tells("store-broken", "store"))["data"]["why"]
+    await it.until(lambda: it.statuses(commit) and it.statuses(commit)[-1][0] == "error", "error")
+    it.store.write("broken.yaml")
+    it.store.commit()
+    await it.tells("store-mended", "store")
+
+
+async def test_what_was_told_when_it_was_killed_is_told_again_under_the_same_id_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as it:
+        it.maps("a", "b")
+        it.daemon.start(RECONCILER_FAIL_POINT="after an event was told")
+        assert await asyncio.to_thread(it.daemon.wait) == -9
+        (first,) = it.events
+        it.daemon.start()
+        await it.tells("in-step", "store")
+        events = it.events
+        assert events[1]["id"] == first["id"]
+        assert events[1]["data"] == first["data"]
+        told = [event["sequence"] for event in events[1:]]
+        assert told == [f"{number:020d}" for number in range(1, len(told) + 1)]
+        assert {event["subject"] for event in it.told("created")} >= {f"ConfigMap demo/{name} @ {cluster}"
+                for name in ("a", "b") for cluster in ("m1", "m2")}  # fmt: skip
+        await it.stop()
+
+
+async def test_a_receiver_that_is_dead_holds_up_nobody_and_is_told_later(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        it.refused = True
+        it.maps("a")
+        it.daemon.start()
+        await it.until(lambda: it.value("m2", "a") == "1", "the first write")
+        it.maps("a", value="2")
+        await it.until(lambda: it.value("m2", "a") == "2", "the second write")
+        await it.until(lambda: "WebhookFailed" in it.daemon.text(), "an attempt")
+        await it.stop()
+        assert it.daemon.text().count("WebhookFailed") == 1
+        tried = {event["id"] for event in it.events}
+        assert len(tried) == 1, "the others wait"
+        it.refused = False
+        before = len(it.events)
+        it.daemon.start()
+        await it.tells("updated", "ConfigMap demo/a @ m2")
+        told = [event["sequence"] for event in it.events[before:]]
+        assert told == [f"{number:020d}" for number in range(1, len(told) + 1)]
+        await it.stop()
