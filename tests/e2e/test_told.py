@@ -1,6 +1,6 @@
 """A service tells a webhook and a forge what happens, while things are broken in turn, and over a `kill -9`.
 
-Source: design#history; docs/how-to/notify.md.
+Source: design#told; design#history.
 """
 
 from __future__ import annotations

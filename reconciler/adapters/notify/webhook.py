@@ -2,7 +2,7 @@
 
 The journal is the outbox: its events are read after they were recorded, a bounded number at a time, and the number of
 the last one that the receiver took is written down after it did. A crash in between sends that one again, under the
-same id.
+same id. Source: design#told.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How far a revision has come: in how many clusters every object is as it says.
 
-Source: design#one-truth. It is made of the counts of the state and of nothing else.
+It is made of the counts of the state and of nothing else.
 """
 
 from __future__ import annotations

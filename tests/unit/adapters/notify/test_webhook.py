@@ -1,6 +1,6 @@
 """A webhook on receivers that are unkind: order, ids that stay, nothing lost, nothing held in memory.
 
-Source: design#told-not-only-shown; RFC 9110, 10.2.3; Standard Webhooks 1.0.0.
+Source: design#told; RFC 9110, 10.2.3; Standard Webhooks 1.0.0.
 """
 
 from __future__ import annotations

@@ -1,0 +1,32 @@
+"""What a query of Prometheus asks for, held against the reference of metrics."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.web.metrics import HISTOGRAMS, METRICS, PREFIX
+
+_LABELS: Final[dict[str, frozenset[str]]] = {
+    **{PREFIX + row.name: frozenset(row.labels) for row in METRICS},
+    **{
+        f"{PREFIX}{row.name}_{part}": frozenset(row.labels) | (frozenset({"le"}) if part == "bucket" else frozenset())
+        for row in HISTOGRAMS
+        for part in ("bucket", "sum", "count")
+    },
+}
+_GIVEN: Final = frozenset({"job", "instance"})
+"""Labels that Prometheus puts on everything."""
+
+
+def unknown_in(query: str) -> list[str]:
+    """The metrics and labels of a query that there are not. Its groupings are of any metric in it."""
+    metrics = set(re.findall(rf"{PREFIX}\w+", query))
+    unknown = sorted(metrics - _LABELS.keys())
+    there = frozenset().union(*(_LABELS.get(metric, frozenset()) for metric in metrics)) | _GIVEN
+    for metric, matchers in re.findall(rf"({PREFIX}\w+)\{{([^}}]*)\}}", query):
+        names = re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", re.sub(r'"[^"]*"', '""', matchers))
+        unknown += [f"{metric}{{{name}}}" for name in names if name not in _LABELS.get(metric, frozenset()) | _GIVEN]
+    for names in re.findall(r"\b(?:by|on|without)\s*\(([^)]*)\)", query):
+        unknown += [name for name in re.findall(r"\w+", names) if name not in there]
+    return unknown
