@@ -172,7 +172,8 @@ async def _an_object_is_degraded(it: Scene) -> None:
     it.store.write("web.yaml", deployment("web", replicas=1), policy("Deployment", "m1", name="web"))
     it.store.commit()
     await it.tells("created", "Deployment demo/web @ m1")
-    await it.until(lambda: it.box["m1"].state.get("Deployment", "demo", "web")["status"].get("readyReplicas"), "ready")
+    await it.until(lambda: (it.box["m1"].state.get("Deployment", "demo", "web") or {})["status"].get("readyReplicas"),
+                   "a replica")  # fmt: skip
     it.box["m1"].set_node_ready("n1", is_ready=False)
     degraded = await it.tells("degraded", "Deployment demo/web @ m1")
     assert degraded["data"]["why"]
