@@ -23,7 +23,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access
 from reconciler.daemon.service.service import Signals
-from reconciler.daemon.service.telling import Telling, tell
+from reconciler.daemon.service.telling import Telling, forget_others, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
@@ -60,6 +60,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     assert service.access.journal is not None, "a service has a journal"
     vitals.started_at = service.access.clock.now()
     with Journal.open(service.access.journal) as journal:
+        forget_others(service.telling, journal)
         async with _opened(service, journal, vitals) as loop:
             orders = [
                 asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),

@@ -45,11 +45,15 @@ class Telling(Struct, frozen=True, kw_only=True):
     words: Words = _nobody
 
 
+def forget_others(telling: Telling | None, journal: Journal) -> None:
+    """Forget receivers that are not named any more: one that is named again later begins with what happens then."""
+    journal.keep_receivers(options.address.key for options in (telling.webhooks if telling is not None else ()))
+
+
 async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock: Clock) -> None:
     """Tell everybody until cancelled. What was not told by then, the next start tells."""
     if telling is None:
         return
-    journal.keep_receivers(options.address.key for options in telling.webhooks)
     async with Poster.open() as poster, asyncio.TaskGroup() as tasks:
         for options in telling.webhooks:
             told = vitals.webhooks.setdefault(options.address.name, Deliveries())

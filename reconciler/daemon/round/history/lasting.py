@@ -29,12 +29,16 @@ class Lasting(Generic[State]):
         """Nothing has turned yet; the first update of the state turns all that is not nominal."""
         self._state_of = state_of
         self._found: dict[Copy, State] = {}
+        self.is_changed = False
+        """Whether the last turns changed anything of it."""
 
     def take_in(self, turns: Iterable[Turn]) -> None:
         """Follow what turned."""
+        self.is_changed = False
         for turn in turns:
             copy = (turn.cluster, turn.identity)
-            found = self._state_of(turn, self._found.get(copy))
+            found = self._state_of(turn, known := self._found.get(copy))
+            self.is_changed |= found is not known
             if found is not None:
                 self._found[copy] = found
             else:

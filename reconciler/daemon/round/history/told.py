@@ -36,6 +36,7 @@ class Told:
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
         self._in_the_way = Lasting(_in_the_way)
         self._held = Lasting(held_now)
+        self._holds: Holding = {}
         self._degraded = Lasting(degraded_now)
         self._flaps = Flaps()
         self._steps = Steps(journal)
@@ -74,7 +75,9 @@ class Told:
         names = frozenset(name for name, member in facts.members.items() if isinstance(member, NotRead))
         refused = {_subject(copy): {"why": one.why, "code": one.code} for copy, one in self._in_the_way.items()}
         self._update(EventKind.OBJECT_REFUSED, refused, now, names)
-        self._update(EventKind.HELD, holds_by_cluster(self._held), now, names)
+        if self._held.is_changed:
+            self._holds = holds_by_cluster(self._held)
+        self._update(EventKind.HELD, self._holds, now, names)
         degraded = {_subject(copy): {"why": one.why} for copy, one in self._degraded.items()}
         begun = degraded.keys() - self._episodes.open(EventKind.DEGRADED)
         self._flaps.began(begun, now)
