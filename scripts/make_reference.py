@@ -14,11 +14,11 @@ from pathlib import Path
 
 import click
 from msgspec.structs import fields
-from reference_codes import FURTHER_CODES
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.report.further_codes import FURTHER_CODES
 from reconciler.stages.documents.shapes import Status
 from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
 from reconciler.stages.lint.all_codes import PROBLEM_CODES

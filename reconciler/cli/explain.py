@@ -43,23 +43,26 @@ def command(
     `KIND NAME` will do, too.
     """
     from reconciler.adapters.clock import SystemClock
-    from reconciler.cli.resources import close_templates, find_templates, resource_and_store
+    from reconciler.cli.resources import resource_and_store
     from reconciler.daemon.round.session import decide_once
     from reconciler.engine import decide, render_one
-    from reconciler.report.explanation import explain, explanation_json, explanation_text
+    from reconciler.report.close_names import close_to
+    from reconciler.report.explanation import explain, explanation_document, explanation_text
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.naming import called
     from reconciler.stages.decision import without_outdated_caps
     from reconciler.stages.placement import constraints_in_force
 
     resource, named = resource_and_store(words)
     with bulk_load():
         fleet = read_fleet(named or store, rev, as_directory=as_directory)
-    matches = find_templates(fleet, resource, namespace)
+    matches = called(fleet.templates, resource, namespace)
     if len(matches) != 1:
         what = "no resource of the store is" if not matches else "several resources of the store are"
         remark(f"error: {what} called {resource}" + (f" in namespace {namespace}" if namespace else ""))
         for identity in matches:
             remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
-        if close := close_templates(fleet, resource) if not matches else ():
+        if close := close_to(fleet.templates, resource) if not matches else ():
             remark(f"  did you mean {' or '.join(close)}?")
         sys.exit(1)
     access = access_to(kubeconfig, journal, fleet=fleet)
@@ -72,4 +75,5 @@ def command(
     known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(matches[0], ())
     found = explain(decision, render_one(decision, matches[0]), matches[0], in_force)
-    answer(explanation_json(found) if output == "json" else explanation_text(found, style_for()))
+    document = explanation_document(found)
+    answer(json_text(document) if output == "json" else explanation_text(document, style_for()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconciler.cli.resources import is_called
 from reconciler.errors import ConfigurationError
+from reconciler.report.naming import is_called
 
 if TYPE_CHECKING:
     from reconciler.adapters.journal.journal import Journal

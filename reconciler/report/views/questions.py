@@ -41,7 +41,7 @@ class HistoryQuestion(Struct, frozen=True, kw_only=True):
 
 
 class NotFound(Struct, frozen=True, kw_only=True):
-    """There is no such thing, or several are called so. `close`: what may have been meant, as KIND/NAME -n NAMESPACE."""
+    """There is no such thing, or several are called so. `close`: what may be meant, as KIND/NAME -n NAMESPACE."""
 
     why: str
     close: tuple[str, ...] = ()
