@@ -29,6 +29,8 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     │   ├── JournalCorrupt        a page or a row's checksum is wrong
     │   └── JournalTooNew         written by a newer version; opened read-only at most
     ├── FleetHeld                 another journal or daemon holds this fleet
+    ├── NotShown                  a view of the service cannot be made now
+    ├── ServiceError              a service that is asked with --server refuses, does not answer, or is another one
     ├── ForgeError                the forge of a pull request refuses, does not answer, or is not there
     └── ConfigurationError        an option, a file named by an option, or a kubeconfig is unusable
 
@@ -180,6 +182,14 @@ class ForgeError(ReconcilerError):
 
 class FleetHeld(ReconcilerError):
     """Another journal or a running daemon holds this fleet."""
+
+
+class NotShown(ReconcilerError):
+    """A view cannot be made now: no round has ended yet, or the journal cannot be read."""
+
+
+class ServiceError(ReconcilerError):
+    """The service that was named with --server refuses, does not answer, or is something else."""
 
 
 class ConfigurationError(ReconcilerError):

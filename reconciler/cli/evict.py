@@ -107,7 +107,7 @@ def _evicted(journal: Journal, resource: str, namespace: str | None, cluster: st
 
 
 def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
-    from reconciler.cli.resources import is_called
+    from reconciler.report.naming import is_called
 
     found = [
         identity

@@ -1,47 +1,10 @@
-"""Resources of the store by the names that people use: `deploy/web`, `Deployment/web`, `deployments.apps/web`."""
+"""KIND/NAME on the command line: as one word or two, with what may stand beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from reconciler.model.fleet import Fleet
-    from reconciler.model.refs import Identity
-
-SHORT_NAMES = {
-    "cm": "ConfigMap",
-    "crd": "CustomResourceDefinition",
-    "cj": "CronJob",
-    "deploy": "Deployment",
-    "ds": "DaemonSet",
-    "hpa": "HorizontalPodAutoscaler",
-    "ing": "Ingress",
-    "limits": "LimitRange",
-    "ns": "Namespace",
-    "pdb": "PodDisruptionBudget",
-    "po": "Pod",
-    "pv": "PersistentVolume",
-    "pvc": "PersistentVolumeClaim",
-    "quota": "ResourceQuota",
-    "rs": "ReplicaSet",
-    "sa": "ServiceAccount",
-    "sc": "StorageClass",
-    "sts": "StatefulSet",
-    "svc": "Service",
-}
-"""Kubernetes' own short names; no API server is asked for them."""
-
-
-def find_templates(fleet: Fleet, resource: str, namespace: str | None) -> tuple[Identity, ...]:
-    """Templates that `KIND/NAME` or `KIND NAME` means, in all namespaces unless one is given, sorted."""
-    return tuple(
-        identity
-        for identity in sorted(fleet.templates)
-        if is_called(identity.kind, identity.group, identity.name, resource) and namespace in (None, identity.namespace)
-    )
 
 
 def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
@@ -70,32 +33,3 @@ def resource_in(words: Sequence[str]) -> str:
     if len(words) == 1:
         raise click.UsageError(f"{words[0]} is a kind, or a name without one; write KIND/NAME, for example deploy/web")
     return f"{words[0]}/{words[1]}"
-
-
-def close_templates(fleet: Fleet, resource: str) -> tuple[str, ...]:
-    """Templates whose name is near to what was written, as KIND/NAME -n NAMESPACE; at most three."""
-    import difflib
-
-    name = resource.partition("/")[2]
-    names = {identity.name for identity in fleet.templates}
-    close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.7)
-    found = [identity for identity in sorted(fleet.templates) if identity.name in close]
-    return tuple(f"{identity.kind}/{identity.name} -n {identity.namespace}" for identity in found[:3])
-
-
-def is_called(kind: str, group: str, name: str, resource: str) -> bool:
-    """Whether `KIND/NAME` means it; the kind may be a short name, a plural, and have its group after a dot."""
-    called, _, wanted_name = resource.replace(" ", "/", 1).partition("/")
-    called, _, wanted_group = called.partition(".")
-    wanted = SHORT_NAMES.get(called.lower(), called).lower()
-    return (
-        name == wanted_name
-        and wanted in (kind.lower(), f"{kind.lower()}s", _plural(kind.lower()))
-        and group.startswith(wanted_group)
-    )
-
-
-def _plural(kind: str) -> str:
-    if kind.endswith(("s", "x", "ch")):
-        return f"{kind}es"
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

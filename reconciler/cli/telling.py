@@ -76,13 +76,13 @@ def telling_of(asked: Asked, store: str, journal: Path) -> Telling | None:
     Raises:
         ConfigurationError: an option cannot be used, or one is missing beside another.
     """
-    from reconciler.cli.commits import Commits
+    from reconciler.cli.commits import commits_of
     from reconciler.daemon.service.telling import Telling
 
     webhooks, forge = _webhooks(asked), _forge(asked, store)
     if not webhooks and forge is None:
         return None
-    return Telling(webhooks=webhooks, forge=forge, words=Commits(store, beside=journal).words)
+    return Telling(webhooks=webhooks, forge=forge, words=commits_of(store, beside=journal).words)
 
 
 def _webhooks(asked: Asked) -> tuple[WebhookOptions, ...]:

@@ -98,3 +98,8 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     (a Secret: stringData folded into data)."""
     scale_target: Callable[[JsonObject], Identity | None] = _no_target
     """The object whose replicas this one decides (an autoscaler), in the namespace of the body."""
+
+    @property
+    def runs_pods(self) -> bool:
+        """Whether objects of these kinds run containers: they are what people call workloads."""
+        return self.images is not _no_images

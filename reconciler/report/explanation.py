@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from reconciler.model.binding import Binding, Claim, Constraint, Reason
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
-from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
+from reconciler.report.json_parts import placement_part, problem_of, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.status.document import constraint_words, constraints_part
@@ -95,94 +96,8 @@ def _with_every_cluster(binding: Binding, clusters: Iterable[str]) -> Binding:
     return replace(binding, cluster_reasons={**binding.cluster_reasons, **others}) if others else binding
 
 
-def explanation_text(found: Explanation, style: Style = PLAIN) -> str:
-    """For people. Every line says what it rests on."""
-    lines = [style.bold(visible(f"{found.identity}")) + f"  {visible(str(found.source))}"]
-    lines += ["", style.bold("Policy"), *_policy_lines(found, style)]
-    if found.binding is not None:
-        lines += ["", style.bold("Clusters"), *_cluster_lines(found.binding, style)]
-        if found.constraints:
-            lines += ["", style.bold("Constraints"), *_constraint_lines(found.constraints)]
-        lines += ["", style.bold("Placement"), *_placement_lines(found.binding, style)]
-        lines += ["", style.bold("Overrides"), *_override_lines(found)]
-    if found.holds:
-        lines += ["", style.bold("Held")]
-        lines += [f"  {style.yellow(visible(cluster))}: {visible(why)}" for cluster, why in found.holds]
-    if found.problems:
-        lines += ["", style.bold("Problems"), *problem_lines(found.problems, style)]
-    return "\n".join(lines) + "\n"
-
-
-def _policy_lines(found: Explanation, style: Style) -> list[str]:
-    if found.frozen:
-        return [f"  {style.yellow('frozen')}: {visible(found.frozen)}"]
-    claim, binding = found.claim, found.binding
-    lines = []
-    if claim is not None:
-        reasons = "; ".join(str(reason).removeprefix(f"{claim.policy} ") for reason in claim.reasons)
-        lines.append(visible(f"  {claim.policy}  {found.policy_source}") + style.dim(visible(f"  {reasons}")))
-        lines += [style.dim(visible(f"  not {ref}: {why}")) for ref, why in claim.losers]
-    elif binding is not None and binding.owners:
-        owners = ", ".join(map(str, binding.owners))
-        lines.append(visible(f"  none of its own; it follows {owners} under {binding.policy}  {found.policy_source}"))
-    elif binding is not None:
-        lines.append("  none; it goes where something in it goes")
-    else:
-        lines.append("  no policy claims it, so it goes nowhere")
-    return lines
-
-
-def _cluster_lines(binding: Binding, style: Style) -> list[str]:
-    rows = []
-    chosen = set(binding.clusters)
-    for cluster, reason in sorted(binding.cluster_reasons.items()):
-        mark = "in" if cluster in chosen else "out"
-        rows.append([mark, visible(cluster), visible(str(reason))])
-    return (
-        ["  " + (style.green(line) if line.startswith("in ") else style.dim(line)) for line in aligned(rows)]
-        if rows
-        else []
-    )
-
-
-def _constraint_lines(constraints: Iterable[Constraint]) -> list[str]:
-    return [
-        visible(f"  {found.cluster}: {constraint_words(entry)}")
-        for found, entry in zip(constraints, constraints_part(constraints), strict=True)
-    ]
-
-
-def _placement_lines(binding: Binding, style: Style) -> list[str]:
-    lines = [
-        f"  {target.cluster}" + ("" if target.replicas is None else f": {_replicas(target.replicas)}")
-        for target in binding.targets
-    ]
-    if binding.unplaced:
-        lines.append("  " + style.red(f"no place for {_replicas(binding.unplaced)}"))
-    return (lines or ["  nowhere"]) + [style.dim(visible(f"  because: {reason}")) for reason in binding.reasons]
-
-
-def _replicas(count: int) -> str:
-    return "1 replica" if count == 1 else f"{count} replicas"
-
-
-def _override_lines(found: Explanation) -> list[str]:
-    """What overrides set, in the order of application; clusters with the same overrides share their lines."""
-    clusters: dict[tuple[FieldOverride, ...], list[str]] = {}
-    for cluster, trace in found.traces:
-        clusters.setdefault(trace, []).append(cluster)
-    lines = []
-    for trace, names in clusters.items():
-        for number, entry in enumerate(trace):
-            is_lost = any(later.path == entry.path for later in trace[number + 1 :])
-            where = f"{entry.policy} rule {entry.rule} {entry.overrider}  ({entry.source})"
-            lost = "  set again below" if is_lost else ""
-            lines.append(visible(f"  {', '.join(names)}: {entry.path}  {where}{lost}"))
-    return lines or ["  none"]
-
-
-def explanation_json(found: Explanation) -> str:
-    """For machines. Version 1."""
+def explanation_document(found: Explanation) -> dict[str, Json]:
+    """For machines, masked. Version 1. `bound` False: it goes nowhere. `claimReasons` null: no policy claims it."""
     claim, binding = found.claim, found.binding
     document: dict[str, Json] = {
         "version": 1,
@@ -190,9 +105,11 @@ def explanation_json(found: Explanation) -> str:
         "source": str(found.source),
         "policy": str(claim.policy) if claim else str(binding.policy) if binding and binding.policy else None,
         "policySource": str(found.policy_source) if found.policy_source else None,
+        "claimReasons": [_claim_reason(claim, reason) for reason in claim.reasons] if claim else None,
         "losers": [{"policy": str(ref), "why": why} for ref, why in (claim.losers if claim else ())],
         "owners": [str(owner) for owner in (binding.owners if binding else ())],
         "frozen": found.frozen or None,
+        "bound": binding is not None,
         "clusters": _clusters_part(binding),
         "constraints": constraints_part(found.constraints),
         "placement": placement_part(binding.targets) if binding else [],
@@ -213,7 +130,12 @@ def explanation_json(found: Explanation) -> str:
         "held": [{"cluster": cluster, "why": why} for cluster, why in found.holds],
         "problems": problems_part(Masker().problem(problem) for problem in found.problems),
     }
-    return json_text(document)
+    masked: dict[str, Json] = Masker().document(document)
+    return masked
+
+
+def _claim_reason(claim: Claim, reason: Reason) -> str:
+    return str(reason).removeprefix(f"{claim.policy} ")
 
 
 def _clusters_part(binding: Binding | None) -> list[Json]:
@@ -224,3 +146,78 @@ def _clusters_part(binding: Binding | None) -> list[Json]:
         return {"cluster": cluster, "in": cluster in binding.clusters, "rule": reason.rule, "reason": str(reason)}
 
     return [part(cluster, reason) for cluster, reason in sorted(binding.cluster_reasons.items())]
+
+
+def explanation_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
+    """The document for people. Every line says what it rests on."""
+    resource = document["resource"]
+    identity = Identity("", resource["kind"], resource["namespace"], resource["name"])
+    lines = [style.bold(visible(f"{identity}")) + f"  {visible(document['source'])}"]
+    lines += ["", style.bold("Policy"), *_policy_lines(document, style)]
+    if document["bound"]:
+        lines += ["", style.bold("Clusters"), *_cluster_lines(document["clusters"], style)]
+        if document["constraints"]:
+            lines += ["", style.bold("Constraints")]
+            lines += [visible(f"  {one['cluster']}: {constraint_words(one)}") for one in document["constraints"]]
+        lines += ["", style.bold("Placement"), *_placement_lines(document, style)]
+        lines += ["", style.bold("Overrides"), *_override_lines(document["overrides"])]
+    if document["held"]:
+        lines += ["", style.bold("Held")]
+        lines += [f"  {style.yellow(visible(one['cluster']))}: {visible(one['why'])}" for one in document["held"]]
+    if document["problems"]:
+        lines += ["", style.bold("Problems"), *problem_lines(map(problem_of, document["problems"]), style)]
+    return "\n".join(lines) + "\n"
+
+
+def _policy_lines(document: Mapping[str, Any], style: Style) -> list[str]:
+    if document["frozen"]:
+        return [f"  {style.yellow('frozen')}: {visible(document['frozen'])}"]
+    policy, source = document["policy"], document["policySource"]
+    if document["claimReasons"] is not None:
+        reasons = "; ".join(document["claimReasons"])
+        lines = [visible(f"  {policy}  {source}") + style.dim(visible(f"  {reasons}"))]
+        return lines + [style.dim(visible(f"  not {lost['policy']}: {lost['why']}")) for lost in document["losers"]]
+    if document["owners"]:
+        owners = ", ".join(document["owners"])
+        return [visible(f"  none of its own; it follows {owners} under {policy}  {source}")]
+    if document["bound"]:
+        return ["  none; it goes where something in it goes"]
+    return ["  no policy claims it, so it goes nowhere"]
+
+
+def _cluster_lines(clusters: Iterable[Mapping[str, Any]], style: Style) -> list[str]:
+    rows = [["in" if found["in"] else "out", visible(found["cluster"]), visible(found["reason"])] for found in clusters]
+    lines = aligned(rows) if rows else []
+    return ["  " + (style.green(line) if line.startswith("in ") else style.dim(line)) for line in lines]
+
+
+def _placement_lines(document: Mapping[str, Any], style: Style) -> list[str]:
+    lines = [
+        f"  {target['cluster']}" + ("" if target["replicas"] is None else f": {_replicas(target['replicas'])}")
+        for target in document["placement"]
+    ]
+    if document["unplaced"]:
+        lines.append("  " + style.red(f"no place for {_replicas(document['unplaced'])}"))
+    return (lines or ["  nowhere"]) + [style.dim(visible(f"  because: {why}")) for why in document["reasons"]]
+
+
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"
+
+
+def _override_lines(overrides: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What overrides set, in the order of application; clusters with the same overrides share their lines."""
+    traces: dict[str, list[tuple[str, str]]] = {}
+    for one in overrides:
+        where = f"{one['policy']} rule {one['rule']} {one['overrider']}  ({one['source']})"
+        traces.setdefault(one["cluster"], []).append((one["path"], where))
+    clusters: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for cluster, trace in traces.items():
+        clusters.setdefault(tuple(trace), []).append(cluster)
+    lines = []
+    for found, names in clusters.items():
+        for number, (path, where) in enumerate(found):
+            is_lost = any(later == path for later, _ in found[number + 1 :])
+            lost = "  set again below" if is_lost else ""
+            lines.append(visible(f"  {', '.join(names)}: {path}  {where}{lost}"))
+    return lines or ["  none"]

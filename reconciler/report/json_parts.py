@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Any
 
 import orjson
 
 from reconciler.model.binding import Reason, TargetCluster
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
 from reconciler.report.mask import Masker
@@ -58,6 +59,19 @@ def problem_part(problem: Problem) -> Json:
         "path": problem.path,
         "message": f"{problem.cluster}: {problem.message}" if problem.cluster else problem.message,
     }
+
+
+def problem_of(part: Mapping[str, Any]) -> Problem:
+    """The problem that a part tells; the cluster stays in its message."""
+    path, colon, line = part["source"].rpartition(":")
+    is_numbered = bool(colon) and line.isdecimal()
+    return Problem(
+        source=Source(path, int(line)) if is_numbered else Source(part["source"]),
+        path=part["path"],
+        code=part["code"],
+        message=part["message"],
+        severity=Severity(part["severity"]),
+    )
 
 
 def worst_first(problems: Iterable[Problem]) -> list[Problem]:

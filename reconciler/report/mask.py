@@ -106,6 +106,10 @@ class Masker:
             return change
         return replace(change, fields=masked, manifest=None, before=None)
 
+    def value(self, kind: str, path: str, value: Json) -> Json:
+        """The value of a field of an object of this kind, masked. `path`: as people write it."""
+        return value if self._shows else self._at(path, value, is_secret_kind(kind))
+
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
         before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))
         path = self._path(field.path)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from reconciler.adapters.notify.deliveries import Deliveries
+from reconciler.daemon.vitals.board import Board
 from reconciler.daemon.vitals.histograms import Histograms, Phases
 from reconciler.model.problem import Problem
 from reconciler.stages.state import Step
@@ -87,6 +88,8 @@ class Vitals(Struct, kw_only=True):
     """What became of what was to be sent, by the name of the receiver."""
     commit_status: Deliveries | None = None
     """The same of the statuses of commits at a forge; None: none are wanted."""
+    board: Board = field(default_factory=Board)
+    """What is shown of the last round to whoever looks."""
 
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""

@@ -1,7 +1,9 @@
 """What is legal in a store and surely not meant."""
 
+from reconciler.stages.lint.all_codes import PROBLEM_CODES
 from reconciler.stages.lint.lint import lint
 
 __all__ = [
+    "PROBLEM_CODES",
     "lint",
 ]

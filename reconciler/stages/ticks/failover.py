@@ -166,22 +166,44 @@ def overdue(decision: Decision, observations: Observations, now: str) -> frozens
     )
 
 
+def ends_of_patience(decision: Decision, observations: Observations) -> tuple[tuple[Identity, str, str], ...]:
+    """Applications that are broken and are still tolerated: what, in which cluster, until when (RFC 3339), sorted."""
+    excluded = {(c.identity, c.cluster) for c in observations.constraints if c.tick is Tick.FAILOVER}
+    return tuple(
+        sorted(
+            (identity, name, _later(workload.unhealthy_since, patience_s))
+            for name, seen in observations.clusters.items()
+            for identity, workload in (seen.workloads.items() if seen.reachable else ())
+            if workload.health is Health.UNHEALTHY
+            and workload.unhealthy_since
+            and (identity, name) not in excluded
+            and (patience_s := _patience_s(decision, seen, workload)) is not None
+        )
+    )
+
+
 def _is_due(decision: Decision, seen: ClusterObservation, workload: Workload, now: str) -> bool:
+    patience_s = _patience_s(decision, seen, workload)
+    return patience_s is not None and age_s(workload.unhealthy_since, now) > patience_s
+
+
+def _patience_s(decision: Decision, seen: ClusterObservation, workload: Workload) -> float | None:
+    """For how long a broken application is tolerated there; None: it does not fail over."""
     identity = workload.identity
     policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
     if policy is None or policy.application_failover is None or binding is None or identity in decision.frozen:
-        return False
+        return None
     if workload.ended_by_itself:
-        return False  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
+        return None  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
     if seen.name not in binding.clusters or binding.is_dependency:
-        return False
+        return None
     toleration_s = float(policy.application_failover.toleration_s)
     if workload.unschedulable:
         if is_descheduled(identity, policy):
-            return False
+            return None
         if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[seen.name]):
             toleration_s = max(toleration_s, PROVISION_S)
-    return age_s(workload.unhealthy_since, now) > toleration_s
+    return toleration_s
 
 
 def _exclusion(
@@ -232,7 +254,7 @@ def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observat
     return not _is_gone(known, observations)
 
 
-def _later(now: str, seconds: int) -> str:
+def _later(now: str, seconds: float) -> str:
     moment = instant(now)
     assert moment is not None, "a tick runs at a time"
     return (moment + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,67 @@
+"""Resources by the names that people use: `deploy/web`, `Deployment/web`, `deployments.apps/web`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.model.refs import Identity
+
+SHORT_NAMES = {
+    "cm": "ConfigMap",
+    "crd": "CustomResourceDefinition",
+    "cj": "CronJob",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "hpa": "HorizontalPodAutoscaler",
+    "ing": "Ingress",
+    "limits": "LimitRange",
+    "ns": "Namespace",
+    "pdb": "PodDisruptionBudget",
+    "po": "Pod",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "quota": "ResourceQuota",
+    "rs": "ReplicaSet",
+    "sa": "ServiceAccount",
+    "sc": "StorageClass",
+    "sts": "StatefulSet",
+    "svc": "Service",
+}
+"""Kubernetes' own short names; no API server is asked for them."""
+
+
+def called(identities: Iterable[Identity], resource: str, namespace: str | None) -> tuple[Identity, ...]:
+    """Those that `KIND/NAME` or `KIND NAME` means, in all namespaces unless one is given, sorted."""
+    return tuple(
+        sorted(
+            identity
+            for identity in identities
+            if is_called(identity.kind, identity.group, identity.name, resource)
+            and namespace in (None, identity.namespace)
+        )
+    )
+
+
+def is_called(kind: str, group: str, name: str, resource: str) -> bool:
+    """Whether `KIND/NAME` means it; the kind may be a short name, a plural, and have its group after a dot."""
+    named, _, wanted_name = resource.replace(" ", "/", 1).partition("/")
+    return name == wanted_name and is_kind(kind, group, named)
+
+
+def is_kind(kind: str, group: str, named: str) -> bool:
+    """Whether a kind is meant: by a short name, a plural, with its group after a dot.
+
+    >>> is_kind("Deployment", "apps", "deploy"), is_kind("Ingress", "networking.k8s.io", "ingresses.networking")
+    (True, True)
+    """
+    named, _, wanted_group = named.partition(".")
+    wanted = SHORT_NAMES.get(named.lower(), named).lower()
+    return wanted in (kind.lower(), f"{kind.lower()}s", _plural(kind.lower())) and group.startswith(wanted_group)
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith(("s", "x", "ch")):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -1,0 +1,159 @@
+"""Workloads by clusters: the rows that a question finds, and of these only the cells that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from reconciler.model.observation import Workload
+from reconciler.model.refs import Identity
+from reconciler.report.naming import is_kind
+from reconciler.report.views.questions import MatrixQuestion
+from reconciler.report.views.shapes import Cell, MatrixView, Row
+from reconciler.report.views.sight import NOMINAL_RANK, Rank, Sight, heads, rank_of
+from reconciler.stages.state import NOMINAL, ObjectState
+
+EVERY_KIND: Final = "*"
+"""As a kind: workloads and everything else."""
+
+
+def matrix_view(sight: Sight, question: MatrixQuestion) -> MatrixView:
+    """The rows that were asked for, by namespace and name; those with troubles the worst first."""
+    found = [identity for identity in _identities(sight) if _is_meant(sight, question)(identity)]
+    if question.troubles:
+        ranks = _worst(sight)
+        found = sorted((one for one in found if one in ranks), key=lambda one: (ranks[one], _by_name(one)))
+    else:
+        found.sort(key=_by_name)
+    columns = _columns(sight)
+    shown = found[question.offset : question.offset + question.limit]
+    return MatrixView(
+        round=sight.picture.number,
+        clusters=heads(sight),
+        rows=tuple(_row(sight, columns, identity) for identity in shown),
+        total=len(found),
+        offset=question.offset,
+    )
+
+
+def _by_name(identity: Identity) -> tuple[str, str, str, str]:
+    return identity.namespace, identity.name, identity.kind, identity.group
+
+
+def _identities(sight: Sight) -> set[Identity]:
+    """Everything of which there is a copy, or is to be one."""
+    found = set(sight.facts.decision.bindings)
+    for rows in sight.facts.ledger.values():
+        found |= rows.keys()
+    for cluster in sight.clusters.values():
+        found |= cluster.kept.keys()
+    return found
+
+
+def _is_meant(sight: Sight, question: MatrixQuestion) -> Callable[[Identity], bool]:
+    interpreters = sight.facts.decision.interpreters
+
+    def is_workload(identity: Identity) -> bool:
+        found = interpreters.by_kind.get((identity.group, identity.kind))
+        return found is not None and found.runs_pods
+
+    kinds: dict[tuple[str, str], bool] = {}
+
+    def is_of_kind(identity: Identity) -> bool:
+        key = (identity.group, identity.kind)
+        if key not in kinds:
+            if question.kind == EVERY_KIND:
+                kinds[key] = True
+            elif question.kind:
+                kinds[key] = is_kind(identity.kind, identity.group, question.kind)
+            else:
+                kinds[key] = is_workload(identity)
+        return kinds[key]
+
+    def is_meant(identity: Identity) -> bool:
+        return (
+            question.namespace in ("", identity.namespace)
+            and question.q in f"{identity.namespace}/{identity.name}"
+            and is_of_kind(identity)
+        )
+
+    return is_meant
+
+
+def _worst(sight: Sight) -> dict[Identity, Rank]:
+    """The worst rank of each object that has a copy in trouble."""
+    found: dict[Identity, Rank] = {}
+    for cluster in sight.clusters.values():
+        for identity, state in cluster.kept.items():
+            rank = rank_of(state)
+            if rank < found.get(identity, NOMINAL_RANK):
+                found[identity] = rank
+    return found
+
+
+class _Column(NamedTuple):
+    """What the cells of a cluster are made of, looked up once for all rows."""
+
+    number: int
+    name: str
+    kept: Mapping[Identity, ObjectState]
+    well: Mapping[Identity, Any]
+    """What is wanted there, where that is known to be there and well unless it is kept."""
+    workloads: Mapping[Identity, Workload]
+    cells: dict[tuple[int | None, int | None], Cell]
+    """Those of what is well, by replicas and ready ones: rows share them."""
+
+
+def _columns(sight: Sight) -> list[_Column]:
+    found = []
+    for number, (name, cluster) in enumerate(sorted(sight.clusters.items())):
+        is_read = cluster.why_away is None and not cluster.is_left
+        seen = sight.observations.clusters.get(name)
+        found.append(
+            _Column(
+                number=number,
+                name=name,
+                kept=cluster.kept,
+                well=sight.facts.manifests.get(name, {}) if is_read else {},
+                workloads=seen.workloads if seen is not None and seen.reachable else {},
+                cells={},
+            )
+        )
+    return found
+
+
+def _row(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Row:
+    template = sight.facts.decision.fleet.templates.get(identity)
+    cells = tuple(_cells(sight, columns, identity))
+    return Row(
+        resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
+        where=str(template.source) if template is not None else "",
+        cells=cells,
+    )
+
+
+def _cells(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Iterator[Cell]:
+    """Most of twenty-five thousand are well: what is the same for all of these is not looked up for each."""
+    binding = sight.facts.decision.bindings.get(identity)
+    replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
+    sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word
+    for number, name, kept, well, workloads, cells in columns:
+        state = kept.get(identity)
+        if state is None and identity not in well:
+            continue
+        seen = workloads.get(identity)
+        ready = seen.ready if seen is not None else None
+        if state is None:
+            count = replicas.get(name)
+            cell = cells.get((count, ready))
+            if cell is None:
+                cell = Cell(cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=ready)
+                cells[count, ready] = cell
+            yield cell
+        else:
+            yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
+                       replicas=replicas.get(name), ready=ready, why=_why(sight, state))  # fmt: skip
+
+
+def _why(sight: Sight, state: ObjectState) -> str:
+    return sight.text("; ".join(part for part in (state.sync.why, state.health.why) if part))

@@ -1,0 +1,207 @@
+"""Copies that are not as wanted, or not well, as needs: which of them are one, and the words of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from reconciler.model.ledger import EventKind
+from reconciler.model.problem import NOWHERE
+from reconciler.model.refs import Identity
+from reconciler.report.views.remedies import remedy_of
+from reconciler.report.views.shapes import Need, Weight, What
+from reconciler.report.views.sight import Sight
+from reconciler.stages.moves import PATIENCE_S, is_waiting, timer_of
+from reconciler.stages.observations import age_s
+from reconciler.stages.state import Degraded, Failed, Fought, Held, HeldBy, NotKnown, ObjectState, Refused
+
+_NAMED: Final = 3
+"""So many of many are named."""
+_SPECS: Final = {
+    HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where its annotation allows that",
+    HeldBy.SETTINGS: "the Fleet document says so (spec.mode, spec.drift); `reconciler diff` shows what differs",
+    HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
+    HeldBy.OTHERS: "nothing: it is made once what it waits for has come or gone",
+}
+
+
+class NeedKey(NamedTuple):
+    """What makes two copies one need. `identity`: None where equal words of different objects are one."""
+
+    what: What
+    why: str
+    by: str = ""
+    identity: Identity | None = None
+
+
+def key_of(sight: Sight, cluster: str, identity: Identity, state: ObjectState) -> Iterator[NeedKey]:
+    """What is to be told of a copy: of its sync, and of its health."""
+    sync = state.sync
+    if isinstance(sync, Failed):
+        yield NeedKey(What.FAILED, sync.why)
+    elif isinstance(sync, Refused):
+        yield NeedKey(What.REFUSED, sync.why, sync.code, identity)
+    elif isinstance(sync, Fought):
+        yield NeedKey(What.FOUGHT, ", ".join(sync.managers), "", identity)
+    elif isinstance(sync, NotKnown):
+        yield NeedKey(What.PROBLEM, sync.why)
+    elif isinstance(sync, Held):
+        yield from _held_key(sight, cluster, identity, sync)
+    if isinstance(state.health, Degraded):
+        yield NeedKey(What.DEGRADED, state.health.why, "", identity)
+
+
+def _held_key(sight: Sight, cluster: str, identity: Identity, sync: Held) -> Iterator[NeedKey]:
+    if sync.by is HeldBy.GUARD:
+        yield NeedKey(What.HELD, sync.why, sync.by)
+    elif sync.by is HeldBy.MOVE:
+        since = sight.noted.timers.get(timer_of(identity, cluster))
+        waits = any(map(is_waiting, sight.changes(cluster, identity)))
+        if waits and since is not None and age_s(since, sight.now) >= PATIENCE_S:
+            yield NeedKey(What.STUCK, sync.why, "", identity)
+    elif sync.by is not HeldBy.SUSPENDED or sync.why not in sight.facts.closed.values():
+        # What a person's order holds is told by the order.
+        yield NeedKey(What.SUSPENDED if sync.by is HeldBy.SUSPENDED else What.HELD, sync.why, sync.by)
+
+
+def need_of(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> Need:
+    """The need of these copies."""
+    cluster, identity = copies[0]
+    title, todo = _words(sight, key, copies)
+    clusters, identities = {name for name, _ in copies}, {each for _, each in copies}
+    row = sight.facts.ledger.get(cluster, {}).get(identity)
+    revision = sight.facts.decision.fleet.revision
+    is_of_commit = key.what in (What.HELD, What.FAILED, What.STUCK)
+    return Need(
+        weight=_weight(key),
+        what=key.what,
+        title=sight.text(title),
+        why=sight.text(_why(sight, key, cluster, identity)),
+        cluster=cluster if len(clusters) == 1 else None,
+        resource=sight.resource(cluster, identity) if len(identities) == 1 else None,
+        count=len(copies),
+        since=min(filter(None, (_since(sight, key, *copy) for copy in copies[:_LOOKED_UP])), default=None),
+        who=_who(sight, key, revision if is_of_commit else row.revision if row is not None else ""),
+        revision=(revision if is_of_commit else row.revision if row is not None else "") or None,
+        where=_where(sight, cluster, identity),
+        todo=todo,
+        confirm=sight.picture.round.plan.held_digest or None if key.by == HeldBy.GUARD else None,
+    )
+
+
+_LOOKED_UP: Final = 1000
+"""Of so many copies it is looked up since when."""
+
+
+def _weight(key: NeedKey) -> Weight:
+    if key.what in (What.FAILED, What.DEGRADED, What.REFUSED):
+        return Weight.ERROR
+    if key.by in (HeldBy.SETTINGS, HeldBy.OTHERS) or key.what is What.SUSPENDED:
+        return Weight.INFO
+    return Weight.WARNING
+
+
+def _words(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> tuple[str, str | None]:
+    """The title, and what to do."""
+    these = _these(copies)
+    match key.what:
+        case What.FAILED:
+            return f"{these} cannot be written", "it is tried again by itself, ever more rarely; mend what is said"
+        case What.REFUSED:
+            return f"{these}: an object that is not ours is in the way", remedy_of(key.by)
+        case What.FOUGHT:
+            who = key.why or "somebody"
+            todo = f"end the writes of {who}, or leave the field to it with spec.ignore of the Fleet document"
+            return f"{these}: {who} keeps undoing our changes", todo
+        case What.PROBLEM:
+            return f"{these} cannot be read", "`reconciler doctor` says which rights are missing"
+        case What.STUCK:
+            return (
+                f"{these}: a move makes no progress",
+                "see why the new copy does not become ready, or take the edit back",
+            )
+        case What.DEGRADED:
+            return (
+                f"{these} {'is' if len(copies) == 1 else 'are'} degraded",
+                "`reconciler get` and `kubectl describe` show it",
+            )
+        case _:
+            return f"{these} {'is' if len(copies) == 1 else 'are'} held", _how_to_pass(sight, key)
+
+
+def _how_to_pass(sight: Sight, key: NeedKey) -> str | None:
+    if key.by != HeldBy.GUARD:
+        return _SPECS.get(HeldBy(key.by))
+    settings, digest = sight.facts.decision.fleet.settings, sight.picture.round.plan.held_digest
+    where = f" ({settings.source})" if settings.source != NOWHERE else ""
+    if not digest:
+        return "see `reconciler diff`, and take the edit back if it was not meant"
+    return (
+        f"if it is meant, write spec.guards.confirm: {digest} into the Fleet document{where}, else take the edit back"
+    )
+
+
+def _these(copies: Sequence[tuple[str, Identity]]) -> str:
+    """`Deployment demo/web in m1`, `Deployment demo/web in 40 clusters (c001, c002, c003, …)`, `7 Pods (…) in m1`."""
+    clusters = list(dict.fromkeys(name for name, _ in copies))
+    identities = list(dict.fromkeys(identity for _, identity in copies))
+    if len(identities) == 1:
+        what = str(identities[0])
+    else:
+        kinds = {identity.kind for identity in identities}
+        what = f"{len(identities)} {f'{next(iter(kinds))}s' if len(kinds) == 1 else 'objects'}"
+        what += f" ({_first(map(str, identities[: _NAMED + 1]), len(identities))})"
+    if len(clusters) == 1:
+        return f"{what} in {clusters[0]}"
+    return f"{what} in {len(clusters)} clusters ({_first(iter(clusters[: _NAMED + 1]), len(clusters))})"
+
+
+def _first(names: Iterator[str], total: int) -> str:
+    shown = [name for name, _ in zip(names, range(_NAMED), strict=False)]
+    return ", ".join(shown) + (", …" if total > len(shown) else "")
+
+
+def _why(sight: Sight, key: NeedKey, cluster: str, identity: Identity) -> str:
+    if key.what is not What.FOUGHT:
+        return key.why
+    fought = sight.facts.fights.get((cluster, identity))
+    return fought.why if fought is not None else ""
+
+
+_BEGINNINGS: Final = {
+    What.FAILED: EventKind.FAILED,
+    What.REFUSED: EventKind.OBJECT_REFUSED,
+    What.FOUGHT: EventKind.FIGHT_DETECTED,
+}
+
+
+def _since(sight: Sight, key: NeedKey, cluster: str, identity: Identity) -> str | None:
+    """Since when, where history or the clusters tell."""
+    if key.what in _BEGINNINGS:
+        return sight.noted.since(_BEGINNINGS[key.what], f"{identity} @ {cluster}")
+    if key.what is What.STUCK:
+        return sight.noted.timers.get(timer_of(identity, cluster))
+    if key.by == HeldBy.GUARD:
+        return sight.noted.held_since.get(cluster)
+    if key.what is What.DEGRADED:
+        seen = sight.workload(cluster, identity)
+        return (seen.unhealthy_since or None) if seen is not None else None
+    return None
+
+
+def _who(sight: Sight, key: NeedKey, revision: str) -> str | None:
+    """The field manager, or the author of the commit that is behind it."""
+    if key.what is What.FOUGHT:
+        return sight.text(key.why) or None
+    if key.what is What.REFUSED:
+        return None
+    author = sight.author(revision)
+    return sight.text(author) if author else None
+
+
+def _where(sight: Sight, cluster: str, identity: Identity) -> str | None:
+    """The line of the store that it stands in."""
+    template = sight.facts.decision.fleet.templates.get(identity)
+    manifest = sight.facts.manifests.get(cluster, {}).get(identity)
+    sources = [found.source for found in (template, manifest, *sight.changes(cluster, identity)) if found is not None]
+    return next((str(source) for source in sources if source.path), None)

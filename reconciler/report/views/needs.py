@@ -1,0 +1,192 @@
+"""What somebody has to look at: the worst first, equal things once with their count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.model.ledger import EventKind
+from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.refs import Identity
+from reconciler.report.status.state_document import LEFT_WHY
+from reconciler.report.views.need_words import NeedKey, key_of, need_of
+from reconciler.report.views.remedies import remedy_of
+from reconciler.report.views.shapes import Need, Weight, What
+from reconciler.report.views.sight import Sight
+from reconciler.stages.moves import MOVE_STALLED
+from reconciler.stages.state import ClusterState
+
+NEEDS_MAX: Final = 200
+"""So many are listed; the rest is counted."""
+_WEIGHTS: Final = (Weight.ERROR, Weight.WARNING, Weight.INFO)
+_WHATS: Final = (
+    *(What.SOURCE, What.AWAY, What.FAILED, What.DEGRADED, What.REFUSED, What.FOUGHT, What.HELD, What.STUCK, What.LEFT),
+    *(What.PROBLEM, What.SUSPENDED, What.EVICTED),
+)
+_TOLD_BY_STATE: Final = frozenset(
+    {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
+)
+"""Problems that are the state of an object as well, which says it with the cluster and the object."""
+
+
+class Needs(Struct, frozen=True, kw_only=True):
+    """The needs that are listed, and how many there are."""
+
+    listed: tuple[Need, ...] = ()
+    total: int = 0
+
+
+def needs_of(sight: Sight, *, cluster: str | None = None, identity: Identity | None = None) -> Needs:
+    """What needs somebody. `cluster`, `identity`: only what is in that cluster, or about that object."""
+    found = list(_of_objects(sight, cluster, identity))
+    if identity is None:
+        found += _of_clusters(sight, cluster)
+        found += _suspensions(sight, cluster)
+    found += _evictions(sight, cluster, identity)
+    if cluster is None and identity is None:
+        found += chain(_of_the_store(sight), _problems(sight, sight.picture.round.plan.problems))
+    elif identity is not None:
+        found += _problems(sight, sight.facts.problems.get(identity, ()))
+    found.sort(key=_order)
+    return Needs(listed=tuple(found[:NEEDS_MAX]), total=len(found))
+
+
+def _order(need: Need) -> tuple[int, int, int, str]:
+    return _WEIGHTS.index(need.weight), _WHATS.index(need.what), -need.count, need.title
+
+
+def _of_the_store(sight: Sight) -> Iterator[Need]:
+    if sight.picture.source_error:
+        yield Need(
+            weight=Weight.ERROR,
+            what=What.SOURCE,
+            title="the store cannot be read",
+            why=sight.text(sight.picture.source_error),
+            since=sight.noted.since(EventKind.SOURCE_FAILED, "store"),
+            revision=sight.facts.decision.fleet.revision or None,
+            todo="the last good revision stays in force; mend what is said, and it is read again by itself",
+        )
+    if sight.noted.error:
+        yield Need(
+            weight=Weight.ERROR,
+            what=What.PROBLEM,
+            title="the journal cannot be read",
+            why=sight.text(sight.noted.error),
+            todo="history, orders and timers are not shown meanwhile",
+        )
+
+
+def _of_clusters(sight: Sight, only: str | None) -> Iterator[Need]:
+    for name, found in sorted(sight.clusters.items()):
+        if only not in (None, name):
+            continue
+        if found.is_left:
+            yield Need(weight=Weight.WARNING, what=What.LEFT, title=f"cluster {name} has left the store", why=LEFT_WHY,
+                       cluster=name, count=found.total,
+                       todo=f"bring its Cluster document back, or delete what is ours in {name} by hand")  # fmt: skip
+        elif found.why_away is not None:
+            yield _away(sight, name, found)
+
+
+def _away(sight: Sight, name: str, found: ClusterState) -> Need:
+    cluster = sight.facts.decision.fleet.clusters.get(name)
+    return Need(
+        weight=Weight.ERROR,
+        what=What.AWAY,
+        title=f"cluster {name} does not answer",
+        why=f"{sight.text(found.why_away or '')}; last read: {found.last_contact or 'never'}",
+        cluster=name,
+        count=max(1, found.total),
+        since=sight.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
+        where=str(cluster.source) if cluster is not None and cluster.source.path else None,
+        todo="`reconciler doctor` says how it is reached; it is asked again by itself, and left as it is until then",
+    )
+
+
+def _of_objects(sight: Sight, only: str | None, identity: Identity | None) -> Iterator[Need]:
+    """Of what is not as wanted or not well, in the clusters that were read."""
+    groups: dict[NeedKey, list[tuple[str, Identity]]] = {}
+    for name, cluster in sorted(sight.clusters.items()):
+        if only not in (None, name) or cluster.why_away is not None or cluster.is_left:
+            continue
+        kept = cluster.kept
+        chosen = kept.items() if identity is None else [(identity, kept[identity])] if identity in kept else []
+        for each, state in chosen:
+            for key in key_of(sight, name, each, state):
+                groups.setdefault(key, []).append((name, each))
+    for key, copies in groups.items():
+        yield need_of(sight, key, copies)
+
+
+def _suspensions(sight: Sight, only: str | None) -> Iterator[Need]:
+    for found in sight.noted.suspensions:
+        if only is not None and found.scope not in ("fleet", f"cluster {only}"):
+            continue
+        cluster = found.scope.removeprefix("cluster ") if found.scope.startswith("cluster ") else None
+        until = f"until {found.until}" if found.until else "until it is resumed"
+        yield Need(
+            weight=Weight.INFO,
+            what=What.SUSPENDED,
+            title=sight.text(f"{found.scope} is suspended {until}"),
+            why=sight.text(found.reason),
+            cluster=cluster,
+            since=sight.noted.since(EventKind.SUSPENDED, found.scope),
+            who=sight.text(found.who) or None,
+            todo=sight.text(f"`reconciler resume {_scope(found.scope)}` ends it"),
+        )
+
+
+def _scope(scope: str) -> str:
+    """A scope as a command takes it: `fleet`, `cluster m1`, `Deployment/web -n demo`."""
+    kind, _, rest = scope.partition(" ")
+    if not rest or kind == "cluster":
+        return scope
+    namespace, slash, name = rest.partition("/")
+    return f"{kind}/{name} -n {namespace}" if slash else f"{kind}/{rest}"
+
+
+def _evictions(sight: Sight, only: str | None, identity: Identity | None) -> Iterator[Need]:
+    for found in sight.noted.evictions:
+        if only not in (None, found.cluster) or identity not in (None, found.identity):
+            continue
+        until = f" until {found.until}" if found.until else ""
+        command = f"evict {_scope(str(found.identity))} --cluster {found.cluster} --undo"
+        yield Need(
+            weight=Weight.INFO,
+            what=What.EVICTED,
+            title=sight.text(f"{found.identity} is kept out of {found.cluster}{until}"),
+            why=sight.text(found.reason),
+            cluster=found.cluster,
+            resource=sight.resource(found.cluster, found.identity),
+            since=found.since or None,
+            who=sight.text(found.who) or None,
+            todo=sight.text(f"`reconciler {command}` lets it come back"),
+        )
+
+
+def _problems(sight: Sight, problems: Iterable[Problem]) -> Iterator[Need]:
+    """Errors and warnings; hints stop nobody's sleep. Those of the same words are one."""
+    groups: dict[tuple[Severity, str, str, str], list[Problem]] = {}
+    for problem in problems:
+        if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE:
+            key = (problem.severity, problem.code, problem.message, problem.cluster)
+            groups.setdefault(key, []).append(problem)
+    for (severity, code, _, cluster), found in groups.items():
+        first = sight.masker.problem(found[0])
+        place = f" {first.path}" if first.path else ""
+        where = f"{first.source}{place}" if first.source != NOWHERE else None
+        yield Need(
+            weight=Weight.ERROR if severity is Severity.ERROR else Weight.WARNING,
+            what=What.PROBLEM,
+            title=first.message if not cluster else f"{cluster}: {first.message}",
+            why=code,
+            cluster=cluster or None,
+            count=len(found),
+            revision=sight.facts.decision.fleet.revision or None,
+            who=sight.author(sight.facts.decision.fleet.revision),
+            where=where,
+            todo=remedy_of(code),
+        )

@@ -1,0 +1,214 @@
+"""What the views are made from: the picture of the last round, what the clusters told, and rows of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.model.binding import Constraint
+from reconciler.model.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
+from reconciler.model.observation import Observations, Workload, workload_in
+from reconciler.model.plan import Change
+from reconciler.model.refs import Identity
+from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.status.state_document import LEFT_WHY, Picture
+from reconciler.report.views.shapes import ClusterHead, CopyPart, LastWrite, Resource
+from reconciler.stages.secrecy import is_secret_kind
+from reconciler.stages.state import NOMINAL, ClusterState, Facts, HealthWord, Held, Lag, ObjectState
+
+_SYNC_RANK: Final = {
+    lag: rank
+    for rank, lag in enumerate(
+        (Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED)
+    )
+}
+_HEALTH_RANK: Final = {
+    word: rank
+    for rank, word in enumerate(
+        (HealthWord.DEGRADED, HealthWord.MISSING, HealthWord.UNKNOWN, HealthWord.PROGRESSING, HealthWord.HEALTHY)
+    )
+}
+
+Rank = tuple[int, int]
+"""How bad a state is: the worst has the lowest."""
+NOMINAL_RANK: Final[Rank] = (_SYNC_RANK[Lag.SYNCED], _HEALTH_RANK[HealthWord.HEALTHY])
+
+
+class CommitWords(NamedTuple):
+    """What is known of a commit. `time`: RFC 3339 in UTC."""
+
+    author: str
+    subject: str
+    time: str
+
+
+class Noted(Struct, frozen=True, kw_only=True):
+    """Rows of the journal, as they are at one moment.
+
+    `suspensions`, `evictions`, `constraints`: those in force, evictions among the last ones. `timers`: name to the time
+    since which something waits. `held_since`: cluster to the time since which the guards hold something there. `begun`:
+    by kind and subject the event of what has begun and is not over, and the last failure. `events`: the newest ones.
+    `error`: why the journal cannot be read; empty: it can.
+    """
+
+    suspensions: tuple[SuspensionRecord, ...] = ()
+    evictions: tuple[EvictionRecord, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    timers: Mapping[str, str] = field(default_factory=dict)
+    held_since: Mapping[str, str] = field(default_factory=dict)
+    begun: Mapping[tuple[str, str], Event] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    error: str = ""
+
+    def since(self, kind: EventKind, subject: str) -> str | None:
+        """When that began which is not over; None: history does not know it."""
+        event = self.begun.get((str(kind), subject))
+        return event.time if event is not None else None
+
+
+def no_words(revision: str) -> CommitWords | None:
+    """Where no repository is at hand, no commit is known."""
+    return None
+
+
+class Sight(Struct, frozen=True, kw_only=True, dict=True):
+    """A picture with all that is told beside it. `words`: of a revision; None where it is no commit that is known.
+
+    `since`: since when the fleet is in step, or is not. `servers`: addresses of the clusters.
+    """
+
+    picture: Picture
+    observations: Observations = field(default_factory=Observations)
+    noted: Noted = field(default_factory=Noted)
+    words: Callable[[str], CommitWords | None] = no_words
+    since: str | None = None
+    servers: Mapping[str, str] = field(default_factory=dict)
+    now: str = ""
+
+    @cached_property
+    def masker(self) -> Masker:
+        """It knows the values of all Secrets that are due to change: whatever is told may quote them."""
+        masker = Masker()
+        changes = self.picture.round.plan.changes
+        for manifest in secrets_among(changes):
+            masker.learn(manifest)
+        for change in changes:
+            if is_secret_kind(change.identity.kind):
+                masker.change(change)
+        return masker
+
+    @property
+    def facts(self) -> Facts:
+        """What the state was made of."""
+        facts = self.picture.state.facts
+        assert facts is not None, "a picture is of a state that was made of something"
+        return facts
+
+    @property
+    def clusters(self) -> Mapping[str, ClusterState]:
+        """The state of every cluster."""
+        return self.picture.state.clusters
+
+    def text(self, text: str) -> str:
+        """Words as they may be shown to anybody."""
+        return self.masker.text(text)
+
+    def author(self, revision: str) -> str | None:
+        """Who wrote a commit; None: it is none that is known."""
+        words = self.words(revision) if revision else None
+        return words.author if words is not None else None
+
+    def state(self, cluster: str, identity: Identity) -> ObjectState | None:
+        """The state of a copy, without judging it again; None: there is none, and none is wanted."""
+        there = self.clusters.get(cluster)
+        if there is None:
+            return None
+        kept = there.kept.get(identity)
+        if kept is not None or there.why_away is not None or there.is_left:
+            return kept
+        return NOMINAL if identity in self.facts.manifests.get(cluster, {}) else None
+
+    def resource(self, cluster: str, identity: Identity) -> Resource:
+        """The object as the shapes name it."""
+        gvk = self.picture.state.gvk(cluster, identity)
+        return Resource(
+            api_version=gvk.api_version if gvk is not None else identity.group,
+            kind=identity.kind,
+            namespace=identity.namespace,
+            name=identity.name,
+        )
+
+    def replicas(self, cluster: str, identity: Identity) -> int | None:
+        """Those that were assigned there; None: it has none, or is not placed there."""
+        binding = self.facts.decision.bindings.get(identity)
+        return binding.replicas_on(cluster) if binding is not None else None
+
+    def workload(self, cluster: str, identity: Identity) -> Workload | None:
+        """How it runs there, where that was counted."""
+        return workload_in(self.observations.clusters, identity, cluster)
+
+    def changes(self, cluster: str, identity: Identity) -> tuple[Change, ...]:
+        """What is due there still."""
+        return self.facts.changes.get((cluster, identity), ())
+
+
+def rank_of(state: ObjectState) -> Rank:
+    """How bad a state is."""
+    return _SYNC_RANK[state.sync.lag], _HEALTH_RANK[state.health.word]
+
+
+def heads(sight: Sight) -> tuple[ClusterHead, ...]:
+    """Every cluster by name, as a column of the matrix."""
+    scopes = {found.scope for found in sight.noted.suspensions}
+    return tuple(
+        ClusterHead(
+            name=name,
+            is_up=found.why_away is None and not found.is_left,
+            is_left=found.is_left,
+            is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
+            why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
+        )
+        for name, found in sorted(sight.clusters.items())
+    )
+
+
+def words_for_history(sight: Sight | None) -> Callable[[str], tuple[str, str] | None]:
+    """Author and subject of a revision, as entries of history want them."""
+
+    def words(revision: str) -> tuple[str, str] | None:
+        found = sight.words(revision) if sight is not None else None
+        return (found.author, found.subject) if found is not None else None
+
+    return words
+
+
+def copy_part(
+    sight: Sight, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
+) -> CopyPart:
+    """A copy with its state in words. `last_write`: as history tells it."""
+    seen = sight.workload(cluster, identity)
+    return CopyPart(
+        cluster=cluster,
+        sync=str(state.sync.sync),
+        state=str(state.sync.lag),
+        health=str(state.health.word),
+        why=sight.text(state.sync.why),
+        health_why=sight.text(state.health.why),
+        by=str(state.sync.by) if isinstance(state.sync, Held) else None,
+        replicas=sight.replicas(cluster, identity),
+        ready=seen.ready if seen is not None else None,
+        last_write=last_write,
+    )
+
+
+def is_in_step(clusters: Mapping[str, ClusterState]) -> bool:
+    """Whether every cluster was read and holds nothing that is not as wanted."""
+    return all(is_cluster_in_step(found) for found in clusters.values())
+
+
+def is_cluster_in_step(found: ClusterState) -> bool:
+    """Whether a cluster was read and holds nothing that is not as wanted."""
+    return found.why_away is None and not found.is_left and found.syncs.get(Lag.SYNCED, 0) == found.total

@@ -1,0 +1,49 @@
+"""What pages and the API ask for: values of one moment, masked, which whoever draws them escapes."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.shapes import ClusterHead, ClusterView, FleetView, MatrixView, ObjectView, ProblemsView
+
+
+class Views(Protocol):
+    """The views of a running service. An equal question about the same moment is answered with the same value.
+
+    Each raises `NotShown` when nothing can be told now: no round has ended yet, or the journal cannot be read. Only
+    `fleet` always answers, since it says that, too.
+    """
+
+    @property
+    def moment(self) -> int:
+        """A number that grows whenever something that is shown becomes another."""
+        ...
+
+    async def fleet(self) -> FleetView:
+        """Is all in step, since when, by which commit; what needs somebody; what comes by itself."""
+        ...
+
+    async def matrix(self, question: MatrixQuestion) -> MatrixView:
+        """Workloads by clusters."""
+        ...
+
+    async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
+        """Everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
+        ...
+
+    async def clusters(self) -> tuple[ClusterHead, ...]:
+        """Every cluster of the store, and those that left it while objects of ours are there."""
+        ...
+
+    async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
+        """One cluster with what is there, from `offset` on; None: there is none of this name."""
+        ...
+
+    async def problems(self) -> ProblemsView:
+        """All problems of the store and of the last round."""
+        ...
+
+    async def history(self, question: HistoryQuestion) -> dict[str, Any] | NotFound:
+        """The document of `history -o json`."""
+        ...
