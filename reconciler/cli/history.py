@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,9 +14,9 @@ from reconciler.cli.access import journal_path
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
 
 if TYPE_CHECKING:
-    from reconciler.adapters.journal.events import EventFilter, Recorded
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.report.history_text import Words
+    from reconciler.adapters.sources.commits import Commits
+    from reconciler.daemon.answers.history import History
+    from reconciler.report.views.questions import HistoryQuestion
 
 _LOOK_S: Final = 1.0
 """How often who follows looks into the journal."""
@@ -51,40 +51,45 @@ def command(
     Persons and their commands, commits, hand edits, ticks, clusters that were away, and what was decided and written.
     The newest 100,000 events are kept, and of what persons did the newest 10,000 beyond these.
     """
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.cli.commits import Commits
-    from reconciler.report.history_text import history_document, history_text
+    from reconciler.cli.resources import resource_in
+    from reconciler.report.history_text import history_text
+    from reconciler.report.views.questions import HistoryQuestion
 
     if is_followed and output == "yaml":
         raise click.UsageError("-w prints a line for each event: -o json, or none")
-    path = journal_path(journal, store)
-    with Journal.open(path, read_only=True) as opened, opened.transaction():
-        wanted = _wanted(opened, words, namespace, cluster, since)
-        events, last = opened.newest_events(wanted, limit), opened.last_event
-        commits = Commits(store or (opened.state() or {}).get("source", ""), beside=path)
+
+    question = HistoryQuestion(
+        resource=resource_in(words) if words else "",
+        namespace=namespace or "",
+        cluster=cluster,
+        since=_moment(since) if since else "",
+        limit=limit,
+    )
+    asked = _asked(journal, store, question)
+    document, last = asked.newest()
     if is_followed:
-        _print_lines(reversed(events), commits.words, output)
-        _follow(path, wanted, last, commits.words, output)
-        return
-    document = history_document((found.event for found in events), commits.words)
-    if output in ("json", "yaml"):
+        _print_lines(reversed(document["events"]), output)
+        _follow(asked, last, output)
+    elif output in ("json", "yaml"):
         answer(document_text(document, output))
-    elif events:
+    elif document["events"]:
         answer(history_text(document, wide=output == "wide", width=terminal_width()))
     else:
-        remark("nothing of that has happened" if any(wanted) else "nothing has happened yet")
+        is_part = question.resource or question.namespace or question.cluster or question.since
+        remark("nothing of that has happened" if is_part else "nothing has happened yet")
 
 
-def _wanted(
-    journal: Journal, words: tuple[str, ...], namespace: str | None, cluster: str, since: str | None
-) -> EventFilter:
-    from reconciler.adapters.journal.events import EventFilter
-    from reconciler.cli.resources import resource_in
-    from reconciler.cli.subjects import known_subjects, one_subject
+def _asked(journal: Path | None, store: str | None, question: HistoryQuestion) -> History:
+    """Who tells."""
+    from reconciler.cli.commits import commits_of
+    from reconciler.daemon.answers.history import JournalHistory
 
-    about = str(one_subject(known_subjects(journal), resource_in(words), namespace)) if words else ""
-    of_namespace = namespace if namespace and not words else ""
-    return EventFilter(about=about, namespace=of_namespace, cluster=cluster, since=_moment(since) if since else "")
+    path = journal_path(journal, store)
+
+    def commits(source: str) -> Commits:
+        return commits_of(store or source, beside=path)
+
+    return JournalHistory(path, commits, question)
 
 
 def _moment(text: str) -> str:
@@ -117,24 +122,17 @@ def _pause() -> None:
     time.sleep(_LOOK_S)
 
 
-def _follow(path: Path, wanted: EventFilter, last: int, words: Words, output: str) -> None:
+def _follow(asked: History, last: int, output: str) -> None:
     """Print what is recorded from here on, until somebody interrupts."""
-    from reconciler.adapters.journal.journal import Journal
-
     while True:
         _pause()
-        # Opened each time: the service may be started anew meanwhile, and a rebuilt journal is another file.
-        with Journal.open(path, read_only=True) as opened, opened.transaction():
-            newest = opened.last_event
-            found = opened.events_after(min(last, newest), wanted)
-        _print_lines(found, words, output)
-        last = newest
+        document, last = asked.after(last)
+        _print_lines(document["events"], output)
 
 
-def _print_lines(found: Iterable[Recorded], words: Words, output: str) -> None:
-    from reconciler.report.history_text import history_entry, history_line
+def _print_lines(entries: Iterable[Mapping[str, Any]], output: str) -> None:
+    from reconciler.report.history_text import history_line
     from reconciler.report.json_parts import json_line
 
-    for recorded in found:
-        entry = history_entry(recorded.event, words)
-        answer((json_line(entry) if output == "json" else history_line(entry)) + "\n")
+    for entry in entries:
+        answer((json_line(dict(entry)) if output == "json" else history_line(entry)) + "\n")

@@ -43,7 +43,7 @@ def command(
 
 
 def _one_of(found: list[str], scope: tuple[str, ...], namespace: str | None) -> str:
-    from reconciler.cli.subjects import one_subject, subject_of
+    from reconciler.daemon.answers.subjects import one_subject, subject_of
     from reconciler.errors import ConfigurationError
 
     text = " ".join(scope)

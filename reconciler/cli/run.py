@@ -15,6 +15,7 @@ from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.daemon.service.serve import Service
+    from reconciler.web.server import Listening
 
 _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
@@ -44,6 +45,12 @@ _POLL_MAX_S: Final = 86_400.0
     metavar="NAME",
     help="Answer to this host name as well there; localhost and addresses are always answered to.",
 )
+@options.option(
+    "--listen-token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="File with a token that whoever asks there has to give. Default: the credential listen-token of systemd.",
+)
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
 def command(
     *,
@@ -56,12 +63,14 @@ def command(
     accept_rewinds: bool,
     listen: str | None,
     listen_names: tuple[str, ...],
+    listen_token_file: Path | None,
     log_format: str | None,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
     from reconciler.cli.reading import cache_folder, parse_cache_file
     from reconciler.daemon.service.serve import Service
     from reconciler.daemon.vitals.logs import set_up_logging
+    from reconciler.web.server import Listening
 
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
@@ -77,7 +86,8 @@ def command(
         accept_rewinds=accept_rewinds,
         parse_cache=parse_cache_file(folder, store) if folder is not None else None,
     )
-    asyncio.run(_run(service, listen, listen_names))
+    listening = Listening(address=listen, names=listen_names, token_file=listen_token_file)
+    asyncio.run(_run(service, listening))
 
 
 def _journal_of(store: str, rev: str | None, *, as_directory: bool) -> Path:
@@ -107,7 +117,8 @@ def _checked_poll(value: float) -> float:
     return value
 
 
-async def _run(service: Service, listen: str | None, names: tuple[str, ...]) -> None:
+async def _run(service: Service, listening: Listening) -> None:
+    from reconciler.cli.commits import commits_of
     from reconciler.daemon.service.descriptors import raise_descriptors
     from reconciler.daemon.service.serve import serve
     from reconciler.daemon.service.service import in_service
@@ -117,5 +128,11 @@ async def _run(service: Service, listen: str | None, names: tuple[str, ...]) -> 
     raise_descriptors()
     vitals = Vitals(source=service.store)
     clock = service.access.clock
-    async with in_service(vitals, clock) as signals, serving(listen, vitals, clock, names):
+    journal = service.access.journal
+    assert journal is not None, "a service has a journal"
+    commits = commits_of(service.store, beside=journal)
+    async with (
+        in_service(vitals, clock) as signals,
+        serving(listening, vitals, clock, journal=journal, commits=commits, stop=signals.stop),
+    ):
         await serve(service, vitals, signals)

@@ -69,7 +69,7 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
         ConfigurationError: it is no scope, or names a cluster or resource that the journal does not know.
     """
     from reconciler.adapters.journal.journal import Journal
-    from reconciler.cli.subjects import known_subjects, one_subject
+    from reconciler.daemon.answers.subjects import known_subjects, one_subject
 
     if scope == ("fleet",):
         return "fleet"

@@ -99,7 +99,7 @@ def _with_every_cluster(binding: Binding, clusters: Iterable[str]) -> Binding:
 def explanation_document(found: Explanation) -> dict[str, Json]:
     """For machines, masked. Version 1. `bound` False: it goes nowhere. `claimReasons` null: no policy claims it."""
     claim, binding = found.claim, found.binding
-    return {
+    document: dict[str, Json] = {
         "version": 1,
         "resource": resource_part(found.gvk, found.identity),
         "source": str(found.source),
@@ -130,6 +130,8 @@ def explanation_document(found: Explanation) -> dict[str, Json]:
         "held": [{"cluster": cluster, "why": why} for cluster, why in found.holds],
         "problems": problems_part(Masker().problem(problem) for problem in found.problems),
     }
+    masked: dict[str, Json] = Masker().document(document)
+    return masked
 
 
 def _claim_reason(claim: Claim, reason: Reason) -> str:

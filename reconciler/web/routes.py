@@ -13,7 +13,7 @@ from reconciler.web.views import Views
 
 
 class Asked(NamedTuple):
-    """What a request asks for. `parts`: what stood for the parts in braces. `query`: each name with its last value."""
+    """What a request asks for. `parts`: what stood for the parts in braces. `query`: each name with its first value."""
 
     parts: Mapping[str, str]
     query: Mapping[str, str]
@@ -41,7 +41,7 @@ class Router:
 
     def find(self, raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
         """The route and its parts; None: there is none. `raw_path`: as it was sent, so that `%2F` parts nothing."""
-        given = raw_path.partition("?")[0].split("/")
+        given = raw_path.split("/")
         for pattern, route in self._routes:
             if len(pattern) == len(given) and (parts := _parts(pattern, given)) is not None:
                 return route, parts

@@ -1,108 +1,96 @@
-"""Read-only pages over HTTP, on loopback or a Unix socket: health, metrics and status.
+"""Read-only pages over HTTP, on loopback or a Unix socket: health, metrics, and the state of the fleet.
 
-Nothing here changes anything, needs a cookie or runs a script; who may read it is decided by where it listens.
+Nothing here changes anything or needs a cookie; who may read it is decided by where it listens, and by a token.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
+from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
-from reconciler.daemon.service.service import is_progressing
+from reconciler.adapters.sources.commits import Commits
+from reconciler.daemon.answers.desk import Desk
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
-from reconciler.report.text.safe import ascii_json
-from reconciler.web.metrics import CONTENT_TYPE, exposition
-from reconciler.web.status import degradations, page, readiness, status_document
+from reconciler.web import signs
+from reconciler.web.access import has_token, is_for_us, is_loopback, read_token, token_file
+from reconciler.web.answers import plain
+from reconciler.web.api import Api
+from reconciler.web.events import Events
+from reconciler.web.live_views import LiveViews
+from reconciler.web.routes import Asked, Route, Router
+from reconciler.web.views import Views
 
 log = logging.getLogger("reconciler")
 
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 _LONGEST_LINE: Final = 4096
-_HOST: Final = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:/@\s]+))(?::[0-9]*)?")
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """A request to its answer."""
 
 
-def pages(vitals: Vitals, clock: Clock, names: Collection[str] | None = None) -> Handler:
-    """The pages over these vitals. They are read at each request, on the event loop, so they are never torn.
+class Listening(Struct, frozen=True, kw_only=True):
+    """Where is listened, and who is answered.
+
+    `address`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`: of
+    hosts that are answered to, beside localhost, addresses and the host that is listened at. `token_file`: whoever
+    asks has to give what is in it; None: that of systemd's credentials, if there is one.
+    """
+
+    address: str | None
+    names: tuple[str, ...] = ()
+    token_file: Path | None = None
+
+    def token(self) -> str:
+        """The token; empty: none is asked for.
+
+        Raises:
+            ConfigurationError: the file is unusable.
+        """
+        file = token_file(self.token_file, os.environ)
+        return read_token(file, "--listen-token-file") if file is not None else ""
+
+
+def answering(routes: Sequence[Route], views: Views, names: Collection[str] | None, token: str) -> Handler:
+    """The answer to each request.
 
     `names`: of hosts that we answer to beside localhost and addresses; None: to any, where no browser can come from.
+    `token`: that has to be given, but for the pages that are open; empty: none.
     """
+    router = Router(routes)
 
-    def livez() -> web.Response:
-        alive = is_progressing(vitals, clock.monotonic_s())
-        return _plain(200 if alive else 503, "ok" if alive else f"stalled while {vitals.phase}")
-
-    def readyz() -> web.Response:
-        checks = readiness(vitals)
-        is_ready = all(found == "ok" for found in checks.values())
-        body = {"ready": is_ready, "checks": checks, "degraded": degradations(vitals)}
-        return _json(body, 200 if is_ready else 503)
-
-    def metrics() -> web.Response:
-        return web.Response(
-            body=exposition(vitals, clock.monotonic_s), headers={**_HEADERS, "Content-Type": CONTENT_TYPE}
-        )
-
-    def status() -> web.Response:
-        return _json(status_document(vitals, clock.monotonic_s()), 200)
-
-    def root() -> web.Response:
-        text = page(vitals, clock.monotonic_s())
-        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=_HEADERS)
-
-    by_path = {"/livez": livez, "/readyz": readyz, "/metrics": metrics, "/status.json": status, "/": root}
-
-    async def answer(request: web.BaseRequest) -> web.Response:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if names is not None and not is_for_us(request.headers.getall("Host", []), names):
             # Else a page of somebody else, whose name was made to lead here, could read the status in a browser.
-            return _plain(HTTPStatus.MISDIRECTED_REQUEST, "This name is not known here; see --listen-name")
-        make = by_path.get(request.path)
-        if make is None:
-            return _plain(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_FOUND.phrase)
+            return plain(HTTPStatus.MISDIRECTED_REQUEST, "This name is not known here; see --listen-name")
+        found = router.find(request.rel_url.raw_path)
+        is_open = found is not None and found[0].is_open
+        if token and not is_open and not has_token(request.headers.getall("Authorization", []), token):
+            # Before it is told whether there is such a page.
+            refused = plain(HTTPStatus.UNAUTHORIZED, "A token is asked for; see --listen-token-file")
+            refused.headers["WWW-Authenticate"] = 'Basic realm="fleet-reconciler", charset="UTF-8"'
+            refused.headers.add("WWW-Authenticate", 'Bearer realm="fleet-reconciler"')
+            return refused
+        if found is None:
+            return plain(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_FOUND.phrase)
         if request.method not in ("GET", "HEAD"):
-            refused = _plain(HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.METHOD_NOT_ALLOWED.phrase)
+            refused = plain(HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.METHOD_NOT_ALLOWED.phrase)
             refused.headers["Allow"] = "GET,HEAD"
             return refused
-        return make()
+        route, parts = found
+        return await route.answer(views, Asked(parts, dict(request.query), request))
 
     return answer
-
-
-def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
-    """Whether a request was meant for this place, by its Host headers.
-
-    An address is: who reaches us by it was not led here by a name. So is a request that names no host (HTTP/1.0).
-
-    >>> is_for_us(["127.0.0.1:9180"], ()), is_for_us(["[::1]"], ()), is_for_us(["rebound.example"], ())
-    (True, True, False)
-    """
-    if len(hosts) > 1:
-        return False
-    if not hosts or not hosts[0]:
-        return True
-    match = _HOST.fullmatch(hosts[0].lower())
-    name = (match["address"] or match["name"].rstrip(".")) if match is not None else ""
-    return name == "localhost" or name in names or _is_address(name)
 
 
 class _Connection(web.RequestHandler):
@@ -121,7 +109,7 @@ class _Connection(web.RequestHandler):
         self.log_exception("a request could not be answered", exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("a part of the answer is sent already")
-        answer = _plain(status, HTTPStatus(status).phrase)
+        answer = plain(status, HTTPStatus(status).phrase)
         answer.force_close()
         return answer
 
@@ -145,44 +133,47 @@ def _contained(handler: Handler) -> Handler:
     """The boundary of one page: a fault of ours is told once for each page, and answered without its words."""
     told: set[tuple[str, type[Exception]]] = set()
 
-    async def answer(request: web.BaseRequest) -> web.Response:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await handler(request)
         except Exception as error:
             if (request.path, type(error)) not in told:
                 told.add((request.path, type(error)))
                 log.exception("a page could not be made", extra={"event": "InternalError", "obj": request.path})
-            return _plain(500, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
+            return plain(500, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
 
     return answer
 
 
-def _plain(status: int, text: str) -> web.Response:
-    return web.Response(status=status, text=f"{text}\n", headers=_HEADERS)
-
-
-def _json(body: dict[str, Any], status: int) -> web.Response:
-    text = ascii_json(json.dumps(body, ensure_ascii=False, indent=1))
-    return web.Response(status=status, text=f"{text}\n", content_type="application/json", headers=_HEADERS)
-
-
 @asynccontextmanager
-async def serving(listen: str | None, vitals: Vitals, clock: Clock, names: Collection[str] = ()) -> AsyncIterator[str]:
+async def serving(
+    listening: Listening,
+    vitals: Vitals,
+    clock: Clock,
+    *,
+    journal: Path | None = None,
+    commits: Commits | None = None,
+    stop: asyncio.Event | None = None,
+) -> AsyncIterator[str]:
     """The pages served until the block ends; gives the address (with the port that was chosen for `:0`).
 
-    `listen`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`: of
-    hosts that are answered to, beside localhost, addresses and the host that is listened at.
+    `journal`, `commits`: of the service; None: nothing is told of them. `stop`: once it is set, streams end.
 
     Raises:
-        ConfigurationError: the address cannot be listened at.
+        ConfigurationError: the address cannot be listened at, or the token's file is unusable.
     """
+    listen = listening.address
     if not listen:
         yield ""
         return
+    token = listening.token()
+    known = commits or Commits("", tuple)
+    views = LiveViews(vitals, clock, Desk(journal, known, clock) if journal is not None else None)
+    events = Events(vitals.board)
+    names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
+    routes = (*signs.routes(vitals, clock), *Api(views, events).routes())
     server = _Server(
-        pages(
-            vitals, clock, None if listen.startswith("unix:") else {*map(str.lower, names), split_address(listen)[0]}
-        ),
+        answering(routes, views, names, token),
         access_log=None,
         keepalive_timeout=30.0,
         max_line_size=_LONGEST_LINE,
@@ -190,18 +181,30 @@ async def serving(listen: str | None, vitals: Vitals, clock: Clock, names: Colle
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
+    ending = asyncio.create_task(_end_streams(stop, events)) if stop is not None else None
     try:
         try:
-            address = await _start(runner, listen)
+            address = await _start(runner, listen, has_token=bool(token))
         except OSError as error:
             raise ConfigurationError(f"--listen {listen}: {error.strerror or error}; choose another address") from error
         log.info("pages are served", extra={"event": "Listening", "obj": address})
         yield address
     finally:
+        events.stop()
+        if ending is not None:
+            ending.cancel()
+            with suppress(asyncio.CancelledError):
+                await ending
         await runner.cleanup()
+        await views.close()
 
 
-async def _start(runner: web.ServerRunner, listen: str) -> str:
+async def _end_streams(stop: asyncio.Event, events: Events) -> None:
+    await stop.wait()
+    events.stop()
+
+
+async def _start(runner: web.ServerRunner, listen: str, *, has_token: bool) -> str:
     if listen.startswith("unix:"):
         path = Path(listen.removeprefix("unix:"))
         # asyncio takes away a socket that an earlier process left behind: the journal's lock lets only one run.
@@ -211,9 +214,10 @@ async def _start(runner: web.ServerRunner, listen: str) -> str:
     host, port = split_address(listen)
     await web.TCPSite(runner, host, port).start()
     bound = runner.addresses[0]
-    if not _is_loopback(bound[0]):
+    if not has_token and not is_loopback(bound[0]):
         log.warning(
-            "the pages can be read by whoever reaches this address: names of clusters and of the store's problems",
+            "the pages can be read by whoever reaches this address: names of clusters and objects, and what is wrong "
+            "with them; --listen-token-file asks for a token",
             extra={"event": "Listening", "obj": listen},
         )
     shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
@@ -234,18 +238,3 @@ def split_address(listen: str) -> tuple[str, int]:
     if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ConfigurationError(f"--listen {listen}: write HOST:PORT (127.0.0.1:9180) or unix:PATH")
     return host, int(port)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -71,10 +71,19 @@ def _is_at_rest(path: Path) -> bool:
 class JournalFile:
     """A connection. Everything is called from the thread that opened it."""
 
-    def __init__(self, path: Path, *, read_only: bool, tables: tuple[Table, ...], is_beside: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        tables: tuple[Table, ...],
+        is_beside: bool = False,
+        busy_s: float = BUSY_TIMEOUT_S,
+    ) -> None:
         """Open the file; a writer creates it, brings its schema up to date and checks its pages.
 
         `is_beside`: another process may be its writer; the file must be there, and its schema is left as it is.
+        `busy_s`: so long it is waited for others who write.
 
         Raises:
             JournalCorrupt: it is no SQLite file, or a page is broken.
@@ -84,6 +93,7 @@ class JournalFile:
         self.path = path
         self.read_only = read_only
         self.is_beside = is_beside
+        self._busy_s = busy_s
         self.is_too_new = False
         self._tables = tables
         self._depth = 0
@@ -106,7 +116,7 @@ class JournalFile:
             uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
             if self.read_only and _is_at_rest(self.path):
                 uri += "&immutable=1"
-            return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+            return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._busy_s)
 
     def _create(self) -> None:
         try:

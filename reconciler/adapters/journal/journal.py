@@ -81,6 +81,15 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook):
             raise
         return journal
 
+    @classmethod
+    def open_to_look(cls, path: Path, *, busy_s: float) -> Journal:
+        """The journal for a reader who would rather do without than wait. `busy_s`: so long it waits.
+
+        Raises:
+            JournalTooNew, JournalCorrupt, JournalError: as `open`.
+        """
+        return cls(JournalFile(path, read_only=True, tables=TABLES, busy_s=busy_s), None)
+
     @staticmethod
     def open_beside(path: Path) -> OrderBook:
         """The orders in a journal that a daemon may be writing; nothing else can be written through it.

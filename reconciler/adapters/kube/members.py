@@ -54,6 +54,10 @@ class Members(Mapping[str, MemberCluster]):
         self._configs = usable
         self.failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
 
+    def servers(self) -> dict[str, str]:
+        """The address of each cluster, as the kubeconfig names it."""
+        return {name: config.server for name, (config, _) in self._configs.items()}
+
     def _member(self, config: MemberConfig) -> MemberCluster:
         return MemberCluster(Transport(config, self._shared), self._agent.header)
 

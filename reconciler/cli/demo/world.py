@@ -25,11 +25,12 @@ from reconciler.daemon.vitals.logs import TextLines
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.model.cluster import Cluster
 from reconciler.sim import ClusterSpec, FleetInABox, NodeSpec, Settings
-from reconciler.web.server import serving
+from reconciler.web.server import Listening, serving
 
 GPU: Final = "nvidia.com/gpu"
 _QUICK: Final = Settings(start_s=0.4, stop_s=0.2)
 """Pods are ready within half a second, so that nobody has to wait for the story."""
+_JOURNAL: Final = "journal.db"
 _IMPATIENT: Final = TransportSettings(breaker=BreakerSettings(pause_s=0.1, pause_max_s=0.1))
 """The onlooker asks a silent cluster again at once; the daemon has its usual patience."""
 CLUSTERS: Final = (
@@ -59,7 +60,7 @@ class DemoWorld(Struct, frozen=True, kw_only=True):
     @property
     def journal(self) -> Path:
         """The daemon's journal."""
-        return self.folder / "journal.db"
+        return self.folder / _JOURNAL
 
     @property
     def log(self) -> Path:
@@ -76,7 +77,10 @@ async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
     """A world below the folder. The daemon ends with the block; where it fails, the block is cancelled."""
     vitals, clock, signals = Vitals(), SystemClock(), Signals()
     repository = await asyncio.to_thread(DemoRepository, folder / "fleet")
-    async with FleetInABox(CLUSTERS, folder) as box, serving("127.0.0.1:0", vitals, clock) as page:
+    async with (
+        FleetInABox(CLUSTERS, folder) as box,
+        serving(Listening(address="127.0.0.1:0"), vitals, clock, journal=folder / _JOURNAL) as page,
+    ):
         configs = load_members(box.kubeconfig, [Cluster(name=name) for name in box.names])
         async with Members.open(configs, agent=UserAgent("demo"), settings=_IMPATIENT) as members:
             world = DemoWorld(

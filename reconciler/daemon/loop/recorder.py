@@ -28,10 +28,11 @@ from reconciler.daemon.round.history.told import Told
 from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
+from reconciler.daemon.vitals.board import Shown
 from reconciler.daemon.vitals.picture_vitals import show
 from reconciler.daemon.vitals.turns import tell_turns
 from reconciler.engine import Decision, Round, World
-from reconciler.model.observation import Member, Read
+from reconciler.model.observation import Member, Observations, Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
@@ -227,11 +228,18 @@ class Recorder:
             source=parts.source.name,
             source_error=parts.vitals.source_error,
         )
-        record_picture(parts.journal, shown, self._tables)
+        document = record_picture(parts.journal, shown, self._tables)
+        self._put_up(replace(shown, number=document["round"]), state.observations, document["since"])
         show(parts.vitals, picture, fleet_state, heard)
         tell_turns(self._states.turns)
         self._told.take_in(fleet_state, self._states.turns, now)
         return replace(state, picture=picture, failures=failures)
+
+    def _put_up(self, picture: Picture, observations: Observations, since: str) -> None:
+        """Show it to whoever looks."""
+        servers = self._parts.members.servers
+        shown = Shown(picture=picture, observations=observations, since=since, servers=servers)
+        self._parts.vitals.board.show(shown)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
         """The picture with what waits for too long, which is logged once."""

@@ -115,6 +115,7 @@ class StoreFollower:
             log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
+        vitals.board.stir()
         self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now())
         return None if self._is_in_force else await self._recalled()
 
@@ -142,6 +143,7 @@ class StoreFollower:
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
+            vitals.board.stir()
         vitals.source_error = ""
 
     def _say_how_it_is_followed(self) -> None:

@@ -19,6 +19,7 @@ from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
+from reconciler.model.tree import Json
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
@@ -112,10 +113,12 @@ def _is_complete(planned: Round, reading: Reading) -> bool:
     return world.only is None and planned.plan.is_complete and world.members.keys() >= world.fleet.clusters.keys()
 
 
-def record_picture(journal: Journal, shown: Picture, tables: FleetTables | None = None) -> None:
-    """Replace the picture that `status` shows; its number is that of the last round."""
+def record_picture(journal: Journal, shown: Picture, tables: FleetTables | None = None) -> dict[str, Json]:
+    """Replace the picture that `status` shows; its number is that of the last round. The document as recorded."""
     numbered = replace(shown, number=journal.complete_rounds())
-    journal.record_state(state_document(numbered, journal.state(), tables))
+    document = state_document(numbered, journal.state(), tables)
+    journal.record_state(document)
+    return document
 
 
 def record_source_error(journal: Journal, error: str) -> None:

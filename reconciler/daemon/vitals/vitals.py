@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.daemon.vitals.board import Board
 from reconciler.model.problem import Problem
 
 
@@ -64,6 +65,8 @@ class Vitals(Struct, kw_only=True):
     """Watches that ended before their time, by cluster."""
     suspended: tuple[str, ...] = ()
     """Scopes that are suspended now."""
+    board: Board = field(default_factory=Board)
+    """What is shown of the last round to whoever looks."""
 
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""

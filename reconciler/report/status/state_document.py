@@ -20,7 +20,7 @@ from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.troubles import Troubles
-from reconciler.stages.state import ClusterState, FleetState
+from reconciler.stages.state import ClusterState, FleetState, Lag
 
 VERSION = 1
 
@@ -67,6 +67,7 @@ def state_document(
         "sourceError": scrub_text(picture.source_error),
         "time": picture.time,
         "round": picture.number,
+        "since": _since(picture, clusters, before),
         "complete": plan.is_complete,
         "summary": summary(due),
         "objects": sums(clusters, "objects"),
@@ -81,6 +82,20 @@ def state_document(
         "problems": tables.problems.of(picture.round.plan.problems, masker),
         "unclaimed": unclaimed,
     }
+
+
+def _since(picture: Picture, clusters: list[JsonObject], before: JsonObject | None) -> str:
+    """Since when every cluster is in step, or the first one is not (RFC 3339)."""
+    since = (before or {}).get("since")
+    return since if since and _are_in_step(clusters) == _are_in_step(dig(before, "clusters") or ()) else picture.time
+
+
+def _are_in_step(clusters: Iterable[JsonObject]) -> bool:
+    """Whether each was read, and all that is there is as wanted."""
+    return all(
+        cluster["up"] and sum(cluster["objects"].values()) == cluster["objects"].get(Lag.SYNCED, 0)
+        for cluster in clusters
+    )
 
 
 def with_source_error(document: JsonObject, error: str) -> dict[str, Json]:

@@ -14,7 +14,7 @@ import pytest
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.problem import NOWHERE, Problem, Severity
-from reconciler.web.server import serving, split_address
+from reconciler.web.server import Listening, serving, split_address
 from tests.fakes.clocks import TestClock
 from tests.unit.web.vital_signs import busy
 
@@ -25,7 +25,7 @@ async def _get(vitals: Vitals, path: str, method: str = "GET") -> tuple[int, str
     clock = TestClock()
     clock.advance(103)
     async with (
-        serving("127.0.0.1:0", vitals, clock) as address,
+        serving(Listening(address="127.0.0.1:0"), vitals, clock) as address,
         aiohttp.ClientSession() as session,
         session.request(method, f"http://{address}{path}") as answer,
     ):
@@ -146,7 +146,7 @@ async def test_an_unknown_path_is_not_repeated() -> None:
 async def test_listens_at_a_unix_socket_even_where_one_was_left_behind(tmp_path: Path) -> None:
     path = tmp_path / "http.sock"
     for _ in range(2):
-        async with serving(f"unix:{path}", busy(), TestClock()) as address:
+        async with serving(Listening(address=f"unix:{path}"), busy(), TestClock()) as address:
             assert address == f"unix:{path}"
             assert stat.S_IMODE(path.stat().st_mode) == 0o660
             connector = aiohttp.UnixConnector(str(path))
@@ -155,12 +155,12 @@ async def test_listens_at_a_unix_socket_even_where_one_was_left_behind(tmp_path:
     path.unlink(missing_ok=True)
     path.write_text("somebody else's")
     with pytest.raises(ConfigurationError, match="choose another address"):
-        async with serving(f"unix:{path}", busy(), TestClock()):
+        async with serving(Listening(address=f"unix:{path}"), busy(), TestClock()):
             pass
 
 
 async def test_serves_nothing_without_an_address() -> None:
-    async with serving(None, busy(), TestClock()) as address:
+    async with serving(Listening(address=None), busy(), TestClock()) as address:
         assert address == ""
 
 
@@ -169,14 +169,14 @@ async def test_an_address_in_use_says_so() -> None:
     port = server.sockets[0].getsockname()[1]
     async with server:
         with pytest.raises(ConfigurationError, match=f"--listen 127.0.0.1:{port}"):
-            async with serving(f"127.0.0.1:{port}", busy(), TestClock()):
+            async with serving(Listening(address=f"127.0.0.1:{port}"), busy(), TestClock()):
                 pass
 
 
 async def test_warns_when_more_than_this_machine_can_read(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving("127.0.0.1:0", busy(), TestClock()):
+    async with serving(Listening(address="127.0.0.1:0"), busy(), TestClock()):
         assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    async with serving("0.0.0.0:0", busy(), TestClock()):
+    async with serving(Listening(address="0.0.0.0:0"), busy(), TestClock()):
         assert [record for record in caplog.records if record.levelname == "WARNING"]
 
 
@@ -188,7 +188,7 @@ def test_refuses_what_is_no_address(text: str) -> None:
 
 async def _raw(request: bytes, **options: Any) -> bytes:
     """The answer to these bytes, up to the end of the connection."""
-    async with serving("127.0.0.1:0", busy(), TestClock(), **options) as address:
+    async with serving(Listening(address="127.0.0.1:0", **options), busy(), TestClock()) as address:
         host, _, port = address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(request)
@@ -235,7 +235,7 @@ async def test_a_page_that_fails_says_nothing_of_why_and_is_logged_once(
     def fail(*_: object) -> str:
         raise ValueError("hunter2secret")
 
-    monkeypatch.setattr("reconciler.web.server.page", fail)
+    monkeypatch.setattr("reconciler.web.signs.page", fail)
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     answer = await _raw(request * 2 + request[:-2] + b"Connection: close\r\n\r\n")
     assert answer.count(b"HTTP/1.1 500") == 3

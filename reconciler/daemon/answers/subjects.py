@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from reconciler.adapters.journal.journal import Journal
 from reconciler.errors import ConfigurationError
 from reconciler.report.naming import is_called
-
-if TYPE_CHECKING:
-    from reconciler.adapters.journal.journal import Journal
 
 
 class Subject(NamedTuple):

@@ -1,0 +1,82 @@
+"""Answers of every form, with the headers that all of them carry."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from reconciler.report.json_parts import json_text
+from reconciler.report.text.safe import ascii_json
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_REVALIDATED: Final = {**HEADERS, "Cache-Control": "no-cache", "Vary": "Authorization, Accept-Encoding"}
+"""Of what has a tag: it may be kept by who asked, and is asked for again each time."""
+_PACKED_FROM: Final = 16_384
+"""So many bytes are worth packing."""
+
+
+class Packed(Struct, frozen=True, kw_only=True):
+    """A JSON text as it is sent. `packed`: with gzip; empty: it is too short for that."""
+
+    plain: bytes
+    tag: str
+    packed: bytes = b""
+
+
+def packed(value: Any) -> Packed:
+    """A value as JSON, harmless on a terminal. What takes long is done once here, not for each reader."""
+    text = json_text(value) if isinstance(value, dict) else _struct_text(value)
+    plain = text.encode()
+    # Nothing of a question stands in an answer, and no secret does: packing tells nobody anything.
+    packed_bytes = gzip.compress(plain, compresslevel=1, mtime=0) if len(plain) >= _PACKED_FROM else b""
+    return Packed(plain=plain, tag=f'"{hashlib.sha256(plain).hexdigest()[:32]}"', packed=packed_bytes)
+
+
+def _struct_text(value: Any) -> str:
+    try:
+        return ascii_json(msgspec.json.encode(value).decode()) + "\n"
+    except UnicodeEncodeError:  # half a surrogate pair, which the standard library can write
+        return json.dumps(msgspec.to_builtins(value)) + "\n"
+
+
+def plain(status: int, text: str) -> web.Response:
+    """A line of ours."""
+    return web.Response(status=status, text=f"{text}\n", headers=HEADERS)
+
+
+def document(body: Mapping[str, Any], status: int = HTTPStatus.OK) -> web.Response:
+    """A small JSON document, as it is now."""
+    text = ascii_json(json.dumps(body, ensure_ascii=False, indent=1))
+    return web.Response(status=status, text=f"{text}\n", content_type="application/json", headers=HEADERS)
+
+
+def fault(status: int, error: str, todo: str) -> web.Response:
+    """What is wrong with a question, or why it cannot be answered, and what to do."""
+    return document({"error": error, "todo": todo}, status)
+
+
+def tagged(request: web.BaseRequest, found: Packed, headers: Mapping[str, str] | None = None) -> web.Response:
+    """The JSON, packed where the reader can unpack it; 304 where the reader has it already."""
+    sent = {**_REVALIDATED, **(headers or {}), "ETag": found.tag}
+    known = (each.strip().removeprefix("W/") for each in request.headers.get("If-None-Match", "").split(","))
+    if found.tag in known:
+        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=sent)
+    codings = (each.partition(";")[0].strip() for each in request.headers.get("Accept-Encoding", "").split(","))
+    if found.packed and "gzip" in codings:
+        sent["Content-Encoding"] = "gzip"
+        return web.Response(body=found.packed, content_type="application/json", headers=sent)
+    return web.Response(body=found.plain, content_type="application/json", headers=sent)

@@ -1,0 +1,215 @@
+"""The views of a running service: made in one thread beside the loop when somebody asks, and kept for who asks next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from reconciler import __version__
+from reconciler.adapters.clock import Clock
+from reconciler.daemon.answers.desk import Desk
+from reconciler.daemon.service.service import is_progressing
+from reconciler.daemon.vitals.board import Shown
+from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.errors import NotShown
+from reconciler.model.refs import Identity
+from reconciler.report.close_names import close_to
+from reconciler.report.naming import called
+from reconciler.report.views.clusters import cluster_view
+from reconciler.report.views.fleet import Signs, fleet_view
+from reconciler.report.views.matrix import matrix_view
+from reconciler.report.views.objects import ENTRIES_MAX, object_view
+from reconciler.report.views.problems import problems_view
+from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.shapes import ClusterHead, ClusterView, FleetView, MatrixView, ObjectView, ProblemsView
+from reconciler.report.views.sight import Noted, Sight, heads
+from reconciler.stages.observations import age_s
+
+_KEPT_MAX: Final = 64
+"""So many answers of one moment are kept."""
+_WAITING_MAX: Final = 64
+"""So many questions wait for their turn; more are refused, so that no crowd holds the service's time for long."""
+_STALE_S: Final = 10.0
+"""So long a moment counts as now: what has ended since is gone after that."""
+_NOTHING_NOTED: Final = Noted()
+_EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
+
+_Answer = TypeVar("_Answer")
+
+
+class LiveViews:
+    """As `Views`."""
+
+    def __init__(self, vitals: Vitals, clock: Clock, desk: Desk | None) -> None:
+        """`desk`: the journal of the service; None: there is none, and nothing is told of it."""
+        self._vitals, self._clock, self._desk = vitals, clock, desk
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
+        self._waiting = 0
+        # From here on only that thread looks.
+        self._sight: Sight | None = None
+        self._made_of: tuple[int, int, str] | None = None
+        self._kept_alive: tuple[Shown, Noted] | None = None
+        self._kept: dict[Hashable, Any] = {}
+
+    @property
+    def moment(self) -> int:
+        """As `Views`."""
+        return self._vitals.board.moment
+
+    async def fleet(self) -> FleetView:
+        """As `Views`."""
+        return await self._made(self._fleet)
+
+    async def matrix(self, question: MatrixQuestion) -> MatrixView:
+        """As `Views`."""
+        return await self._made(lambda shown, signs: self._of(shown, signs, question, matrix_view, question))
+
+    async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
+        """As `Views`."""
+        key = ("object", kind, namespace, name)
+        return await self._made(
+            lambda shown, signs: self._of(shown, signs, key, self._view_of, f"{kind}/{name}", namespace)
+        )
+
+    async def clusters(self) -> tuple[ClusterHead, ...]:
+        """As `Views`."""
+        return await self._made(lambda shown, signs: self._of(shown, signs, "clusters", heads))
+
+    async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
+        """As `Views`."""
+        key = ("cluster", name, offset)
+        return await self._made(lambda shown, signs: self._of(shown, signs, key, self._cluster, name, offset))
+
+    async def problems(self) -> ProblemsView:
+        """As `Views`."""
+        return await self._made(lambda shown, signs: self._of(shown, signs, "problems", problems_view))
+
+    async def history(self, question: HistoryQuestion) -> dict[str, Any] | NotFound:
+        """As `Views`."""
+        found = await self.history_from(question)
+        return found if isinstance(found, NotFound) else found[0]
+
+    async def history_from(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
+        """The document, and the number after which to go on."""
+        return await self._made(lambda shown, signs: self._desk_or_not().history(question))
+
+    async def status(self) -> dict[str, Any]:
+        """The document of `status -o json`."""
+        return await self._made(lambda shown, signs: self._desk_or_not().status())
+
+    async def close(self) -> None:
+        """Answer nobody any more. What is being made ends by itself."""
+        if self._desk is not None:
+            self._thread.submit(self._desk.close)
+        self._thread.shutdown(wait=False)
+
+    async def _made(self, make: Callable[[Shown | None, Signs], _Answer]) -> _Answer:
+        """What is made in the thread, of what is shown now. Raises NotShown when too many wait."""
+        if self._waiting >= _WAITING_MAX:
+            raise NotShown("too many ask at once; ask again in a moment")
+        self._waiting += 1
+        try:
+            work = asyncio.get_running_loop().run_in_executor(
+                self._thread, make, self._vitals.board.shown, self._signs()
+            )
+            return await work
+        finally:
+            self._waiting -= 1
+
+    def _signs(self) -> Signs:
+        vitals = self._vitals
+        return Signs(
+            reconciler=__version__,
+            fleet=vitals.fleet,
+            is_ready=vitals.is_ready and not vitals.journal_error,
+            is_progressing=is_progressing(vitals, self._clock.monotonic_s()),
+            phase=vitals.phase,
+            source=vitals.source,
+            source_read_at=vitals.source_read_at,
+            source_error=vitals.source_error,
+            rounds=vitals.rounds,
+            last_round_at=vitals.last_round_at,
+        )
+
+    # In the thread
+
+    def _desk_or_not(self) -> Desk:
+        if self._desk is None:
+            raise NotShown("there is no journal to tell of")
+        return self._desk
+
+    def _fleet(self, shown: Shown | None, signs: Signs) -> FleetView:
+        noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        if shown is None:
+            return fleet_view(signs, None, noted)
+        sight = self._looked(shown, signs)
+        # What the process does just now is of no moment.
+        still = replace(signs, phase="", is_progressing=True, source_read_at="")
+        view: FleetView = self._keep(("fleet", still), lambda: fleet_view(still, sight, noted))
+        now = {"phase": signs.phase, "is_progressing": signs.is_progressing}
+        return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
+
+    def _of(self, shown: Shown | None, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
+        if shown is None:
+            raise NotShown(_EARLY)
+        sight = self._looked(shown, signs)
+        return self._keep(key, lambda: make(sight, *of))
+
+    def _keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            if len(self._kept) >= _KEPT_MAX:
+                self._kept.clear()
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def _looked(self, shown: Shown, signs: Signs) -> Sight:
+        """All that is told of this moment. Another moment forgets what was made of the one before."""
+        noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        now, before = self._clock.now(), self._sight
+        made_of = (id(shown), id(noted), signs.source_error)
+        if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
+            self._kept.clear()
+            # Both are kept, so that no other value gets their numbers.
+            self._made_of, self._kept_alive = made_of, (shown, noted)
+            self._sight = before = Sight(
+                picture=replace(shown.picture, source_error=signs.source_error),
+                observations=shown.observations,
+                noted=noted,
+                since=shown.since or None,
+                servers=shown.servers(),
+                now=now,
+                **({"words": self._desk.words} if self._desk is not None else {}),
+            )
+        return before
+
+    def _view_of(self, sight: Sight, resource: str, namespace: str) -> ObjectView | NotFound:
+        found = _known(sight, resource, namespace)
+        if isinstance(found, NotFound):
+            return found
+        desk, about = self._desk, str(found)
+        if desk is None:
+            return object_view(sight, found)
+        return object_view(sight, found, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
+
+    def _cluster(self, sight: Sight, name: str, offset: int) -> ClusterView | None:
+        events = self._desk.events(cluster=name, limit=ENTRIES_MAX) if self._desk is not None else ()
+        return cluster_view(sight, name, offset, events)
+
+
+def _known(sight: Sight, resource: str, namespace: str) -> Identity | NotFound:
+    """The object of the store, or with copies still, that is called so."""
+    known = {*sight.facts.decision.fleet.templates, *sight.facts.decision.bindings}
+    for cluster in sight.clusters.values():
+        known |= cluster.kept.keys()
+    found = called(known, resource, namespace)
+    if len(found) == 1:
+        return found[0]
+    where = f" in namespace {namespace}" if namespace else ""
+    if not found:
+        return NotFound(why="no object of the store is called so" + where, close=close_to(known, resource))
+    kinds = tuple(f"{each.kind}.{each.group}/{each.name} -n {each.namespace}" for each in found)
+    return NotFound(why=f"several objects of the store are called so{where}; name the kind with its group", close=kinds)
