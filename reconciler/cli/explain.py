@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, remark, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 from reconciler.cli.running import run
+from reconciler.cli.served import Server, refuse_beside, server_options
+
+if TYPE_CHECKING:
+    from reconciler.model.fleet import Fleet
+    from reconciler.model.refs import Identity
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -23,6 +30,7 @@ from reconciler.cli.running import run
 @options.kubeconfig
 @options.journal
 @options.observations
+@server_options
 @options.option("--live", is_flag=True, help="Ask the clusters for free capacity and previous placements.")
 @options.output("text", "json", default="text")
 def command(
@@ -36,44 +44,75 @@ def command(
     journal: Path | None,
     observations: Path | None,
     live: bool,
+    server: Server | None,
     output: str,
 ) -> None:
     """Say why KIND/NAME lives where it does: policy, clusters, arithmetic, overrides, each with file and line.
 
     `KIND NAME` will do, too.
     """
-    from reconciler.adapters.clock import SystemClock
     from reconciler.cli.resources import resource_and_store
+    from reconciler.report.explanation import explanation_text
+    from reconciler.report.json_parts import json_text
+
+    resource, named = resource_and_store(words)
+    if server is None:
+        chosen = _Here(kubeconfig=kubeconfig, journal=journal, observations=observations, is_live=live)
+        with bulk_load():
+            fleet = read_fleet(named or store, rev, as_directory=as_directory)
+        document = _explained(fleet, _the_one(fleet, resource, namespace), chosen)
+    else:
+        if named:
+            raise click.UsageError(f"{named} says what is read here; with --server the service reads it")
+        refuse_beside(server, store=store, rev=rev, as_directory=as_directory, kubeconfig=kubeconfig, journal=journal,
+                      observations=observations, live=live)  # fmt: skip
+        kind, _, name = resource.partition("/")
+        document = server.open().get("explain", kind, namespace or "-", name).document
+    answer(json_text(document) if output == "json" else explanation_text(document, style_for()))
+
+
+class _Here(Struct, frozen=True, kw_only=True):
+    """What is known here beside the store."""
+
+    kubeconfig: Path | None
+    journal: Path | None
+    observations: Path | None
+    is_live: bool
+
+
+def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
+    """The resource of the store that is called so; without one, or with several, the command ends."""
+    from reconciler.report.close_names import close_to
+    from reconciler.report.naming import called
+
+    matches = called(fleet.templates, resource, namespace)
+    if len(matches) == 1:
+        return matches[0]
+    what = "no resource of the store is" if not matches else "several resources of the store are"
+    remark(f"error: {what} called {resource}" + (f" in namespace {namespace}" if namespace else ""))
+    for identity in matches:
+        remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
+    if close := close_to(fleet.templates, resource) if not matches else ():
+        remark(f"  did you mean {' or '.join(close)}?")
+    sys.exit(1)
+
+
+def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
+    """The document, as it is decided here."""
+    from reconciler.adapters.clock import SystemClock
     from reconciler.daemon.round.session import decide_once
     from reconciler.engine import decide, render_one
-    from reconciler.report.close_names import close_to
-    from reconciler.report.explanation import explain, explanation_document, explanation_text
-    from reconciler.report.json_parts import json_text
-    from reconciler.report.naming import called
+    from reconciler.report.explanation import explain, explanation_document
     from reconciler.stages.decision import without_outdated_caps
     from reconciler.stages.placement import constraints_in_force
 
-    resource, named = resource_and_store(words)
-    with bulk_load():
-        fleet = read_fleet(named or store, rev, as_directory=as_directory)
-    matches = called(fleet.templates, resource, namespace)
-    if len(matches) != 1:
-        what = "no resource of the store is" if not matches else "several resources of the store are"
-        remark(f"error: {what} called {resource}" + (f" in namespace {namespace}" if namespace else ""))
-        for identity in matches:
-            remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
-        if close := close_to(fleet.templates, resource) if not matches else ():
-            remark(f"  did you mean {' or '.join(close)}?")
-        sys.exit(1)
-    access = access_to(kubeconfig, journal, fleet=fleet)
-    if live:
+    access = access_to(here.kubeconfig, here.journal, fleet=fleet)
+    if here.is_live:
         reading = run(decide_once(fleet, access))
         decision, now, known = reading.decision, reading.now, reading.world.observations
     else:
-        now, known = SystemClock().now(), read_observations(observations)
+        now, known = SystemClock().now(), read_observations(here.observations)
         decision = decide(fleet, known, now, interpreters=access.interpreters)
     known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
-    in_force = constraints_in_force(known.constraints, now).get(matches[0], ())
-    found = explain(decision, render_one(decision, matches[0]), matches[0], in_force)
-    document = explanation_document(found)
-    answer(json_text(document) if output == "json" else explanation_text(document, style_for()))
+    in_force = constraints_in_force(known.constraints, now).get(identity, ())
+    return explanation_document(explain(decision, render_one(decision, identity), identity, in_force))

@@ -12,6 +12,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
+from reconciler.cli.served import ServedHistory, Server, refuse_beside, server_options
 
 if TYPE_CHECKING:
     from reconciler.adapters.sources.commits import Commits
@@ -33,6 +34,7 @@ _LOOK_S: Final = 1.0
 )
 @options.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="So many entries at most.")
 @options.journal
+@server_options
 @options.output("table", "wide", "json", "yaml", default="table")
 def command(
     *,
@@ -44,6 +46,7 @@ def command(
     store: str | None,
     limit: int,
     journal: Path | None,
+    server: Server | None,
     output: str,
 ) -> None:
     """Say who did what, when and why, newest first: of the whole fleet, or of what the options name together.
@@ -65,7 +68,9 @@ def command(
         since=_moment(since) if since else "",
         limit=limit,
     )
-    asked = _asked(journal, store, question)
+    if server is not None:
+        refuse_beside(server, store=store, journal=journal)
+    asked = _asked(journal, store, question) if server is None else ServedHistory(server.open(), question)
     document, last = asked.newest()
     if is_followed:
         _print_lines(reversed(document["events"]), output)

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
 from reconciler.cli.printing import answer, document_text, remark, style_for
+from reconciler.cli.served import Server, refuse_beside, server_options
 
 
 @click.command(context_settings=options.SETTINGS)
 @options.optional_store
 @options.journal
+@server_options
 @options.option("--released", is_flag=True, help="List the objects that were left to themselves instead.")
 @options.output("table", "wide", "json", "yaml", default="table")
-def command(*, store: str | None, journal: Path | None, released: bool, output: str) -> None:
+def command(*, store: str | None, journal: Path | None, server: Server | None, released: bool, output: str) -> None:
     """Say how far the clusters are from the store: what is in step, held, suspended or failed, and why.
 
     It is read from the journal, also while a daemon runs; with STORE, a Git repository, the commit is named too.
     """
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.cli.commits import commits_of
-    from reconciler.daemon.answers.status import picture_in, status_of
     from reconciler.report.status.text import released_text, status_text
 
-    path, now = journal_path(journal, store), SystemClock().now()
-    with Journal.open(path, read_only=True) as opened, opened.transaction():
-        commits = commits_of(store or picture_in(opened)["source"], beside=path)
-        document = status_of(opened, commits, now)
+    if server is not None:
+        refuse_beside(server, store=store, named_store=store, journal=journal)
+    document = server.open().get("status").document if server is not None else _read(journal, store)
     if output in ("json", "yaml"):
         answer(document_text(document, output))
     elif not released:
@@ -39,3 +37,16 @@ def command(*, store: str | None, journal: Path | None, released: bool, output: 
         answer(text)
     else:
         remark("nothing has been released")
+
+
+def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
+    """The document, as the journal here has it."""
+    from reconciler.adapters.clock import SystemClock
+    from reconciler.adapters.journal.journal import Journal
+    from reconciler.cli.commits import commits_of
+    from reconciler.daemon.answers.status import picture_in, status_of
+
+    path, now = journal_path(journal, store), SystemClock().now()
+    with Journal.open(path, read_only=True) as opened, opened.transaction():
+        commits = commits_of(store or picture_in(opened)["source"], beside=path)
+        return status_of(opened, commits, now)

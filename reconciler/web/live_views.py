@@ -205,7 +205,8 @@ def _known(sight: Sight, resource: str, namespace: str) -> Identity | NotFound:
     known = {*sight.facts.decision.fleet.templates, *sight.facts.decision.bindings}
     for cluster in sight.clusters.values():
         known |= cluster.kept.keys()
-    found = called(known, resource, namespace)
+    # Who names no namespace means what has none, and if there is no such thing, the one that is called so anywhere.
+    found = called(known, resource, namespace) or called(known, resource, namespace or None)
     if len(found) == 1:
         return found[0]
     where = f" in namespace {namespace}" if namespace else ""

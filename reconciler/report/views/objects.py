@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from reconciler.engine import render_one
 from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from reconciler.model.plan import MISSING
@@ -18,6 +20,7 @@ from reconciler.report.views.needs import needs_of
 from reconciler.report.views.shapes import CopyPart, Difference, LastWrite, ObjectView, Override, Reasoned
 from reconciler.report.views.sight import Sight, copy_part, words_for_history
 from reconciler.report.views.timers import timers_of
+from reconciler.stages.decision import without_outdated_caps
 from reconciler.stages.placement import constraints_in_force
 from reconciler.stages.rendering import Rendered
 
@@ -65,9 +68,11 @@ def object_view(
 
 
 def _explanation(sight: Sight, identity: Identity, rendered: Mapping[str, Rendered]) -> Explanation:
-    known = sight.noted.constraints or sight.observations.constraints
-    in_force = constraints_in_force(known, sight.now).get(identity, ())
-    return explain(sight.facts.decision, rendered, identity, in_force)
+    decision = sight.facts.decision
+    known = replace(sight.observations, constraints=sight.noted.constraints or sight.observations.constraints)
+    known = without_outdated_caps(known, decision.fleet.templates, decision.policies, decision.interpreters)
+    in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
+    return explain(decision, rendered, identity, in_force)
 
 
 def _reasons(sight: Sight, found: Explanation) -> Iterator[Reasoned]:

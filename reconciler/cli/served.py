@@ -1,0 +1,99 @@
+"""What a service on another machine tells: `--server` of the commands that only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from reconciler.cli import options
+
+if TYPE_CHECKING:
+    from reconciler.adapters.remote import RemoteService
+    from reconciler.report.views.questions import HistoryQuestion
+
+_PAGE = 10_000
+"""So many entries are asked for at once at most; the service gives no more."""
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """Which service is asked, and how."""
+
+    url: str
+    token_file: Path | None = None
+    ca: Path | None = None
+
+    def open(self) -> RemoteService:
+        """The service; nothing is asked yet.
+
+        Raises:
+            ConfigurationError: the address, the token's file or the authorities are unusable.
+        """
+        from reconciler.adapters.remote import RemoteService
+        from reconciler.web.access import read_token
+
+        token = read_token(self.token_file, "--server-token-file") if self.token_file is not None else ""
+        return RemoteService(self.url, token=token, ca=self.ca)
+
+
+def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--server`, `--server-token-file` and `--server-ca`, which reach the command as one `server`; None: not given."""
+    import functools
+
+    @functools.wraps(function)
+    def chosen(*, server: str | None, server_token_file: Path | None, server_ca: Path | None, **values: Any) -> Any:
+        asked = Server(url=server, token_file=server_token_file, ca=server_ca) if server else None
+        return function(server=asked, **values)
+
+    file = click.Path(path_type=Path, dir_okay=False)
+    words = "Ask the service that listens there (https://HOST, http://HOST:PORT, unix:PATH) instead of reading here."
+    added = options.option("--server", default=None, metavar="URL", help=words)
+    token = options.option("--server-token-file", type=file, default=None, help="File with the token of that service.")
+    ca = options.option(
+        "--server-ca", type=file, default=None, help="Certificates of the authorities that it may have."
+    )
+    return added(token(ca(chosen)))
+
+
+def refuse_beside(server: Server, **given: object) -> None:
+    """Refuse options that say what is read here, where a service is asked: they would be passed over in silence.
+
+    Raises:
+        UsageError: one of them was typed.
+    """
+    context = click.get_current_context()
+    for name, value in given.items():
+        source = context.get_parameter_source(name)
+        if value and source is click.core.ParameterSource.COMMANDLINE:
+            option = next((each.opts[0] for each in context.command.params if each.name == name), name)
+            raise click.UsageError(f"{option} says what is read here; with --server {server.url} the service reads it")
+
+
+class ServedHistory:
+    """The history that a service tells."""
+
+    def __init__(self, service: RemoteService, question: HistoryQuestion) -> None:
+        """Nothing is asked yet."""
+        self._service, self._question = service, question
+
+    def newest(self) -> tuple[dict[str, Any], int]:
+        """As `History`."""
+        return self._told(limit=self._question.limit)
+
+    def after(self, number: int) -> tuple[dict[str, Any], int]:
+        """As `History`."""
+        return self._told(limit=_PAGE, after=number)
+
+    def _told(self, **query: int) -> tuple[dict[str, Any], int]:
+        asked = self._question
+        given = {
+            "resource": asked.resource,
+            "namespace": asked.namespace,
+            "cluster": asked.cluster,
+            "since": asked.since,
+        }
+        document, headers = self._service.get("history", **given, **query)
+        return document, int(headers.get("fleet-last-event", 0))
