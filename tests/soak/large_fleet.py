@@ -74,13 +74,13 @@ def workload(number: int, image: str = "1.0") -> list[dict[str, Any]]:
 class LargeFleet:
     """The clusters, the store and the service."""
 
-    def __init__(self, folder: Path, large: Large, clusters: RunningClusters) -> None:
+    def __init__(self, folder: Path, large: Large, clusters: RunningClusters, *arguments: str) -> None:
         self.large, self.clusters = large, clusters
         self.store = GitRepository(folder / "store", "large", large.names)
         write_store(self.store, large)
         self.store.commit()
         kubeconfig = clusters.kubeconfig(large.names, folder / "kubeconfig")
-        self.daemon = Daemon(self.store.folder, kubeconfig, folder / "state/journal.db")
+        self.daemon = Daemon(self.store.folder, kubeconfig, folder / "state/journal.db", *arguments)
 
     def wait_written(self, writes: int, timeout_s: float) -> None:
         """Return once so many writes were made."""
@@ -102,10 +102,10 @@ class LargeFleet:
 
 
 @contextmanager
-def large_fleet(folder: Path, large: Large) -> Iterator[LargeFleet]:
-    """All of it; the service is not started yet."""
+def large_fleet(folder: Path, large: Large, *arguments: str) -> Iterator[LargeFleet]:
+    """All of it; the service is not started yet. `arguments`: more of its options."""
     with light_clusters() as clusters:
-        fleet = LargeFleet(folder, large, clusters)
+        fleet = LargeFleet(folder, large, clusters, *arguments)
         with fleet.daemon:
             yield fleet
 
