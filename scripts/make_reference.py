@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
+from api_reference import with_shapes
 from msgspec.structs import fields
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
@@ -25,6 +26,7 @@ from reconciler.stages.lint.all_codes import PROBLEM_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/reference"
+API = TARGET / "api.md"
 ARCHITECTURE = ROOT / "docs/architecture.md"
 ROOMS = "<!-- rooms: made by scripts/make_reference.py from the packages -->\n"
 END_OF_ROOMS = "<!-- end of rooms -->"
@@ -309,6 +311,11 @@ def main() -> int:
         stale.append("../architecture.md")
         if not check:
             ARCHITECTURE.write_text(with_rooms(before), encoding="utf-8")
+    before = API.read_text(encoding="utf-8")
+    if with_shapes(before) != before:
+        stale.append("api.md")
+        if not check:
+            API.write_text(with_shapes(before), encoding="utf-8")
     verb = "out of date: run python scripts/make_reference.py" if check else "written"
     sys.stdout.write("".join(f"docs/reference/{name} {verb}\n" for name in stale))
     return int(check and bool(stale))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ class Server(Struct, frozen=True, kw_only=True):
         from reconciler.adapters.remote import RemoteService
         from reconciler.web.access import read_token
 
-        token = read_token(self.token_file, "--server-token-file") if self.token_file is not None else ""
+        file = self.token_file
+        token = read_token(file, "--server-token-file", os.environ) if file is not None else ""
         return RemoteService(self.url, token=token, ca=self.ca)
 
 

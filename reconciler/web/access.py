@@ -65,7 +65,7 @@ def token_file(named: Path | None, environ: Mapping[str, str]) -> Path | None:
     return named
 
 
-def read_token(file: Path, option: str) -> str:
+def read_token(file: Path, option: str, environ: Mapping[str, str]) -> str:
     """The token in a file: one line without spaces.
 
     Raises:
@@ -76,7 +76,9 @@ def read_token(file: Path, option: str) -> str:
             mode, data = file.stat().st_mode, opened.read(_TOKEN_MAX + 1)
     except OSError as error:
         raise ConfigurationError(f"{option} {file}: {error.strerror}") from error
-    if mode & stat.S_IROTH:
+    # A folder of credentials is closed by itself, whatever the modes in it: Kubernetes mounts Secrets as 644.
+    is_apart = str(file.parent) == environ.get("CREDENTIALS_DIRECTORY")
+    if mode & stat.S_IROTH and not is_apart:
         raise ConfigurationError(f"{option} {file}: everybody on this machine can read it; chmod 600 {file}")
     text = data.decode("utf-8", errors="replace").strip()
     if not text:

@@ -58,7 +58,7 @@ class Listening(Struct, frozen=True, kw_only=True):
             ConfigurationError: the file is unusable.
         """
         file = token_file(self.token_file, os.environ)
-        return read_token(file, "--listen-token-file") if file is not None else ""
+        return read_token(file, "--listen-token-file", os.environ) if file is not None else ""
 
 
 def answering(routes: Sequence[Route], views: Views, names: Collection[str] | None, token: str) -> Handler:

@@ -1,0 +1,79 @@
+"""The shapes of the API as tables, from the module that types them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+SHAPES: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views/shapes.py"
+BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/shapes.py -->\n"
+END: Final = "<!-- end of shapes -->"
+
+
+def with_shapes(page: str) -> str:
+    """The page with the tables between its marks made anew."""
+    head, _, rest = page.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not end:
+        raise LookupError("docs/reference/api.md has no place for the shapes")
+    return f"{head}{BEGIN}\n{''.join(_tables())}{end}{tail}"
+
+
+def _tables() -> Iterator[str]:
+    module = ast.parse(SHAPES.read_text(encoding="utf-8"))
+    for node in module.body:
+        if isinstance(node, ast.ClassDef):
+            yield f"### {node.name}\n\n{_text(ast.get_docstring(node) or '')}\n\n"
+            is_words = any(isinstance(base, ast.Name) and base.id == "StrEnum" for base in node.bases)
+            yield _words(node) if is_words else _fields(node)
+
+
+def _fields(node: ast.ClassDef) -> str:
+    is_array = any(word.arg == "array_like" for word in node.keywords)
+    lines = ["| " + ("place" if is_array else "field") + " | type | meaning |\n", "|---|---|---|\n"]
+    place = 0
+    for field, below in zip(node.body, [*node.body[1:], None], strict=True):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            name = field.target.id
+            shown = f"{place} `{name}`" if is_array else f"`{_camel(name)}`"
+            lines.append(f"| {shown} | {_type(ast.unparse(field.annotation))} | {_docstring(below)} |\n")
+            place += 1
+    return "".join(lines) + "\n"
+
+
+def _words(node: ast.ClassDef) -> str:
+    lines = ["| word | meaning |\n", "|---|---|\n"]
+    for word, below in zip(node.body, [*node.body[1:], None], strict=True):
+        if isinstance(word, ast.Assign) and isinstance(word.value, ast.Constant):
+            lines.append(f"| `{word.value.value}` | {_docstring(below)} |\n")
+    return "".join(lines) + "\n"
+
+
+def _docstring(node: ast.stmt | None) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return _text(node.value.value)
+    return ""
+
+
+def _text(text: str) -> str:
+    """The words with names as they stand in the JSON: `in_sync` is `inSync` there."""
+    return re.sub(r"`([a-z]+(?:_[a-z]+)+)`", lambda found: f"`{_camel(found[1])}`", " ".join(text.split()))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _type(text: str) -> str:
+    """A type as JSON has it."""
+    text = text.replace("dict[str, Any]", "object").replace("dict[str, int]", "object of numbers")
+    text = text.replace("dict[str, str]", "object of texts").replace("None", "null")
+    text = re.sub(r"tuple\[(.+), \.\.\.\]", r"list of \1", text)
+    for python, json in (("str", "text"), ("int", "number"), ("float", "number"), ("bool", "true or false")):
+        text = re.sub(rf"\b{python}\b", json, text)
+    text = re.sub(r"\b([A-Z]\w+)\b", lambda found: f"[{found[1]}](#{found[1].lower()})", text)
+    return text.replace(" | ", " or ")
