@@ -122,7 +122,9 @@ def _where(wanted: EventFilter) -> tuple[str, tuple[str | int, ...]]:
     if wanted.subject:
         add("subject = ?", wanted.subject)
     if wanted.kinds:
-        add(f"kind IN ({', '.join('?' for _ in wanted.kinds)})", *wanted.kinds)
+        # By its subject an event is found sooner than by its kind: thousands have each.
+        column = "+kind" if wanted.subject or wanted.about else "kind"
+        add(f"{column} IN ({', '.join('?' for _ in wanted.kinds)})", *wanted.kinds)
     if wanted.about:
         # A range, so that the index over subjects serves it: '!' comes right after the space.
         about = wanted.about

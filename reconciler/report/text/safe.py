@@ -61,6 +61,8 @@ def ascii_json(text: str) -> str:
     r"""JSON with everything that could fool a terminal or a runner as a `\u` escape; its meaning stays the same."""
     if "##" in text:
         text = _LOGGING_COMMAND.sub(r"#\\u0023", text)
+    if text.isascii() and "\x7f" not in text:
+        return text
     text = _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return _ASTRAL_FORMAT.sub(_surrogates, text)
 

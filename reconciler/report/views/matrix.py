@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from reconciler.model.observation import Workload
 from reconciler.model.refs import Identity
 from reconciler.report.naming import is_kind
 from reconciler.report.views.questions import MatrixQuestion
@@ -24,11 +25,12 @@ def matrix_view(sight: Sight, question: MatrixQuestion) -> MatrixView:
         found = sorted((one for one in found if one in ranks), key=lambda one: (ranks[one], _by_name(one)))
     else:
         found.sort(key=_by_name)
+    columns = _columns(sight)
     shown = found[question.offset : question.offset + question.limit]
     return MatrixView(
         round=sight.picture.number,
         clusters=heads(sight),
-        rows=tuple(_row(sight, identity) for identity in shown),
+        rows=tuple(_row(sight, columns, identity) for identity in shown),
         total=len(found),
         offset=question.offset,
     )
@@ -89,35 +91,68 @@ def _worst(sight: Sight) -> dict[Identity, Rank]:
     return found
 
 
-def _row(sight: Sight, identity: Identity) -> Row:
+class _Column(NamedTuple):
+    """What the cells of a cluster are made of, looked up once for all rows."""
+
+    number: int
+    name: str
+    kept: Mapping[Identity, ObjectState]
+    well: Mapping[Identity, Any]
+    """What is wanted there, where that is known to be there and well unless it is kept."""
+    workloads: Mapping[Identity, Workload]
+    cells: dict[tuple[int | None, int | None], Cell]
+    """Those of what is well, by replicas and ready ones: rows share them."""
+
+
+def _columns(sight: Sight) -> list[_Column]:
+    found = []
+    for number, (name, cluster) in enumerate(sorted(sight.clusters.items())):
+        is_read = cluster.why_away is None and not cluster.is_left
+        seen = sight.observations.clusters.get(name)
+        found.append(
+            _Column(
+                number=number,
+                name=name,
+                kept=cluster.kept,
+                well=sight.facts.manifests.get(name, {}) if is_read else {},
+                workloads=seen.workloads if seen is not None and seen.reachable else {},
+                cells={},
+            )
+        )
+    return found
+
+
+def _row(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Row:
     template = sight.facts.decision.fleet.templates.get(identity)
-    cells = tuple(_cells(sight, identity))
-    names = sorted(sight.clusters)
-    first = names[cells[0].cluster] if cells else ""
+    cells = tuple(_cells(sight, columns, identity))
     return Row(
-        resource=sight.resource(first, identity),
+        resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
         where=str(template.source) if template is not None else "",
         cells=cells,
     )
 
 
-def _cells(sight: Sight, identity: Identity) -> Iterator[Cell]:
+def _cells(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Iterator[Cell]:
+    """Most of twenty-five thousand are well: what is the same for all of these is not looked up for each."""
     binding = sight.facts.decision.bindings.get(identity)
-    replicas = dict(binding.targets) if binding is not None else {}
-    for number, name in enumerate(sorted(sight.clusters)):
-        state = sight.state(name, identity)
-        if state is None:
+    replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
+    sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word
+    for number, name, kept, well, workloads, cells in columns:
+        state = kept.get(identity)
+        if state is None and identity not in well:
             continue
-        seen = sight.workload(name, identity)
-        yield Cell(
-            cluster=number,
-            sync=state.sync.sync,
-            state=state.sync.lag,
-            health=state.health.word,
-            replicas=replicas.get(name),
-            ready=seen.ready if seen is not None else None,
-            why="" if state is NOMINAL else _why(sight, state),
-        )
+        seen = workloads.get(identity)
+        ready = seen.ready if seen is not None else None
+        if state is None:
+            count = replicas.get(name)
+            cell = cells.get((count, ready))
+            if cell is None:
+                cell = Cell(cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=ready)
+                cells[count, ready] = cell
+            yield cell
+        else:
+            yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
+                       replicas=replicas.get(name), ready=ready, why=_why(sight, state))  # fmt: skip
 
 
 def _why(sight: Sight, state: ObjectState) -> str:
