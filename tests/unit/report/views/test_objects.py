@@ -1,0 +1,164 @@
+"""One object: why it is where it is, what differs, what overrides made of it, and nothing that must not be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from reconciler.model.ledger import Event
+from reconciler.model.plan import MISSING, FieldChange, FieldOwner
+from reconciler.model.refs import Identity
+from reconciler.report.views.clusters import cluster_view
+from reconciler.report.views.fleet import Signs, fleet_view
+from reconciler.report.views.matrix import EVERY_KIND, matrix_view
+from reconciler.report.views.objects import object_view, value_at
+from reconciler.report.views.problems import problems_view
+from reconciler.report.views.questions import MatrixQuestion
+from reconciler.report.views.sight import Noted, Sight
+from reconciler.stages.state import Degraded, Facts
+from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.unit.report.views.sights import sight_of
+from tests.unit.stages.state.scenes import APP, Scene
+
+PASSWORD = "hunter2secret"
+HOSTILE = f"<script>alert(1)</script>\u202e https://bob:{PASSWORD}@example.com/"
+SIGNS = Signs(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source=HOSTILE,
+              source_error=HOSTILE)  # fmt: skip
+
+
+def drifted() -> Facts:
+    scene = Scene("m1", "m2")
+    scene.apply()
+    scene.edit("m1", "app", "by hand")
+    return scene.facts()
+
+
+def test_a_difference_tells_both_values_and_who_set_the_live_one() -> None:
+    facts = drifted()
+    owner = FieldOwner(manager="kubectl", operation="Update", time="2026-11-21T09:59:00Z")
+    changes = {
+        copy: tuple(replace(one, fields=tuple(replace(each, owner=owner) for each in one.fields)) for one in due)
+        for copy, due in facts.changes.items()
+    }
+    (found,) = object_view(sight_of(replace(facts, changes=changes)), APP).differences
+    assert (found.cluster, found.path, found.live, found.wanted) == ("m1", "data.value", "by hand", "1")
+    assert (found.manager, found.time) == ("kubectl", "2026-11-21T09:59:00Z")
+
+
+def test_why_it_is_there_is_what_explain_says() -> None:
+    view = object_view(sight_of(drifted()), APP)
+    assert view.explanation["policy"] == "PropagationPolicy demo/app"
+    words = [reason.words for reason in view.reasons]
+    assert words[0].startswith("PropagationPolicy demo/app claims it: ")
+    assert view.reasons[0].where == view.explanation["policySource"]
+    assert {"m1", "m2"} == {word.removeprefix("in ").partition(":")[0] for word in words if word.startswith("in ")}
+    assert view.where.startswith("all.yaml:")
+    assert [copy.cluster for copy in view.copies] == ["m1", "m2"]
+
+
+def test_what_it_brings_and_who_brings_it_are_named() -> None:
+    bed = TestBed("m1")
+    made = deployment()
+    made["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+    chosen = policy("Deployment", "m1", propagateDeps=True)
+    decision = bed.run(fleet_of(made, config_map("settings"), chosen, clusters=("m1",))).decision
+    sight = sight_of(Facts(decision=decision, manifests={}, members={}))
+    app, settings = Identity("apps", "Deployment", "demo", "app"), Identity("", "ConfigMap", "demo", "settings")
+    assert object_view(sight, app).brought == ("ConfigMap demo/settings",)
+    assert object_view(sight, settings).owners == ("Deployment demo/app",)
+
+
+def test_overrides_tell_what_they_made_of_it_and_where() -> None:
+    overriders = {"imageOverrider": [{"component": "Tag", "operator": "replace", "value": "2"}]}
+    rule = {"targetCluster": {"clusterNames": ["m1"]}, "overriders": overriders}
+    override = {
+        "apiVersion": "policy.one.alibabacloud.com/v1alpha1", "kind": "OverridePolicy",
+        "metadata": {"name": "app", "namespace": "demo"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}], "overrideRules": [rule]},
+    }  # fmt: skip
+    bed = TestBed("m1", "m2")
+    documents = (deployment(), override, policy("Deployment", "m1", "m2"))
+    decision = bed.run(fleet_of(*documents, clusters=("m1", "m2"))).decision
+    sight = sight_of(Facts(decision=decision, manifests={}, members={}))
+    (found,) = object_view(sight, Identity("apps", "Deployment", "demo", "app")).overrides
+    assert (found.clusters, found.value, found.policy) == (("m1",), "nginx:2", "OverridePolicy demo/app")
+    assert found.path.endswith("image")
+    assert found.where.startswith("all.yaml:")
+
+
+def test_the_last_write_of_each_cluster_says_what_was_done_by_whom() -> None:
+    def event(kind: str, cluster: str, time: str, **data: Any) -> Event:
+        return Event(round=1, time=time, kind=kind, subject=f"{APP} @ {cluster}", data=data)
+
+    writes = (
+        event("drift", "m1", "2026-11-21T09:50:00Z", outcome="held", who="kubectl"),
+        event("drift", "m1", "2026-11-21T09:40:00Z", outcome="healed", who="kubectl", cause="drift", revision="r1"),
+        event("updated", "m2", "2026-11-21T09:30:00Z", revision="r1"),
+        event("created", "m1", "2026-11-21T09:00:00Z", revision="r1"),
+    )
+    copies = object_view(sight_of(drifted()), APP, writes, writes).copies
+    told = [(write.action, write.who, write.time) for copy in copies if (write := copy.last_write) is not None]
+    assert told == [("healed", "kubectl", "2026-11-21T09:40:00Z"), ("updated", "alice", "2026-11-21T09:30:00Z")]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.replicas", 2),
+        ("spec.items[name=b].value", "two"),
+        ("spec.items[0].value", "one"),
+        ("spec.items[name=c].value", MISSING),
+        ("spec.items[7]", MISSING),
+        ("spec.replicas.more", MISSING),
+        ("metadata.annotations[a.b/c]", "yes"),
+    ],
+)
+def test_a_value_is_found_by_the_path_that_people_read(path: str, value: object) -> None:
+    items = [{"name": "a", "value": "one"}, {"name": "b", "value": "two"}]
+    body = {"spec": {"replicas": 2, "items": items}, "metadata": {"annotations": {"a.b/c": "yes"}}}
+    assert value_at(body, path) == value
+
+
+def everything(sight: Sight, identity: Identity) -> str:
+    """All that the views say, as JSON."""
+    views = (
+        fleet_view(SIGNS, sight, Noted()),
+        matrix_view(sight, MatrixQuestion(kind=EVERY_KIND)),
+        object_view(sight, identity),
+        cluster_view(sight, "m1"),
+        problems_view(sight),
+    )
+    return "".join(msgspec.json.encode(view).decode() for view in views)
+
+
+def test_no_view_tells_what_a_secret_holds_or_a_credential_in_words_of_strangers() -> None:
+    secret = Identity("", "Secret", "demo", "app")
+    bed = TestBed("m1")
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "app", "namespace": "demo"},
+            "stringData": {"password": PASSWORD}}  # fmt: skip
+    chosen = policy("Secret", "m1")
+    planned = bed.run(fleet_of(body, chosen, clusters=("m1",)))
+    scene = Scene("m1")
+    scene.apply()
+    scene.edit("m1", "app", "by hand")
+    facts = scene.facts()
+    (due,) = facts.changes["m1", APP]
+    fields = (FieldChange(path="data.password", before="b2xk", after="aHVudGVyMnNlY3JldA=="),)
+    changed = replace(due, identity=secret, manifest=body, fields=fields)
+    facts = replace(
+        facts,
+        decision=planned.decision,
+        changes={("m1", secret): (changed,)},
+        failures={("m1", APP): f"admission webhook says {PASSWORD}", ("m1", secret): HOSTILE},
+        health={"m1": {APP: Degraded(HOSTILE)}},
+        closed={"fleet": HOSTILE},
+    )
+    text = everything(sight_of(facts), secret)
+    for hidden in (PASSWORD, "aHVudGVyMnNlY3JldA==", "b2xk"):
+        assert hidden not in text, hidden
+    assert "data.password" in text
+    assert "«value #" in text
+    assert NOW in text
