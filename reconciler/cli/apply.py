@@ -10,7 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, has_errors, is_heard, remark, style_for
+from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, style_for
 from reconciler.cli.reading import bulk_load, check_clusters, full_name, read_fleet
 from reconciler.cli.running import run
 
@@ -61,7 +61,7 @@ def command(
         is_heard(lambda: remark(f"applying {fleet.revision}"))
 
     def agree(planned: Round) -> bool:
-        is_seen = output != "text" or is_heard(lambda: answer(plan_text(planned.plan, style_for())))
+        is_seen = output != "text" or is_heard(lambda: prose(plan_text(planned.plan, style_for())))
         if yes:
             return True
         if not is_seen:
@@ -86,7 +86,7 @@ def command(
         document = json_text({**plan_document(plan), "results": [_result(result) for result in applied.results]})
         is_heard(lambda: answer(document))
     elif not plan.waves:
-        answer(plan_text(plan, style_for()))
+        prose(plan_text(plan, style_for()))
     failed = sum(bool(result.error) for result in applied.results)
     if output == "text" and applied.results:
         is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
@@ -144,7 +144,7 @@ def _line(result: Result) -> str:
     change = result.change
     if result.error:
         return visible(f"failed   {change.action} {change.identity} @ {change.cluster}: {result.error}")
-    return visible(f"{_DONE[change.action]} {change.identity} @ {change.cluster}")
+    return visible(f"{change.action.done:8} {change.identity} @ {change.cluster}")
 
 
 def _result(result: Result) -> dict[str, object]:
@@ -157,13 +157,3 @@ def _result(result: Result) -> dict[str, object]:
         "resource": resource_part(change.gvk, change.identity),
         "error": result.error or None,
     }
-
-
-_DONE = {
-    "create": "created ",
-    "update": "updated ",
-    "replace": "replaced",
-    "delete": "deleted ",
-    "release": "released",
-    "adopt": "adopted ",
-}

@@ -11,7 +11,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.diff_forms import FORMATS, diff_text
-from reconciler.cli.printing import answer, has_errors, style_for, write_file
+from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
 from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
@@ -117,7 +117,8 @@ def command(
         plans = (only(_live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side), clusters),)
     for form, path in also:
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))
-    answer(diff_text(plans, output, max_size=max_size, marker=marker, style=style_for()))
+    say = prose if output == "text" else answer
+    say(diff_text(plans, output, max_size=max_size, marker=marker, style=style_for()))
     sys.exit(exit_code(plans[-1], detailed=detailed_exitcode))
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark, style_for
+from reconciler.cli.printing import answer, prose, remark, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 from reconciler.cli.running import run
 from reconciler.cli.served import Server, refuse_beside, server_options
@@ -68,7 +68,10 @@ def command(
                       observations=observations, live=live)  # fmt: skip
         kind, _, name = resource.partition("/")
         document = server.open().get("explain", kind, namespace or "-", name).document
-    answer(json_text(document) if output == "json" else explanation_text(document, style_for()))
+    if output == "json":
+        answer(json_text(document))
+    else:
+        prose(explanation_text(document, style_for()))
 
 
 class _Here(Struct, frozen=True, kw_only=True):

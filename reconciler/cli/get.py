@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
 @options.option("-l", "--selector", default="", help="Label selector.")
+@options.option("-w", "--watch", "is_followed", is_flag=True, help="Go on with a line for each object that changes.")
 @options.option("-M", "--members", is_flag=True, help="Ask the member clusters; that is what is done in any case.")
 @options.option("--store", default=".", show_default=True, help="The fleet store that names the clusters.")
 @options.cluster_filter
@@ -48,6 +49,7 @@ def command(
     namespace: str,
     all_namespaces: bool,
     selector: str,
+    is_followed: bool,
     members: bool,
     store: str,
     clusters: tuple[str, ...],
@@ -59,7 +61,7 @@ def command(
     Several kinds are separated by commas.
     """
     del members  # kubectl amc asks the Fleet instance without it; here only the members have objects.
-    from reconciler.cli.tables import Query, found_json, printed
+    from reconciler.cli.tables import Query
 
     if "/" in kind and name is None:
         kind, name = kind.split("/", 1)
@@ -73,24 +75,47 @@ def command(
     kinds = [one.strip() for one in kind.split(",") if one.strip()]
     namespace = "" if all_namespaces else namespace
     queries = [Query(kind=one, name=name or "", namespace=namespace, selector=selector) for one in kinds]
-    whole = output in ("json", "yaml")
-    found = run(_ask(fleet, access_to(kubeconfig, None, clusters), queries, whole=whole))
+    if is_followed and (output in ("json", "yaml") or len(queries) != 1):
+        raise click.UsageError("-w prints lines: name one kind, and no -o but table, wide or name")
+    fleet, access = _only(fleet, clusters), access_to(kubeconfig, None, clusters)
+    if is_followed:
+        run(_follow(fleet, access, queries[0], output))
+    found = run(_ask(fleet, access, queries, whole=output in ("json", "yaml")))
+    sys.exit(1 if _show(fleet, queries, found, output) else 0)
+
+
+def _only(fleet: Fleet, clusters: tuple[str, ...]) -> Fleet:
+    """The fleet as far as these clusters; all of it when none is named."""
+    from msgspec.structs import replace
+
+    kept = {name: found for name, found in fleet.clusters.items() if name in clusters}
+    return replace(fleet, clusters=kept) if clusters else fleet
+
+
+def _show(fleet: Fleet, queries: Sequence[Query], found: Sequence[Found], output: str) -> bool:
+    """Print what was found; whether a cluster did not answer."""
+    from reconciler.cli.tables import found_json, printed
+
     failed = {(cluster, str(error)): error for _, errors in found for cluster, error in errors.items()}
     for (cluster, _), error in failed.items():
         remark(f"{cluster}: {getattr(error, 'message', None) or error}")
-    if whole:
+    if output in ("json", "yaml"):
         answer(found_json(_joined(tables for tables, _ in found), output))
-    else:
-        aliases = {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
-        shown = [
-            printed(tables, aliases, query, output, terminal_width())
-            for query, (tables, _) in zip(queries, found, strict=True)
-        ]
-        if any(shown):
-            answer(("" if output == "name" else "\n").join(filter(None, shown)))
-        elif not failed:
-            remark("No resources found" + (f" in {namespace} namespace" if namespace else ""))
-    sys.exit(1 if failed else 0)
+        return bool(failed)
+    shown = [
+        printed(tables, _aliases(fleet), query, output, terminal_width())
+        for query, (tables, _) in zip(queries, found, strict=True)
+    ]
+    if any(shown):
+        answer(("" if output == "name" else "\n").join(filter(None, shown)))
+    elif not failed:
+        namespace = queries[0].namespace
+        remark("No resources found" + (f" in {namespace} namespace" if namespace else ""))
+    return bool(failed)
+
+
+def _aliases(fleet: Fleet) -> dict[str, str]:
+    return {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
 
 
 def _joined(found: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -119,6 +144,18 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
 
     async with open_members(fleet, access) as members:
         return [await _ask_one(members, query, whole=whole) for query in queries]
+
+
+async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
+    """Print what is there, then what differs, until somebody interrupts."""
+    from reconciler.cli.get_following import Following, follow
+    from reconciler.daemon.round.session import open_members
+
+    async with open_members(fleet, access) as members:
+        found = await _ask_one(members, query, whole=False)
+        _show(fleet, [query], [found], form)
+        following = Following(query=query, aliases=_aliases(fleet), form=form, width=terminal_width())
+        await follow(members, following, found[0], access.clock)
 
 
 async def _ask_one(members: Members, query: Query, *, whole: bool) -> Found:

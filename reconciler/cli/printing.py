@@ -22,7 +22,7 @@ def style_for(stream: object = None) -> Style:
     from reconciler.report.text.style import PLAIN, Style
 
     width = terminal_width()
-    if os.environ.get("CLICOLOR_FORCE", "0") != "0":
+    if _is_forced():
         return Style(color=True, width=width)
     stream = stream or sys.stdout
     is_terminal = getattr(stream, "isatty", lambda: False)()
@@ -32,7 +32,17 @@ def style_for(stream: object = None) -> Style:
 
 def terminal_width() -> int | None:
     """Columns of the terminal that answers go to; None: they go to a pipe or a file, where nothing has to fit."""
-    if not getattr(sys.stdout, "isatty", lambda: False)():
+    return _width(sys.stdout)
+
+
+def _is_forced() -> bool:
+    """Whether a pipe is to be written to as a terminal is; COLUMNS then says how wide that one is."""
+    return os.environ.get("CLICOLOR_FORCE", "0") != "0"
+
+
+def _width(stream: object) -> int | None:
+    is_terminal = getattr(stream, "isatty", lambda: False)()
+    if not is_terminal and not ("COLUMNS" in os.environ and _is_forced()):
         return None
     return shutil.get_terminal_size(fallback=(0, 0)).columns or None
 
@@ -40,6 +50,20 @@ def terminal_width() -> int | None:
 def answer(text: str) -> None:
     """To stdout, as it is."""
     click.echo(text, nl=bool(text) and not text.endswith("\n"), color=True)
+
+
+def prose(text: str) -> None:
+    """To stdout, text for people: on a terminal lines are broken between words, not in the middle of one."""
+    answer(_folded(text, sys.stdout))
+
+
+def _folded(text: str, stream: object) -> str:
+    width = _width(stream)
+    if width is None:
+        return text
+    from reconciler.report.text.fold import folded
+
+    return folded(text, width)
 
 
 def is_heard(say: Callable[[], None]) -> bool:
@@ -95,7 +119,8 @@ def remark(text: str) -> None:
     from reconciler.report.mask import scrub_text
     from reconciler.report.text.safe import joined, visible
 
-    click.echo(joined(map(visible, scrub_text(text).split("\n"))), err=True, nl=False)
+    shown = joined(map(visible, scrub_text(text).split("\n")))
+    click.echo(_folded(shown, sys.stderr), err=True, nl=False)
 
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
@@ -105,7 +130,8 @@ def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
 
     shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
     if shown:
-        click.echo(problems_text(shown, style_for(sys.stderr)), err=True, nl=False, color=True)
+        text = problems_text(shown, style_for(sys.stderr))
+        click.echo(_folded(text, sys.stderr), err=True, nl=False, color=True)
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:

@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
-from reconciler.cli.printing import answer, document_text, remark, style_for
+from reconciler.cli.printing import answer, document_text, prose, remark, style_for
 from reconciler.cli.served import Server, refuse_beside, server_options
 
 
@@ -32,9 +32,9 @@ def command(*, store: str | None, journal: Path | None, server: Server | None, r
     if output in ("json", "yaml"):
         answer(document_text(document, output))
     elif not released:
-        answer(status_text(document, style_for(), wide=output == "wide"))
+        prose(status_text(document, style_for(), wide=output == "wide"))
     elif text := released_text(document):
-        answer(text)
+        prose(text)
     else:
         remark("nothing has been released")
 

@@ -28,6 +28,64 @@ class Query(Struct, frozen=True, kw_only=True):
     selector: str = ""
 
 
+class Layout(Struct, frozen=True, kw_only=True):
+    """Which columns a table has, by their place in what the API servers print.
+
+    CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
+    """
+
+    columns: Mapping[int, Column]
+    aliases: Mapping[str, str]
+    with_alias: bool
+    with_namespace: bool
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        return [
+            *(["NAMESPACE"] if self.with_namespace else []),
+            "NAME",
+            "CLUSTER",
+            *(["CLUSTER_ALIAS"] if self.with_alias else []),
+            *(column.name.upper() for column in self.columns.values()),
+            "ADOPTION",
+        ]
+
+    def cells(self, cluster: str, row: Row) -> list[str]:
+        """One object."""
+        return [
+            *([row.namespace] if self.with_namespace else []),
+            row.name,
+            cluster,
+            *([self.aliases.get(cluster, "")] if self.with_alias else []),
+            *(_cell(row, index) for index in self.columns),
+            "Y" if _is_ours(row) else "N",
+        ]
+
+    def fit(self, width: int | None) -> Fit:
+        """How it is made to fit a terminal: aliases go first, then what the API server prints, from the right."""
+        needed = {"NAMESPACE", "NAME", "CLUSTER", "CLUSTER_ALIAS", "ADOPTION"}
+        header = self.header
+        of_server = [index for index, name in enumerate(header) if name not in needed]
+        aliases = [index for index, name in enumerate(header) if name == "CLUSTER_ALIAS"]
+        return Fit(width=width, drop=(*aliases, *reversed(of_server)))
+
+
+def layout_of(
+    tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, str], query: Query, *, wide: bool
+) -> Layout | None:
+    """The layout of what clusters printed; None when nothing was found."""
+    rows = [(cluster, row) for cluster, found in tables.items() for row in getattr(found, "rows", ())]
+    if not rows:
+        return None
+    return Layout(
+        columns=_columns(next(found for found in tables.values() if getattr(found, "rows", ())), wide=wide),
+        aliases=aliases,
+        with_alias=any(aliases.get(cluster) for cluster, _ in rows),
+        with_namespace=not query.namespace and any(row.namespace for _, row in rows),
+    )
+
+
 def printed(
     tables: Mapping[str, Table | Sequence[Any]],
     aliases: Mapping[str, str],
@@ -37,46 +95,16 @@ def printed(
 ) -> str:
     """The table as `kubectl amc get` prints it; empty when nothing was found.
 
-    CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
     `width`: columns of the terminal, in which it fits unless the form is `wide`.
     """
-    rows = [(cluster, row) for cluster, found in sorted(tables.items()) for row in getattr(found, "rows", ())]
-    if not rows:
+    layout = layout_of(tables, aliases, query, wide=form == "wide")
+    if layout is None:
         return ""
+    rows = [(cluster, row) for cluster, found in sorted(tables.items()) for row in getattr(found, "rows", ())]
     if form == "name":
         return "".join(f"{cluster} {query.kind}/{row.name}\n" for cluster, row in rows)
-    columns = _columns(next(found for found in tables.values() if getattr(found, "rows", ())), wide=form == "wide")
-    with_alias = any(aliases.get(cluster) for cluster, _ in rows)
-    with_namespace = not query.namespace and any(row.namespace for _, row in rows)
-    header = [
-        *(["NAMESPACE"] if with_namespace else []),
-        "NAME",
-        "CLUSTER",
-        *(["CLUSTER_ALIAS"] if with_alias else []),
-        *(columns[index].name.upper() for index in columns),
-        "ADOPTION",
-    ]
-    cells = [
-        [
-            *([row.namespace] if with_namespace else []),
-            row.name,
-            cluster,
-            *([aliases.get(cluster, "")] if with_alias else []),
-            *(_cell(row, index) for index in columns),
-            "Y" if _is_ours(row) else "N",
-        ]
-        for cluster, row in rows
-    ]
-    fit = Fit(width=None if form == "wide" else width, drop=_dispensable(header))
-    return aligned(header, cells, fit=fit)
-
-
-def _dispensable(header: Sequence[str]) -> tuple[int, ...]:
-    """Columns that go where a terminal is narrow: aliases, then what the API server prints, from the right."""
-    needed = {"NAMESPACE", "NAME", "CLUSTER", "CLUSTER_ALIAS", "ADOPTION"}
-    of_server = [index for index, name in enumerate(header) if name not in needed]
-    aliases = [index for index, name in enumerate(header) if name == "CLUSTER_ALIAS"]
-    return (*aliases, *reversed(of_server))
+    cells = [layout.cells(cluster, row) for cluster, row in rows]
+    return aligned(layout.header, cells, fit=layout.fit(None if form == "wide" else width))
 
 
 def _is_ours(row: Row) -> bool:

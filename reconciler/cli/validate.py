@@ -7,7 +7,7 @@ import sys
 import click
 
 from reconciler.cli import options
-from reconciler.cli.printing import answer, has_errors, style_for
+from reconciler.cli.printing import answer, has_errors, prose, style_for
 from reconciler.cli.reading import bulk_load, read_fleet
 
 
@@ -48,6 +48,6 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
             f"{len(fleet.templates)} resources, {len(fleet.propagation)} propagation policies, "
             f"{len(fleet.overrides)} override policies, {len(fleet.clusters)} clusters"
         )
-        answer(problems_text(problems, style_for()) or f"no problems: {counts}\n")
+        prose(problems_text(problems, style_for()) or f"no problems: {counts}\n")
     is_bad = has_errors(problems) or (strict and any(p.severity is Severity.WARNING for p in problems))
     sys.exit(1 if is_bad else 0)

@@ -24,6 +24,11 @@ class Action(StrEnum):
     RELEASE = "release"
     ADOPT = "adopt"
 
+    @property
+    def done(self) -> str:
+        """What an object then is: `created`, `updated`, `adopted`."""
+        return f"{self}d" if self.endswith("e") else f"{self}ed"
+
 
 class Cause(StrEnum):
     """Why a change is due."""

@@ -77,8 +77,17 @@ def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int 
     rows = [_row(entry, wide=wide, is_narrow=is_narrow) for entry in document["events"]]
     if is_narrow:
         header = [name for name in header if name not in ("REVISION", "WHO")]
-    fit = Fit(width=None if wide else width, drop=(3,) if is_narrow else (1,), cuts_last=True)
+        if len({entry["subject"] for entry in document["events"]}) == 1:
+            # Who asked for one object knows which.
+            place = header.index("SUBJECT")
+            header, rows = _without(header, place), [_without(row, place) for row in rows]
+    drop = (len(header) - 2,) if is_narrow else (1,)
+    fit = Fit(width=None if wide else width, drop=drop, cuts_last=True)
     return table([*header, *(["COMMIT"] if wide else [])], rows, fit=fit)
+
+
+def _without(cells: list[str], place: int) -> list[str]:
+    return [*cells[:place], *cells[place + 1 :]]
 
 
 def _row(entry: Mapping[str, Any], *, wide: bool, is_narrow: bool) -> list[str]:
@@ -123,10 +132,13 @@ def _detail(entry: Mapping[str, Any]) -> str:
             return f"until {entry['until']}: {why}" if entry.get("until") else why or "-"
     if entry.get("since"):
         return f"since {entry['since']}: {why}"
+    # What changed comes first: where there is no room for all of it, the rest is cut.
+    values = _values(entry)
     parts = [
+        values,
         why or entry.get("cause", ""),
         entry.get("source", ""),
-        _values(entry) or ", ".join(entry.get("fields", ())),
+        "" if values else ", ".join(entry.get("fields", ())),
     ]
     return "  ".join(part for part in parts if part) or "-"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -336,3 +337,30 @@ def test_get_answers_in_every_form(fleet: FleetOnClusters, line: CommandLine, fo
         items = yaml.safe_load(text)["items"]
         assert [item["cluster"] for item in items] == ["m1", "m2"]
         assert {item["object"]["metadata"]["name"] for item in items} == {"app"}
+
+
+def test_get_follows_the_rows_of_every_cluster(fleet: FleetOnClusters, line: CommandLine) -> None:
+    put_app(fleet, "m1", "m2")
+    line.apply()
+    following = subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "get", "cm", "-w", "-n", fleet.namespace, "--store", line.store],
+        env=line.environment, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    out = following.stdout
+    assert out is not None
+
+    def told_of(*wanted: str) -> list[str]:
+        """The cells of the next line that begins so."""
+        return next(cells for text in iter(out.readline, "") if (cells := text.split())[: len(wanted)] == [*wanted])
+
+    try:
+        assert told_of("app", "m1")[2:3] == ["1"]
+        fleet.write("app", fleet.config_map("app", v="1", w="2"),
+                    fleet.policy("app", "ConfigMap", clusters=["m1", "m2"]))  # fmt: skip
+        line.apply()
+        assert told_of("app", "m2", "2")[-1] == "Y"
+        fleet.clusters["m2"].kubectl("delete", "configmap", "app", "-n", fleet.namespace)
+        assert told_of("app", "m2", "deleted")
+    finally:
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=60)

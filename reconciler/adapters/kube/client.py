@@ -202,7 +202,13 @@ class MemberCluster:
             return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
 
     async def watch(
-        self, gvk: GVK, *, label_selector: str = "", resource_version: str = "", metadata_only: bool = False
+        self,
+        gvk: GVK,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        resource_version: str = "",
+        metadata_only: bool = False,
     ) -> AsyncGenerator[WatchEvent | Bookmark, None]:
         """Changes after `resource_version` until the API server ends the watch (some minutes).
 
@@ -212,7 +218,7 @@ class MemberCluster:
         served = await self._served(gvk)
         request = requests.watch(
             served.resource,
-            ListQuery(label_selector=label_selector),
+            ListQuery(namespace=namespace, label_selector=label_selector),
             resource_version=resource_version,
             metadata_only=metadata_only,
             seconds=requests.WATCH_SECONDS,

@@ -80,8 +80,9 @@ def _introduce(screen: Screen, world: DemoWorld) -> None:
         f"""Three embedded clusters run on loopback: {", ".join(world.box.names)}. A copy of the example store is a Git
         repository with a branch main. Everything lies in {world.folder}."""
     )
-    exports = " ".join(f"{name}={value}" for name, value in screen.environment.items())
-    screen.prompt(f"cd {screen.folder}; export {exports}")
+    screen.prompt(f"cd {screen.folder}")
+    for name, value in screen.environment.items():
+        screen.prompt(f"export {name}={value}")
 
 
 def _conclude(screen: Screen, world: DemoWorld, *, keep: bool) -> None:

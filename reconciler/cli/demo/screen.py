@@ -16,11 +16,14 @@ from msgspec import Struct, field
 from reconciler.cli.demo.sight import Key, Sight, image, is_ours, is_settled, ready_replicas, spec_replicas
 from reconciler.cli.printing import answer, style_for
 from reconciler.errors import ReconcilerError
+from reconciler.report.text.fold import folded
 from reconciler.report.text.style import Style
 from reconciler.report.text.table import aligned
 
 _WIDTH = 100
 _IMAGE_WIDTH = 44
+_IMAGE_MIN_WIDTH = 12
+_INDENT = "    "
 _COMMAND_S = 30.0
 
 
@@ -38,17 +41,24 @@ class Screen(Struct, kw_only=True):
     kept: int = 0
     broken: list[str] = field(default_factory=list)
 
+    @property
+    def _width(self) -> int:
+        """Columns of prose: as many as read well, and no more than there are."""
+        return min(_WIDTH, self.style.width or _WIDTH)
+
     def heading(self, text: str) -> None:
         """The title of a step."""
-        answer(f"\n\n{self.style.bold(f'{text} '.ljust(_WIDTH, '─'))}")
+        answer(f"\n\n{self.style.bold(f'{text} '.ljust(self._width, '─'))}")
 
     def say(self, text: str) -> None:
         """A paragraph."""
-        answer("\n" + textwrap.fill(" ".join(text.split()), _WIDTH))
+        answer("\n" + textwrap.fill(" ".join(text.split()), self._width))
 
     def show(self, text: str) -> None:
         """Text of a file or an answer, set in."""
-        answer(textwrap.indent(text.rstrip("\n"), "    ", lambda line: bool(line.strip())) + "\n")
+        if self.style.width is not None:
+            text = folded(text, self.style.width - len(_INDENT))
+        answer(textwrap.indent(text.rstrip("\n"), _INDENT, lambda line: bool(line.strip())) + "\n")
 
     def remark(self, text: str) -> None:
         """Something by the way."""
@@ -75,6 +85,8 @@ class Screen(Struct, kw_only=True):
         assert words[0] == "reconciler", command
         own = {name: value for name, value in os.environ.items() if not name.startswith("RECONCILER_")}
         colour = {"CLICOLOR_FORCE": "1"} if self.style.color else {}
+        if self.style.width is not None:
+            colour["COLUMNS"] = str(self.style.width - len(_INDENT))
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -131,21 +143,28 @@ class Screen(Struct, kw_only=True):
 
 def table_text(sight: Sight, names: frozenset[Key], style: Style) -> str:
     """The Deployments of those names (all when empty) with a line for each cluster that has them or is silent."""
-    cells = [["NAMESPACE", "NAME", "CLUSTER", "READY", "IMAGE", "ADOPTION"]]
+    header = ["NAMESPACE", "NAME", "CLUSTER", "READY", "IMAGE", "ADOPTION"]
+    cells = [header]
     colours: list[Callable[[str], str]] = [style.dim]
     for (namespace, name), cluster, body in sight.deployments():
         if names and (namespace, name) not in names:
             continue
         ready = f"{ready_replicas(body)}/{spec_replicas(body)}"
-        cells.append([namespace, name, cluster, ready, _shortened(image(body)), "Y" if is_ours(body) else "N"])
+        cells.append([namespace, name, cluster, ready, image(body), "Y" if is_ours(body) else "N"])
         colours.append(str if is_settled(body) else style.yellow)
     for cluster in sorted(sight.silent):
         cells.append(["?", "?", cluster, "?", "does not answer", "?"])
         colours.append(style.red)
-    lines = aligned(cells)
-    return "\n".join(f"    {colour(line)}" for colour, line in zip(colours, lines, strict=True))
+    lines = aligned(_with_short_images(cells, header.index("IMAGE"), style.width))
+    return "\n".join(f"{_INDENT}{colour(line)}" for colour, line in zip(colours, lines, strict=True))
 
 
-def _shortened(image_name: str) -> str:
-    """An image whose end is what tells."""
-    return image_name if len(image_name) <= _IMAGE_WIDTH else f"…{image_name[1 - _IMAGE_WIDTH :]}"
+def _with_short_images(cells: list[list[str]], place: int, width: int | None) -> list[list[str]]:
+    """The cells with images as long as there is room for: an image's end is what tells."""
+    others = len(_INDENT) + len(aligned([[*row[:place], "", *row[place + 1 :]] for row in cells])[0])
+    room = _IMAGE_WIDTH if width is None else min(_IMAGE_WIDTH, max(_IMAGE_MIN_WIDTH, width - others))
+    return [[*row[:place], _shortened(row[place], room), *row[place + 1 :]] for row in cells]
+
+
+def _shortened(image_name: str, width: int) -> str:
+    return image_name if len(image_name) <= width else f"…{image_name[1 - width :]}"

@@ -43,9 +43,12 @@ class Listeners(Struct, frozen=True, kw_only=True):
 class Watches:
     """Running watches by (cluster, kind)."""
 
-    def __init__(self, listeners: Listeners, clock: Clock, jitter: random.Random | None = None) -> None:
-        """Nothing is watched before `keep`."""
+    def __init__(
+        self, listeners: Listeners, clock: Clock, jitter: random.Random | None = None, namespace: str = ""
+    ) -> None:
+        """Nothing is watched before `keep`. `namespace`: empty: all of them."""
         self._listeners = listeners
+        self._namespace = namespace
         self._clock = clock
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._tasks: dict[tuple[str, GVK], asyncio.Task[None]] = {}
@@ -105,7 +108,7 @@ class Watches:
     async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str:
         """The version from which on to watch. The list itself is not kept for as long as the watch lasts."""
         self._listeners.asked(member.name, gvk)
-        listing = await member.list_metadata(gvk, label_selector=selector)
+        listing = await member.list_metadata(gvk, namespace=self._namespace, label_selector=selector)
         self._listeners.listed(member.name, gvk, listing.objects)
         return listing.resource_version
 
@@ -113,7 +116,7 @@ class Watches:
         """Watch from a version on, again and again. Returns when a list has to say what was missed."""
         while True:
             begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
-            stream = member.watch(gvk, label_selector=selector, resource_version=version)
+            stream = member.watch(gvk, namespace=self._namespace, label_selector=selector, resource_version=version)
             async with aclosing(stream) as events:
                 async for found in events:
                     has_spoken = True

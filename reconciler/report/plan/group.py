@@ -80,7 +80,7 @@ def _entry(key: tuple[Any, ...], members: list[Change]) -> Entry:
 def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
     lines: dict[tuple[Any, ...], list[tuple[str, FieldChange]]] = {}
     for member in sorted(members, key=lambda change: change.cluster):
-        for field in _of_interest(member.fields):
+        for field in of_interest(member.fields):
             manager = field.owner.manager if field.owner is not None else ""
             key = (field.path, _value_key(field.before), _value_key(field.after), field.cause, manager)
             lines.setdefault(key, []).append((member.cluster, field))
@@ -88,7 +88,7 @@ def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
     return tuple(sorted(found, key=lambda line: (line.path, line.clusters)))
 
 
-def _of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
+def of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
     """Without our own mark where anything else changes: it follows from that (assigned replicas, policy)."""
     others = tuple(field for field in fields if field.path != _OWNER_PATH)
     return others or fields

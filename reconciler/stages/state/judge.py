@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.model.observation import Read
-from reconciler.model.plan import Action, Change
+from reconciler.model.plan import Change
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.stages.state.holds import HeldBy, held_by
@@ -35,14 +35,6 @@ _IN_THE_WAY: Final = frozenset({"object-not-ours", "object-of-another-tool", "ob
 _UNREAD: Final = "object-not-read"
 _LEAVES: Final = frozenset({"being-deleted"})
 _KEPT: Final = frozenset({"not-deleted"})
-_DONE_TO: Final = {
-    Action.CREATE: "created",
-    Action.UPDATE: "updated",
-    Action.REPLACE: "replaced",
-    Action.DELETE: "deleted",
-    Action.RELEASE: "released",
-    Action.ADOPT: "adopted",
-}
 
 
 def state_of(facts: Facts, cluster: str, identity: Identity) -> ObjectState | None:
@@ -133,7 +125,7 @@ def _of_changes(facts: Facts, due: tuple[Change, ...]) -> SyncState:
             return Held(held_by(change, facts.closed), change.held)
     if facts.decision.fleet.settings.observe_only:
         return Held(HeldBy.SETTINGS, "spec.mode of the Fleet document is observe: nothing is written")
-    return Pending(f"it is to be {_DONE_TO[due[0].action]}")
+    return Pending(f"it is to be {due[0].action.done}")
 
 
 def _is_broken(problems: Iterable[Problem], cluster: str) -> bool:

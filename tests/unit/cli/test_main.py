@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -276,6 +277,20 @@ def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
     assert "\x1b[" not in run(*args).out
     assert "\x1b[" in run(*args, CLICOLOR_FORCE="1").out
     assert "\x1b[" not in run(*args, CLICOLOR_FORCE="0").out
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_lines_on_a_terminal_are_broken_between_words(tmp_path: Path, width: int) -> None:
+    store = write_store(tmp_path)
+    args = ["explain", "cm/app", store]
+    whole = run(*args).out
+    assert max(map(len, whole.splitlines())) > width
+    for shown in (
+        shown_on_a_terminal(args, NO_COLOR="", COLUMNS=str(width)).replace("\r\n", "\n"),
+        re.sub(r"\x1b\[\d*m", "", run(*args, CLICOLOR_FORCE="1", COLUMNS=str(width)).out),
+    ):
+        assert shown.split() == whole.split()
+        assert all(len(line) <= width or len(line.split()) == 1 for line in shown.splitlines())
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

@@ -11,15 +11,8 @@ from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.plan.group import of_interest
 
-_PAST: Final = {
-    Action.CREATE: EventKind.CREATED,
-    Action.UPDATE: EventKind.UPDATED,
-    Action.REPLACE: EventKind.REPLACED,
-    Action.DELETE: EventKind.DELETED,
-    Action.RELEASE: EventKind.RELEASED,
-    Action.ADOPT: EventKind.ADOPTED,
-}
 _MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
 """Causes of changes that follow a placement, whoever moved it."""
 _VALUES_MAX: Final = 20
@@ -45,7 +38,7 @@ def write_events(
     for result in results:
         change = result.change
         is_drift = change.cause is Cause.DRIFT
-        kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else _PAST[change.action]
+        kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else EventKind(change.action.done)
         behind = _behind_drift(change) if is_drift else moved_by(change.identity) if change.cause in _MOVED else {}
         yield Event(
             round=number,
@@ -96,14 +89,15 @@ def _behind_drift(change: Change) -> Behind:
 
 def _about(change: Change, masker: Masker) -> dict[str, Any]:
     shown = masker.change(change) if change.fields else change
+    fields = of_interest(shown.fields)
     found: dict[str, Any] = {
         "action": str(change.action),
         "cause": str(change.cause),
         "source": str(change.source),
-        "fields": [field.path for field in shown.fields],
+        "fields": [field.path for field in fields],
     }
-    if change.action in (Action.UPDATE, Action.REPLACE) and shown.fields:
-        found["values"] = [_value(field) for field in shown.fields[:_VALUES_MAX]]
+    if change.action in (Action.UPDATE, Action.REPLACE) and fields:
+        found["values"] = [_value(field) for field in fields[:_VALUES_MAX]]
     return found
 
 

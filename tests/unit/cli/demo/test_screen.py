@@ -50,6 +50,14 @@ def test_a_long_image_keeps_its_end() -> None:
     assert "registry" not in text
 
 
+@pytest.mark.parametrize("width", [64, 80, 200])
+def test_the_table_fits_the_terminal(width: int) -> None:
+    seen = sight(m1=deployment(image="registry.example.com/" + "x" * 60 + "/web:0.5.0"))
+    lines = table_text(seen, frozenset(), Style(width=width)).splitlines()
+    assert max(map(len, lines)) <= width
+    assert "web:0.5.0   Y" in lines[1]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [({}, True), ({"readyReplicas": 1}, False), ({"updatedReplicas": 1}, False), ({"replicas": 3}, False),

@@ -9,6 +9,7 @@ from reconciler.daemon.round.history.writes import failures_told, write_events
 from reconciler.model.ledger import EventKind
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, FieldOwner
 from reconciler.model.refs import GVK, Identity
+from reconciler.stages.ownership import OWNER_ANNOTATION
 
 APP = Identity("", "ConfigMap", "demo", "app")
 NOW = "2026-11-21T10:00:00Z"
@@ -38,6 +39,14 @@ def test_old_and_new_values_stand_beside_who_wrote_them() -> None:
          "owner": {"manager": "kubectl-edit", "operation": "Update", "time": NOW}},
     ]  # fmt: skip
     assert "who" not in event, "a change that a commit declares is its author's, whoever wrote there before"
+
+
+def test_our_own_mark_is_not_what_somebody_wanted() -> None:
+    mark = FieldChange(path=f"metadata.annotations['{OWNER_ANNOTATION}']", before="a", after="b", cause=Cause.OWNERSHIP)
+    (event,) = told(Result(change=change(mark, FieldChange(path="spec.replicas", before=1, after=2))))
+    assert (event["fields"], len(event["values"])) == (["spec.replicas"], 1)
+    (alone,) = told(Result(change=change(mark)))
+    assert alone["fields"] == [mark.path]
 
 
 def test_many_and_long_values_are_cut() -> None:

@@ -1,0 +1,174 @@
+"""`get -w`: after the table, a line for each object whose row differs, of all clusters, until somebody interrupts.
+
+A watch tells what may differ; the API server is then asked for that row alone, so that the columns are its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from msgspec import Struct
+
+from reconciler.cli.printing import answer, remark
+from reconciler.cli.tables import Layout, Query, layout_of
+from reconciler.daemon.watches.watches import Listeners, Watches
+from reconciler.errors import MemberClusterError, ObjectNotFound
+from reconciler.report.text.table import table, text_width
+
+if TYPE_CHECKING:
+    from reconciler.adapters.clock import Clock
+    from reconciler.adapters.kube.client import MemberCluster
+    from reconciler.adapters.kube.discovery import ServedKind
+    from reconciler.adapters.kube.members import Members
+    from reconciler.adapters.kube.table import Row, Table
+    from reconciler.adapters.kube.watch import WatchEvent
+    from reconciler.model.observation import LiveObject
+    from reconciler.model.refs import GVK
+
+GONE: Final = "deleted"
+"""What is printed of an object that is there no longer."""
+_AGAIN_S: Final = 5.0
+
+Key = tuple[str, str, str]
+"""Cluster, namespace and name."""
+
+
+class Following(Struct, frozen=True, kw_only=True):
+    """What is followed, and how it is shown. `form`: table, wide or name. `width`: columns of the terminal."""
+
+    query: Query
+    aliases: Mapping[str, str]
+    form: str = "table"
+    width: int | None = None
+
+
+class Lines:
+    """What is printed after the table: columns are as wide as the widest cell that was printed before."""
+
+    def __init__(self, following: Following, tables: Mapping[str, Table | list[Any]]) -> None:
+        """`tables`: what was printed already."""
+        self._following = following
+        self._layout = layout_of(tables, following.aliases, following.query, wide=following.form == "wide")
+        self._widest: list[str] = self._layout.header if self._layout is not None else []
+        self.rows: dict[Key, Row] = {}
+        for cluster, found in tables.items():
+            self.take_in(cluster, found)
+
+    def take_in(self, cluster: str, found: Table | list[Any]) -> list[str]:
+        """Lines of what differs in a cluster's answer from what was told of it; the header before the first of all."""
+        lines: list[str] = []
+        for row in getattr(found, "rows", ()):
+            key = (cluster, row.namespace, row.name)
+            known, self.rows[key] = self.rows.get(key), row
+            if known is None or known.cells != row.cells:
+                lines += self._lines(cluster, row, found)
+        return lines
+
+    def gone(self, key: Key) -> list[str]:
+        """The line of an object that is deleted; none when nothing was told of it."""
+        row = self.rows.pop(key, None)
+        if row is None or self._layout is None:
+            return []
+        if self._following.form == "name":
+            return [f"{key[0]} {self._following.query.kind}/{row.name} {GONE}"]
+        cells = self._layout.cells(key[0], row)
+        first = len(cells) - 1 - len(self._layout.columns)
+        cells[first:-1] = [GONE, *("-" for _ in cells[first + 1 : -1])] if self._layout.columns else []
+        return [self._aligned(self._layout, cells)]
+
+    def _lines(self, cluster: str, row: Row, found: Table | list[Any]) -> list[str]:
+        following, layout = self._following, self._layout
+        if following.form == "name":
+            return [f"{cluster} {following.query.kind}/{row.name}"]
+        heads: list[str] = []
+        if layout is None:
+            layout = layout_of({cluster: found}, following.aliases, following.query, wide=following.form == "wide")
+            assert layout is not None, "there is a row"
+            self._layout, self._widest = layout, layout.header
+            heads = [self._aligned(layout, layout.header)]
+        return [*heads, self._aligned(layout, layout.cells(cluster, row))]
+
+    def _aligned(self, layout: Layout, cells: list[str]) -> str:
+        fit = layout.fit(None if self._following.form == "wide" else self._following.width)
+        self._widest = [max(pair, key=text_width) for pair in zip(self._widest, cells, strict=True)]
+        return table(layout.header, [self._widest, cells], fit=fit).splitlines()[-1]
+
+
+async def follow(
+    members: Members, following: Following, tables: Mapping[str, Table | list[Any]], clock: Clock
+) -> NoReturn:
+    """Print what differs from `tables` from here on. A cluster that does not answer is tried until it does."""
+    lines = Lines(following, tables)
+    stale: asyncio.Queue[tuple[Key, bool]] = asyncio.Queue()
+    kinds: dict[str, ServedKind] = {}
+    watches: list[Watches] = []
+
+    async def begin(member: MemberCluster) -> None:
+        kind = await _served(member, following.query.kind, clock)
+        kinds[member.name] = kind
+        namespace = following.query.namespace if kind.namespaced else ""
+        watches.append(Watches(_listeners(following.query, lines, stale), clock, namespace=namespace))
+        watches[-1].keep(member, frozenset({kind.gvk}), following.query.selector)
+
+    begun = [asyncio.create_task(begin(member)) for member in members.values()]
+    try:
+        while True:
+            key, is_gone = await stale.get()
+            for line in lines.gone(key) if is_gone else await _told(members, kinds[key[0]], lines, key):
+                answer(f"{line}\n")
+    finally:
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, *(kept.close() for kept in watches), return_exceptions=True)
+
+
+async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
+    """The kind as the cluster serves it, once it answers and has it."""
+    while True:
+        with suppress(MemberClusterError):  # It was told of when the table was asked for.
+            found = (await member.discover(refresh=True)).find(kind)
+            if found is not None:
+                return found
+        await clock.sleep(_AGAIN_S)
+
+
+def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> Listeners:
+    told: set[tuple[str, str]] = set()
+
+    def listed(cluster: str, _: GVK, objects: tuple[LiveObject, ...]) -> None:
+        there = {(cluster, found.identity.namespace, found.identity.name): found for found in objects}
+        for key, found in there.items():
+            known = lines.rows.get(key)
+            if known is None or known.metadata.get("resourceVersion") != found.resource_version:
+                _put(key, is_gone=False)
+        for key in [key for key in lines.rows if key[0] == cluster and key not in there]:
+            _put(key, is_gone=True)
+
+    def event(cluster: str, found: WatchEvent) -> None:
+        identity = found.object.identity
+        _put((cluster, identity.namespace, identity.name), is_gone=found.type == "DELETED")
+
+    def trouble(cluster: str, error: MemberClusterError) -> None:
+        if (cluster, error.message) not in told:
+            told.add((cluster, error.message))
+            remark(f"{cluster}: {error.message}; trying again")
+
+    def _put(key: Key, *, is_gone: bool) -> None:
+        if not query.name or key[2] == query.name:
+            stale.put_nowait((key, is_gone))
+
+    return Listeners(listed=listed, event=event, trouble=trouble)
+
+
+async def _told(members: Members, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
+    """Lines of one object, as its API server prints it now."""
+    cluster, namespace, name = key
+    try:
+        return lines.take_in(cluster, await members[cluster].table(kind, namespace=namespace, name=name))
+    except ObjectNotFound:
+        return lines.gone(key)
+    except MemberClusterError:
+        return []  # The watch is broken by the same, and tells of it when it is opened again.
