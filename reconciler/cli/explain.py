@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from msgspec import Struct
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
@@ -74,7 +73,7 @@ def command(
         prose(explanation_text(document, style_for()))
 
 
-class _Here(Struct, frozen=True, kw_only=True):
+class _Here(NamedTuple):
     """What is known here beside the store."""
 
     kubeconfig: Path | None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from msgspec import Struct
 
 from reconciler.cli import options
 
@@ -20,7 +19,7 @@ _PAGE = 10_000
 """So many entries are asked for at once at most; the service gives no more."""
 
 
-class Server(Struct, frozen=True, kw_only=True):
+class Server(NamedTuple):
     """Which service is asked, and how."""
 
     url: str

@@ -6,10 +6,9 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-from msgspec import Struct
 
 from reconciler.cli import options
 from reconciler.errors import ConfigurationError
@@ -43,7 +42,7 @@ _OPTIONS: Final = (
 )  # fmt: skip
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class Asked(NamedTuple):
     """The options, as they were given."""
 
     webhooks: tuple[str, ...]
@@ -62,7 +61,7 @@ def telling_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def command(**given: Any) -> Any:
-        asked = Asked(**{name: given.pop(name) for name in Asked.__struct_fields__})
+        asked = Asked(**{name: given.pop(name) for name in Asked._fields})
         return function(**given, asked=asked)
 
     for option in reversed(_OPTIONS):
