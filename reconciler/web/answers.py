@@ -30,7 +30,7 @@ _PACKED_FROM: Final = 16_384
 
 
 class Packed(Struct, frozen=True, kw_only=True):
-    """A JSON text as it is sent. `packed`: with gzip; empty: it is too short for that."""
+    """A text as it is sent. `packed`: with gzip; empty: it is too short for that."""
 
     plain: bytes
     tag: str
@@ -39,8 +39,12 @@ class Packed(Struct, frozen=True, kw_only=True):
 
 def packed(value: Any) -> Packed:
     """A value as JSON, harmless on a terminal. What takes long is done once here, not for each reader."""
-    text = json_text(value) if isinstance(value, dict) else _struct_text(value)
-    plain = text.encode()
+    return packed_text(json_text(value) if isinstance(value, dict) else _struct_text(value))
+
+
+def packed_text(text: str) -> Packed:
+    """A text as it is sent to many readers."""
+    plain = text.encode(errors="replace")
     # Nothing of a question stands in an answer, and no secret does: packing tells nobody anything.
     packed_bytes = gzip.compress(plain, compresslevel=1, mtime=0) if len(plain) >= _PACKED_FROM else b""
     return Packed(plain=plain, tag=f'"{hashlib.sha256(plain).hexdigest()[:32]}"', packed=packed_bytes)
@@ -69,14 +73,21 @@ def fault(status: int, error: str, todo: str) -> web.Response:
     return document({"error": error, "todo": todo}, status)
 
 
-def tagged(request: web.BaseRequest, found: Packed, headers: Mapping[str, str] | None = None) -> web.Response:
-    """The JSON, packed where the reader can unpack it; 304 where the reader has it already."""
+def tagged(
+    request: web.BaseRequest,
+    found: Packed,
+    headers: Mapping[str, str] | None = None,
+    *,
+    content_type: str = "application/json",
+    status: int = HTTPStatus.OK,
+) -> web.Response:
+    """The text, packed where the reader can unpack it; 304 where the reader has it already."""
     sent = {**_REVALIDATED, **(headers or {}), "ETag": found.tag}
     known = (each.strip().removeprefix("W/") for each in request.headers.get("If-None-Match", "").split(","))
-    if found.tag in known:
+    if found.tag in known and status == HTTPStatus.OK:
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=sent)
     codings = (each.partition(";")[0].strip() for each in request.headers.get("Accept-Encoding", "").split(","))
     if found.packed and "gzip" in codings:
         sent["Content-Encoding"] = "gzip"
-        return web.Response(body=found.packed, content_type="application/json", headers=sent)
-    return web.Response(body=found.plain, content_type="application/json", headers=sent)
+        return web.Response(status=status, body=found.packed, content_type=content_type, charset="utf-8", headers=sent)
+    return web.Response(status=status, body=found.plain, content_type=content_type, charset="utf-8", headers=sent)

@@ -6,7 +6,6 @@ Source: ADR 17.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,10 +13,10 @@ from typing import Any, Final
 from aiohttp import web
 
 from reconciler.errors import NotShown
-from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.questions import NotFound
 from reconciler.report.views.shapes import ObjectView
-from reconciler.stages.observations import told_moment
 from reconciler.web.answers import Packed, fault, packed, tagged
+from reconciler.web.asking import BadQuestion, history_question, matrix_question, named, offset, only
 from reconciler.web.events import Events
 from reconciler.web.live_views import LiveViews
 from reconciler.web.routes import Asked, Route
@@ -26,16 +25,8 @@ from reconciler.web.views import Views
 BASE: Final = "/api/v1"
 LAST: Final = "Fleet-Last-Event"
 """The header of `history` with the number after which to go on."""
-_LIMIT_MAX: Final = 10_000
-_NUMBER_MAX: Final = 2**53
-_NUMBER: Final = re.compile(r"[0-9]{1,16}")
-_NO_NAMESPACE: Final = "-"
 _PACKED_MAX: Final = 16
 _NAMED: Final = 20
-
-
-class BadQuestion(Exception):
-    """A parameter of a question is not understood. `str()` says which, and what it may be."""
 
 
 class Api:
@@ -63,45 +54,22 @@ class Api:
         return [Route(pattern=f"{BASE}/{path}", answer=_told(answer)) for path, answer in by_path.items()]
 
     async def _fleet(self, asked: Asked) -> web.StreamResponse:
-        _only(asked.query)
+        only(asked.query)
         return await self._json(asked, await self._views.fleet())
 
     async def _status(self, asked: Asked) -> web.StreamResponse:
-        _only(asked.query)
+        only(asked.query)
         return await self._json(asked, await self._views.status())
 
     async def _matrix(self, asked: Asked) -> web.StreamResponse:
-        query = asked.query
-        _only(query, "namespace", "kind", "q", "troubles", "offset", "limit")
-        question = MatrixQuestion(
-            namespace=query.get("namespace", ""),
-            kind=query.get("kind", ""),
-            q=query.get("q", ""),
-            troubles=_flag(query, "troubles"),
-            offset=_number(query, "offset", 0, most=_NUMBER_MAX),
-            limit=_number(query, "limit", ROWS_MAX, least=1, most=_LIMIT_MAX),
-        )
-        return await self._json(asked, await self._views.matrix(question))
+        return await self._json(asked, await self._views.matrix(matrix_question(asked.query)))
 
     async def _problems(self, asked: Asked) -> web.StreamResponse:
-        _only(asked.query)
+        only(asked.query)
         return await self._json(asked, await self._views.problems())
 
     async def _history(self, asked: Asked) -> web.StreamResponse:
-        query = asked.query
-        _only(query, "resource", "namespace", "cluster", "since", "limit", "after")
-        since = query.get("since", "")
-        if since and not told_moment(since):
-            raise BadQuestion("since: it is no time of RFC 3339; write 2026-11-21T18:00:00Z")
-        question = HistoryQuestion(
-            resource=query.get("resource", ""),
-            namespace=query.get("namespace", ""),
-            cluster=query.get("cluster", ""),
-            since=since,
-            limit=_number(query, "limit", 50, least=1, most=_LIMIT_MAX),
-            after=_number(query, "after", 0, most=_NUMBER_MAX) if "after" in query else None,
-        )
-        found = await self._views.history_from(question)
+        found = await self._views.history_from(history_question(asked.query))
         if isinstance(found, NotFound):
             return _not_found(found)
         return await self._json(asked, found[0], {LAST: str(found[1])})
@@ -119,17 +87,16 @@ class Api:
         return _not_found(found) if isinstance(found, NotFound) else await self._json(asked, found)
 
     async def _found(self, asked: Asked) -> ObjectView | NotFound:
-        _only(asked.query)
-        kind, namespace, name = (asked.parts[part] for part in ("kind", "namespace", "name"))
-        return await self._views.object(kind, "" if namespace == _NO_NAMESPACE else namespace, name)
+        only(asked.query)
+        return await self._views.object(*named(asked.parts))
 
     async def _clusters(self, asked: Asked) -> web.StreamResponse:
-        _only(asked.query)
+        only(asked.query)
         return await self._json(asked, await self._views.clusters())
 
     async def _cluster(self, asked: Asked) -> web.StreamResponse:
-        _only(asked.query, "offset")
-        found = await self._views.cluster(asked.parts["name"], _number(asked.query, "offset", 0, most=_NUMBER_MAX))
+        only(asked.query, "offset")
+        found = await self._views.cluster(asked.parts["name"], offset(asked.query))
         if found is None:
             names = ", ".join(head.name for head in (await self._views.clusters())[:_NAMED])
             return _not_found(NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
@@ -168,27 +135,3 @@ def _told(answer: Callable[[Asked], Any]) -> Callable[[Views, Asked], Any]:
 def _not_found(found: NotFound) -> web.Response:
     todo = f"did you mean {' or '.join(found.close)}?" if found.close else "`/api/v1/matrix?kind=*` lists what there is"
     return fault(HTTPStatus.NOT_FOUND, found.why, todo)
-
-
-def _only(query: Mapping[str, str], *names: str) -> None:
-    """Refuse what nobody would read: a wrong name would look like a question that finds everything."""
-    unknown = sorted(query.keys() - set(names))
-    if unknown:
-        known = f"there is {', '.join(names)}" if names else "there is none here"
-        raise BadQuestion(f"a parameter is not known here; {known}")
-
-
-def _flag(query: Mapping[str, str], name: str) -> bool:
-    text = query.get(name, "0")
-    if text not in ("0", "1"):
-        raise BadQuestion(f"{name}: write 1 or 0")
-    return text == "1"
-
-
-def _number(query: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
-    text = query.get(name)
-    if text is None:
-        return default
-    if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
-        raise BadQuestion(f"{name}: it is no number from {least} to {most}")
-    return int(text)

@@ -29,6 +29,7 @@ from reconciler.web.api import Api
 from reconciler.web.events import Events
 from reconciler.web.live_views import LiveViews
 from reconciler.web.routes import Asked, Route, Router
+from reconciler.web.site import Site
 from reconciler.web.views import Views
 
 log = logging.getLogger("reconciler")
@@ -171,7 +172,7 @@ async def serving(
     views = LiveViews(vitals, clock, Desk(journal, known, clock) if journal is not None else None)
     events = Events(vitals.board)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
-    routes = (*signs.routes(vitals, clock), *Api(views, events).routes())
+    routes = (*signs.routes(vitals, clock), *Api(views, events).routes(), *Site(clock).routes())
     server = _Server(
         answering(routes, views, names, token),
         access_log=None,

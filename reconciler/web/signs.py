@@ -12,7 +12,7 @@ from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.web.answers import HEADERS, document, plain
 from reconciler.web.metrics import CONTENT_TYPE, exposition
 from reconciler.web.routes import Asked, Route
-from reconciler.web.status import degradations, page, readiness, status_document
+from reconciler.web.status import degradations, readiness, status_document
 from reconciler.web.views import Views
 
 
@@ -36,14 +36,9 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
     async def status(views: Views, asked: Asked) -> web.StreamResponse:
         return document(status_document(vitals, clock.monotonic_s()))
 
-    async def root(views: Views, asked: Asked) -> web.StreamResponse:
-        text = page(vitals, clock.monotonic_s())
-        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=HEADERS)
-
     return (
         Route(pattern="/livez", answer=livez, is_open=True),
         Route(pattern="/readyz", answer=readyz, is_open=True),
         Route(pattern="/metrics", answer=metrics),
         Route(pattern="/status.json", answer=status),
-        Route(pattern="/", answer=root),
     )

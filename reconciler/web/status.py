@@ -1,16 +1,13 @@
-"""The vital signs as JSON and as a page. Everything shown passes the scrubber; nothing of a store is ever markup."""
+"""The vital signs as JSON. Everything shown passes the scrubber."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler import __version__
 from reconciler.daemon.service.service import is_progressing
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.report.mask import scrub_text
-from reconciler.report.text.safe import visible
 
 _PROBLEMS_MAX: Final = 200
 
@@ -99,62 +96,3 @@ def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
         ],
         "problemsTotal": len(vitals.problems),
     }
-
-
-def page(vitals: Vitals, now_s: float) -> str:
-    """What `/` answers: the same as a small page without script and without style."""
-    found = status_document(vitals, now_s)
-    source, rounds = found["source"], found["rounds"]
-    state = "ready" if found["ready"] else "not ready"
-    facts = [
-        ("state", f"{state}, {found['phase']}" + ("" if found["progressing"] else ", stalled")),
-        ("store", source["description"]),
-        ("revision", source["revision"]),
-        ("read", source["readAt"]),
-        ("store error", source["error"]),
-        ("journal error", found["journal"]["error"]),
-        ("rounds", f"{rounds['count']}, the last at {rounds['lastAt'] or '–'}"),
-        ("held", ", ".join(f"{count} {reason}" for reason, count in found["held"].items() if count)),
-        ("suspended", ", ".join(found["suspended"])),
-    ]
-    clusters = [
-        [
-            cluster["name"],
-            "up" if cluster["up"] else f"{'left' if cluster['left'] else 'down'}: {cluster['why']}",
-            _counts(cluster["objects"]),
-            _counts(cluster["health"]),
-            cluster["lastSuccess"] or "never",
-        ]
-        for cluster in found["clusters"]
-    ]
-    problems = [[found["severity"], found["source"], found["path"], found["message"]] for found in found["problems"]]
-    title = f"Fleet {found['fleet'] or '(not named)'}"
-    return "".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            f"<title>{_text(title)}</title></head><body>\n",
-            f"<h1>{_text(title)}</h1>\n",
-            _table((), [[name, str(value)] for name, value in facts if value]),
-            "<h2>Clusters</h2>\n",
-            _table(("cluster", "state", "objects", "health", "last read"), clusters),
-            f"<h2>Problems: {found['problemsTotal']}</h2>\n" if problems else "",
-            _table(("severity", "where", "field", "problem"), problems) if problems else "",
-            f"<p>fleet-reconciler {_text(__version__)} · ",
-            '<a href="/status.json">status.json</a> · <a href="/metrics">metrics</a></p>\n</body></html>\n',
-        ]
-    )
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none"
-
-
-def _table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
-    head = "".join(f"<th>{_text(name)}</th>" for name in heads)
-    lines = ["".join(f"<td>{_text(str(cell))}</td>" for cell in row) for row in rows]
-    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
-    return f"<table border=1>\n{f'<tr>{head}</tr>' if heads else ''}{body}</table>\n"
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))
