@@ -1,0 +1,336 @@
+"""The shapes of `/api/v1`, and what the pages are drawn from. As JSON their names are camel case.
+
+Every text in them is masked already, and is text: whoever draws it escapes it. Times are RFC 3339 in UTC; what is not
+known or does not apply is null. Names and meanings never change within a version; more may come. Source: ADR 17.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+
+class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An object of the store. `namespace` is empty for what is of the whole cluster."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class CommitPart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The revision in force; the words are null where it is no commit that is known here."""
+
+    revision: str
+    author: str | None = None
+    subject: str | None = None
+    time: str | None = None
+
+
+class SourcePart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The store. `error`: why it cannot be read now; the last good revision stays in force."""
+
+    description: str
+    read_at: str | None = None
+    error: str | None = None
+
+
+class ClusterCounts(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`in_sync`: that answer and hold nothing that is not as wanted. `left`: whose document was taken away."""
+
+    total: int
+    in_sync: int
+    away: int
+    left: int
+
+
+class Weight(StrEnum):
+    """How urgent something is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class What(StrEnum):
+    """What somebody has to look at, or why something is as it is."""
+
+    SOURCE = "source"
+    """The store cannot be read."""
+    AWAY = "away"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+    REFUSED = "refused"
+    FOUGHT = "fought"
+    HELD = "held"
+    SUSPENDED = "suspended"
+    EVICTED = "evicted"
+    LEFT = "left"
+    STUCK = "stuck"
+    """A move that waits for longer than usual."""
+    PROBLEM = "problem"
+    """Something is wrong with a document of the store, or a round told of it."""
+
+
+class Need(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One thing that somebody has to look at. Equal things are one, with their count.
+
+    `title` and `why` are words; `who` is behind it, `where` is `file:line`, `todo` what to do next, `confirm` the
+    digest that lets held changes pass.
+    """
+
+    weight: Weight
+    what: What
+    title: str
+    why: str = ""
+    cluster: str | None = None
+    resource: Resource | None = None
+    count: int = 1
+    since: str | None = None
+    who: str | None = None
+    revision: str | None = None
+    where: str | None = None
+    todo: str | None = None
+    confirm: str | None = None
+
+
+class TimerKind(StrEnum):
+    """What ends by itself."""
+
+    FAILOVER = "failover"
+    CAP = "cap"
+    EXCLUSION = "exclusion"
+    EVICTION = "eviction"
+    SUSPENSION = "suspension"
+    MOVE = "move"
+    FIGHT = "fight"
+
+
+class Timer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that happens at `ends` if nothing else does. `words`: what, in a sentence without the time."""
+
+    what: TimerKind
+    words: str
+    ends: str
+    cluster: str | None = None
+    resource: Resource | None = None
+
+
+class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`GET /api/v1/fleet`: is all in step, since when, by which commit; what needs somebody; what comes by itself.
+
+    `since`: since when every cluster is in sync, or the first was not. `needs`: the worst first, at most 200 of
+    `needs_total`. `events`: the newest 20 entries, as of `history`.
+    """
+
+    version: int = 1
+    reconciler: str
+    fleet: str
+    mode: str
+    """`apply` or `observe`."""
+    is_ready: bool
+    is_progressing: bool
+    phase: str
+    time: str | None
+    """When the last round ended."""
+    round: int
+    since: str | None
+    source: SourcePart
+    commit: CommitPart | None
+    clusters: ClusterCounts
+    objects: dict[str, int]
+    """How many are in each state of sync: synced, pending, held, fought, refused, failed, unknown, left."""
+    health: dict[str, int]
+    needs: tuple[Need, ...] = ()
+    needs_total: int = 0
+    timers: tuple[Timer, ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
+
+
+class Cell(Struct, frozen=True, kw_only=True, array_like=True):
+    """A copy in the matrix. `cluster` counts from 0 in `clusters` of the view. As JSON it is an array in this order."""
+
+    cluster: int
+    sync: str
+    """Synced, OutOfSync or Unknown."""
+    state: str
+    """synced, pending, held, fought, refused, failed, unknown or left."""
+    health: str
+    """Healthy, Progressing, Degraded, Missing or Unknown."""
+    replicas: int | None = None
+    ready: int | None = None
+    why: str = ""
+
+
+class Row(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A workload of the matrix with its copies; a cluster without a cell has none."""
+
+    resource: Resource
+    where: str
+    cells: tuple[Cell, ...]
+
+
+class ClusterHead(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A column of the matrix."""
+
+    name: str
+    is_up: bool
+    is_left: bool = False
+    is_suspended: bool = False
+    why: str = ""
+
+
+class MatrixView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`GET /api/v1/matrix`: workloads by clusters, by namespace and name, those with troubles first if asked.
+
+    `total`: rows that the question found; `rows` is the part from `offset` on.
+    """
+
+    version: int = 1
+    round: int
+    clusters: tuple[ClusterHead, ...]
+    rows: tuple[Row, ...]
+    total: int
+    offset: int = 0
+
+
+class LastWrite(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What was written there last. `action` is a word of the past: created, updated, healed, adopted."""
+
+    time: str
+    action: str
+    who: str | None = None
+    revision: str | None = None
+
+
+class CopyPart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An object in one cluster."""
+
+    cluster: str
+    sync: str
+    state: str
+    health: str
+    why: str = ""
+    """Why it is not in sync."""
+    health_why: str = ""
+    by: str | None = None
+    """What holds it, where it is held."""
+    replicas: int | None = None
+    ready: int | None = None
+    last_write: LastWrite | None = None
+
+
+class Difference(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A field that is not as wanted. Values are as text, masked; null: it is not there."""
+
+    cluster: str
+    path: str
+    live: str | None = None
+    wanted: str | None = None
+    manager: str | None = None
+    """Who set it, where the API server tells."""
+    time: str | None = None
+
+
+class Override(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an override policy made of it. `value`: as text, masked."""
+
+    clusters: tuple[str, ...]
+    path: str
+    policy: str
+    where: str
+    value: str | None = None
+
+
+class Reasoned(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A sentence of why it lives where it does, and what the sentence rests on."""
+
+    words: str
+    where: str | None = None
+
+
+class ObjectView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`GET /api/v1/objects/KIND/NAMESPACE/NAME`: everything about one object of the store; `-` is no namespace.
+
+    `reasons`: the policy, the clusters, the arithmetic, in the words of `explain`; `explanation`: its document whole.
+    `brought`: what it takes along. `owners`: what brings it along. `history`: its newest entries.
+    """
+
+    version: int = 1
+    resource: Resource
+    where: str
+    reasons: tuple[Reasoned, ...] = ()
+    explanation: dict[str, Any]
+    owners: tuple[str, ...] = ()
+    brought: tuple[str, ...] = ()
+    copies: tuple[CopyPart, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    needs: tuple[Need, ...] = ()
+    timers: tuple[Timer, ...] = ()
+    history: tuple[dict[str, Any], ...] = ()
+
+
+class CapacityPart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a cluster has of one resource, in its base unit (cores, bytes, pods); null where it was not read."""
+
+    name: str
+    allocatable: float | None = None
+    used: float | None = None
+
+
+class PlacedObject(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An object in the cluster of the page."""
+
+    resource: Resource
+    copy: CopyPart
+
+
+class ClusterView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`GET /api/v1/clusters/NAME`: one cluster with what is there. `objects`: the worst first, from `offset` on."""
+
+    version: int = 1
+    name: str
+    is_up: bool
+    is_left: bool = False
+    why: str = ""
+    where: str | None = None
+    """The line of its document."""
+    server: str | None = None
+    """Its address, without credentials."""
+    last_contact: str | None = None
+    labels: dict[str, str]
+    taints: tuple[str, ...] = ()
+    counts: dict[str, int]
+    health: dict[str, int]
+    capacity: tuple[CapacityPart, ...] = ()
+    suspended: str | None = None
+    """By whom and why."""
+    objects: tuple[PlacedObject, ...] = ()
+    total: int = 0
+    offset: int = 0
+    needs: tuple[Need, ...] = ()
+    timers: tuple[Timer, ...] = ()
+    history: tuple[dict[str, Any], ...] = ()
+
+
+class ProblemPart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """As in every machine format."""
+
+    severity: str
+    code: str
+    source: str
+    path: str
+    message: str
+    todo: str | None = None
+
+
+class ProblemsView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`GET /api/v1/problems`: the worst first."""
+
+    version: int = 1
+    problems: tuple[ProblemPart, ...] = ()
+    total: int = 0
