@@ -28,7 +28,7 @@ def matrix_query(asked: MatrixQuestion, offset: int) -> str:
         "offset": str(offset or ""),
         "limit": str(asked.limit) if asked.limit != ROWS_MAX else "",
     }
-    return urlencode({name: value for name, value in parts.items() if value})
+    return urlencode({name: value for name, value in parts.items() if value}, errors="replace")
 
 
 def troubles_query(namespace: str) -> str:

@@ -23,7 +23,7 @@ def kind_of(resource: Resource) -> str:
 
 def object_link(resource: Resource, cluster: str = "") -> str:
     """The page of an object, at its copy in a cluster."""
-    place = f"#{quote(copy_anchor(cluster), safe='')}" if cluster else ""
+    place = f"#{quote(copy_anchor(cluster), safe='', errors='replace')}" if cluster else ""
     return f"/objects/{_part(kind_of(resource))}/{_part(resource.namespace or '-')}/{_part(resource.name)}{place}"
 
 
@@ -70,4 +70,5 @@ def shown_name(resource: Resource) -> str:
 @lru_cache(maxsize=4096)
 def _part(text: str) -> str:
     # A part of dots alone would be taken as a way up.
-    return quote(text, safe="").replace(".", "%2E") if set(text) == {"."} else quote(text, safe="")
+    quoted = quote(text, safe="", errors="replace")
+    return quoted.replace(".", "%2E") if set(text) == {"."} else quoted
