@@ -91,7 +91,7 @@ def _without(cells: list[str], place: int) -> list[str]:
 
 
 def _row(entry: Mapping[str, Any], *, wide: bool, is_narrow: bool) -> list[str]:
-    detail = _detail(entry)
+    detail = event_detail(entry)
     told = [entry["event"], entry["subject"], entry["cluster"] or "-"]
     if is_narrow:
         # The year is known to who reads it, and the zone is always UTC.
@@ -104,15 +104,15 @@ def history_line(entry: Mapping[str, Any]) -> str:
     """One event as a line by itself, for who follows: its columns do not depend on what comes later."""
     cells = (entry["time"], entry["event"], entry["subject"], entry["cluster"] or "-")
     padded = (visible(str(cell)).ljust(width) for cell, width in zip(cells, _LINE, strict=True))
-    return "   ".join((*padded, visible(_with_who(entry, _detail(entry))))).rstrip()
+    return "   ".join((*padded, visible(_with_who(entry, event_detail(entry))))).rstrip()
 
 
 def _with_who(entry: Mapping[str, Any], detail: str) -> str:
     return f"{entry['who']}: {detail}" if entry["who"] else detail
 
 
-def _detail(entry: Mapping[str, Any]) -> str:
-    """What there is to say of an event beside its subject."""
+def event_detail(entry: Mapping[str, Any]) -> str:
+    """What there is to say of an entry of the history beside its subject."""
     if entry.get("error"):
         return f"{entry.get('action', '')}: {entry['error']}".removeprefix(": ")
     why = entry.get("why") or ""

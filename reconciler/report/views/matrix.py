@@ -19,7 +19,12 @@ EVERY_KIND: Final = "*"
 
 def matrix_view(sight: Sight, question: MatrixQuestion) -> MatrixView:
     """The rows that were asked for, by namespace and name; those with troubles the worst first."""
-    found = [identity for identity in _identities(sight) if _is_meant(sight, question)(identity)]
+    of_kind = list(filter(_is_of_kind(sight, question.kind), _identities(sight)))
+    found = [
+        identity
+        for identity in of_kind
+        if question.namespace in ("", identity.namespace) and question.q in f"{identity.namespace}/{identity.name}"
+    ]
     if question.troubles:
         ranks = _worst(sight)
         found = sorted((one for one in found if one in ranks), key=lambda one: (ranks[one], _by_name(one)))
@@ -33,6 +38,7 @@ def matrix_view(sight: Sight, question: MatrixQuestion) -> MatrixView:
         rows=tuple(_row(sight, columns, identity) for identity in shown),
         total=len(found),
         offset=question.offset,
+        namespaces=tuple(sorted({identity.namespace for identity in of_kind if identity.namespace})),
     )
 
 
@@ -50,34 +56,21 @@ def _identities(sight: Sight) -> set[Identity]:
     return found
 
 
-def _is_meant(sight: Sight, question: MatrixQuestion) -> Callable[[Identity], bool]:
+def _is_of_kind(sight: Sight, wanted: str) -> Callable[[Identity], bool]:
+    """Whether an object is of the kind that is asked for: none means all that run pods."""
     interpreters = sight.facts.decision.interpreters
-
-    def is_workload(identity: Identity) -> bool:
-        found = interpreters.by_kind.get((identity.group, identity.kind))
-        return found is not None and found.runs_pods
-
-    kinds: dict[tuple[str, str], bool] = {}
+    known: dict[tuple[str, str], bool] = {}
 
     def is_of_kind(identity: Identity) -> bool:
         key = (identity.group, identity.kind)
-        if key not in kinds:
-            if question.kind == EVERY_KIND:
-                kinds[key] = True
-            elif question.kind:
-                kinds[key] = is_kind(identity.kind, identity.group, question.kind)
-            else:
-                kinds[key] = is_workload(identity)
-        return kinds[key]
+        if key not in known:
+            found = interpreters.by_kind.get(key)
+            is_workload = found is not None and found.runs_pods
+            is_named = wanted == EVERY_KIND or is_kind(identity.kind, identity.group, wanted)
+            known[key] = is_named if wanted else is_workload
+        return known[key]
 
-    def is_meant(identity: Identity) -> bool:
-        return (
-            question.namespace in ("", identity.namespace)
-            and question.q in f"{identity.namespace}/{identity.name}"
-            and is_of_kind(identity)
-        )
-
-    return is_meant
+    return is_of_kind
 
 
 def _worst(sight: Sight) -> dict[Identity, Rank]:

@@ -195,6 +195,8 @@ class MatrixView(Struct, frozen=True, kw_only=True, rename="camel"):
     rows: tuple[Row, ...]
     total: int
     offset: int = 0
+    namespaces: tuple[str, ...] = ()
+    """All that have workloads, whatever was asked for."""
 
 
 class LastWrite(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -1,0 +1,114 @@
+"""How a state looks: a sign, a colour and words, never the colour alone. The words are those of `status`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from reconciler.report.views.shapes import Weight, What
+
+
+class Look(NamedTuple):
+    """`tone` is a class of the style: ok, prog, warn, bad or unk."""
+
+    sign: str
+    tone: str
+    words: str
+
+
+STATES: Final = {
+    "synced": Look("✓", "ok", "in sync"),
+    "pending": Look("↻", "prog", "about to be changed"),
+    "held": Look("‖", "warn", "held"),
+    "fought": Look("⇄", "warn", "fought over"),
+    "refused": Look("⊘", "bad", "refused, an object that is not ours is in the way"),
+    "failed": Look("✗", "bad", "failed"),
+    "unknown": Look("?", "unk", "not known"),
+    "left": Look("◌", "unk", "left, its cluster has no document any more"),
+}
+HEALTHS: Final = {
+    "Healthy": Look("✓", "ok", "healthy"),
+    "Progressing": Look("…", "prog", "progressing"),
+    "Degraded": Look("!", "bad", "degraded"),
+    "Missing": Look("∅", "bad", "missing"),
+    "Unknown": Look("?", "unk", "health not known"),
+}
+LEGEND: Final = (
+    ("3", "ok", "in sync and healthy, 3 replicas"),
+    ("2/3", "prog", "progressing, 2 of 3 ready"),
+    ("2/3 !", "bad", "degraded"),
+    ("∅", "bad", "missing"),
+    ("↻", "prog", "about to be changed"),
+    ("‖", "warn", "held"),
+    ("⇄", "warn", "fought over"),
+    ("⊘", "bad", "refused"),
+    ("✗", "bad", "failed"),
+    ("?", "unk", "not known"),
+    ("◌", "unk", "cluster left"),
+    ("·", "no", "not placed"),
+)
+NEEDS: Final = {
+    What.SOURCE: "store",
+    What.AWAY: "cluster away",
+    What.FOUGHT: "fought over",
+    What.LEFT: "cluster left",
+}
+WEIGHTS: Final = {Weight.ERROR: "bad", Weight.WARNING: "warn", Weight.INFO: "unk"}
+_NEW: Final = Look("?", "unk", "")
+_WIDEST: Final = 5
+"""Characters of a cell: beyond, the sign stands alone and the count is in the words."""
+
+
+def state_look(state: str) -> Look:
+    """The look of a state of sync; a state that a later version brings looks as one that is not known."""
+    return STATES.get(state) or _NEW._replace(words=state)
+
+
+def health_look(health: str) -> Look:
+    """The look of a health."""
+    return HEALTHS.get(health) or _NEW._replace(words=health)
+
+
+@lru_cache(maxsize=4096)
+def copy_look(state: str, health: str, replicas: int | None, ready: int | None) -> Look:
+    """The look of one copy: what is wrong first, of sync and health whichever is worse.
+
+    >>> copy_look("synced", "Degraded", 3, 2)
+    Look(sign='2/3 !', tone='bad', words='degraded, 2 of 3 ready, in sync')
+    >>> copy_look("held", "Healthy", 3, 3)
+    Look(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
+    """
+    sync, fares, count = state_look(state), health_look(health), count_words(replicas, ready)
+    parts = [count] if count else []
+    if state in ("unknown", "left"):
+        return Look(sync.sign, sync.tone, sync.words)
+    if state == "synced" and health != "Healthy":
+        return Look(_counted_sign(fares, replicas, ready), fares.tone, ", ".join([fares.words, *parts, sync.words]))
+    if state == "synced":
+        shown = _short_count(replicas, ready) or sync.sign
+        return Look(shown if len(shown) <= _WIDEST else sync.sign, "ok", ", ".join([sync.words, fares.words, *parts]))
+    is_bad = fares.tone == "bad"
+    sign = f"{sync.sign} !" if is_bad else sync.sign
+    return Look(sign, "bad" if is_bad else sync.tone, ", ".join([sync.words, fares.words, *parts]))
+
+
+def count_words(replicas: int | None, ready: int | None) -> str:
+    """`2 of 3 ready`; empty for what has no replicas."""
+    if replicas is None:
+        return ""
+    return f"{replicas} replicas" if ready is None else f"{ready} of {replicas} ready"
+
+
+def _short_count(replicas: int | None, ready: int | None) -> str:
+    if replicas is None:
+        return ""
+    return str(replicas) if ready is None or ready == replicas else f"{ready}/{replicas}"
+
+
+def _counted_sign(look: Look, replicas: int | None, ready: int | None) -> str:
+    count = _short_count(replicas, ready)
+    if not count or look.sign == "∅":
+        return look.sign
+    # A count with a stroke says by itself that something is on its way.
+    shown = count if look.tone == "prog" and "/" in count else f"{count} {look.sign}"
+    return shown if len(shown) <= _WIDEST else look.sign
