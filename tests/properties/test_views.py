@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from hypothesis import given
@@ -13,10 +14,13 @@ from reconciler.report.views.fleet import Signs, fleet_view
 from reconciler.report.views.matrix import EVERY_KIND, matrix_view
 from reconciler.report.views.questions import MatrixQuestion
 from reconciler.report.views.sight import Noted
+from reconciler.web.pages import fleet_page
+from reconciler.web.pages.looks import HEALTHS, STATES
+from tests.fakes.worlds import NOW
 from tests.properties.test_state import TROUBLES, scene_with, some
 from tests.unit.report.views.sights import sight_of
 
-SIGNS = Signs(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source="store")
+SIGNS = Signs(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source="store", last_round_at=NOW)
 
 
 @given(st.lists(TROUBLES, max_size=6))
@@ -31,6 +35,14 @@ def test_the_views_count_what_status_counts(troubles: list[tuple[str, tuple[str,
         found["up"] and set(some(found["objects"])) <= {"synced"} for found in document["clusters"]
     )
     matrix = matrix_view(sight, MatrixQuestion(kind=EVERY_KIND))
+    html = fleet_page(fleet, matrix, MatrixQuestion(kind=EVERY_KIND), NOW)
+    assert f"{fleet.clusters.in_sync} of {fleet.clusters.total} clusters in sync" in html
+    drawn = Counter(
+        {words.split(",")[0]: int(count) for count, words in re.findall(r"<b>(\d+)</b> ([^<]+)</li>", html)}
+    )
+    assert drawn == Counter(
+        {STATES[name].words.split(",")[0]: count for name, count in some(fleet.objects).items()}
+    ) + (Counter({HEALTHS[name].words: count for name, count in some(fleet.health).items()}))
     names = [head.name for head in matrix.clusters]
     assert names == [found["name"] for found in document["clusters"]]
     for number, found in enumerate(document["clusters"]):

@@ -17,6 +17,7 @@ from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.transport import TransportSettings
 from reconciler.adapters.plugins import with_plugins
+from reconciler.cli.commits import commits_of
 from reconciler.cli.demo.repository import MAIN, DemoRepository
 from reconciler.daemon.round.session import Access
 from reconciler.daemon.service.serve import Service, serve
@@ -77,9 +78,11 @@ async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
     """A world below the folder. The daemon ends with the block; where it fails, the block is cancelled."""
     vitals, clock, signals = Vitals(), SystemClock(), Signals()
     repository = await asyncio.to_thread(DemoRepository, folder / "fleet")
+    journal = folder / _JOURNAL
+    commits = commits_of(str(repository.folder), beside=journal)
     async with (
         FleetInABox(CLUSTERS, folder) as box,
-        serving(Listening(address="127.0.0.1:0"), vitals, clock, journal=folder / _JOURNAL) as page,
+        serving(Listening(address="127.0.0.1:0"), vitals, clock, journal=journal, commits=commits) as page,
     ):
         configs = load_members(box.kubeconfig, [Cluster(name=name) for name in box.names])
         async with Members.open(configs, agent=UserAgent("demo"), settings=_IMPATIENT) as members:

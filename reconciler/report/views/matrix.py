@@ -10,7 +10,7 @@ from reconciler.model.refs import Identity
 from reconciler.report.naming import is_kind
 from reconciler.report.views.questions import MatrixQuestion
 from reconciler.report.views.shapes import Cell, MatrixView, Row
-from reconciler.report.views.sight import NOMINAL_RANK, Rank, Sight, heads, rank_of
+from reconciler.report.views.sight import NOMINAL_RANK, Rank, Sight, heads, rank_of, ready_of
 from reconciler.stages.state import NOMINAL, ObjectState
 
 EVERY_KIND: Final = "*"
@@ -93,8 +93,8 @@ class _Column(NamedTuple):
     well: Mapping[Identity, Any]
     """What is wanted there, where that is known to be there and well unless it is kept."""
     workloads: Mapping[Identity, Workload]
-    cells: dict[tuple[int | None, int | None], Cell]
-    """Those of what is well, by replicas and ready ones: rows share them."""
+    cells: dict[int | None, Cell]
+    """Those of what is well, by replicas: rows share them."""
 
 
 def _columns(sight: Sight) -> list[_Column]:
@@ -134,18 +134,18 @@ def _cells(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Iter
         state = kept.get(identity)
         if state is None and identity not in well:
             continue
-        seen = workloads.get(identity)
-        ready = seen.ready if seen is not None else None
+        count = replicas.get(name)
         if state is None:
-            count = replicas.get(name)
-            cell = cells.get((count, ready))
+            cell = cells.get(count)
             if cell is None:
-                cell = Cell(cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=ready)
-                cells[count, ready] = cell
+                cell = cells[count] = Cell(
+                    cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=count
+                )
             yield cell
         else:
+            ready = ready_of(state, workloads.get(identity), count)
             yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
-                       replicas=replicas.get(name), ready=ready, why=_why(sight, state))  # fmt: skip
+                       replicas=count, ready=ready, why=_why(sight, state))  # fmt: skip
 
 
 def _why(sight: Sight, state: ObjectState) -> str:

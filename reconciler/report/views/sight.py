@@ -189,7 +189,7 @@ def copy_part(
     sight: Sight, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
 ) -> CopyPart:
     """A copy with its state in words. `last_write`: as history tells it."""
-    seen = sight.workload(cluster, identity)
+    seen, replicas = sight.workload(cluster, identity), sight.replicas(cluster, identity)
     return CopyPart(
         cluster=cluster,
         sync=str(state.sync.sync),
@@ -198,8 +198,8 @@ def copy_part(
         why=sight.text(state.sync.why),
         health_why=sight.text(state.health.why),
         by=str(state.sync.by) if isinstance(state.sync, Held) else None,
-        replicas=sight.replicas(cluster, identity),
-        ready=seen.ready if seen is not None else None,
+        replicas=replicas,
+        ready=ready_of(state, seen, replicas),
         last_write=last_write,
     )
 
@@ -212,3 +212,13 @@ def is_in_step(clusters: Mapping[str, ClusterState]) -> bool:
 def is_cluster_in_step(found: ClusterState) -> bool:
     """Whether a cluster was read and holds nothing that is not as wanted."""
     return found.why_away is None and not found.is_left and found.syncs.get(Lag.SYNCED, 0) == found.total
+
+
+def ready_of(state: ObjectState, seen: Workload | None, replicas: int | None) -> int | None:
+    """How many replicas are ready; None: nobody knows.
+
+    A copy that is Healthy has all of them. Else it is what the last look at workloads found, which may be older.
+    """
+    if state.health.word is HealthWord.HEALTHY:
+        return replicas
+    return seen.ready if seen is not None else None

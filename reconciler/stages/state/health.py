@@ -61,8 +61,13 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     if told is Health.HEALTHY:
         return HEALTHY
     # Past its deadline it is stuck, though older pods still serve.
-    is_stuck = told is Health.UNHEALTHY or _is_past_deadline(live)
-    return Degraded(_why(live)) if is_stuck else Progressing(_why(live))
+    is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
+    return Degraded(_why(live)) if is_stuck or _is_past_deadline(live) else Progressing(_why(live))
+
+
+def _serves_enough(live: JsonObject) -> bool:
+    """Whether as many serve as its strategy asks for. One that is scaled up lacks the new pods for some seconds."""
+    return live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
 
 
 def why_waiting(reason: str, message: str) -> str:
