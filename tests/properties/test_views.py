@@ -20,7 +20,9 @@ from tests.fakes.worlds import NOW
 from tests.properties.test_state import TROUBLES, scene_with, some
 from tests.unit.report.views.sights import sight_of
 
-SIGNS = Signs(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source="store", last_round_at=NOW)
+SIGNS = Signs(
+    reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source="store", last_round_at=NOW
+)
 
 
 @given(st.lists(TROUBLES, max_size=6))
