@@ -88,7 +88,7 @@ def _taken(browser: Browser, picture: Picture) -> bytes:
         page.clock.pause_at(now + timedelta(seconds=1))
         page.goto(server.url + picture.path)
         while not page.locator("#stream.live").count():
-            page.clock.run_for(1000)
+            page.clock.run_for(1)
         if picture.is_at_matrix:
             page.locator(".matrix-box").evaluate("box => { box.scrollIntoView(); box.scrollTop = 3000; }")
         return page.screenshot()

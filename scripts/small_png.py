@@ -10,15 +10,16 @@ from typing import Final
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _COLOURS: Final = 256
+_FREQUENT: Final = 192
 _BYTES: Final = {2: 3, 6: 4}
 """Of each pixel, by the type of the picture: with and without transparency."""
 
 
 def small_png(picture: bytes) -> bytes:
-    """The same picture with its most frequent colours; each other one becomes the nearest of them."""
+    """The same picture with 256 of its colours; each other one becomes the nearest of them."""
     width, height, pixels = _pixels(picture)
     counts = Counter(pixels)
-    palette = [colour for colour, _ in counts.most_common(_COLOURS)]
+    palette = _palette(counts)
     place = {colour: number for number, colour in enumerate(palette)}
     for colour in counts.keys() - place.keys():
         place[colour] = min(range(len(palette)), key=lambda number: _apart(palette[number], colour))
@@ -29,10 +30,24 @@ def small_png(picture: bytes) -> bytes:
     return _SIGNATURE + b"".join(_chunk(kind, data) for kind, data in parts)
 
 
+def _palette(counts: Counter[bytes]) -> list[bytes]:
+    """The most frequent colours, and of the others those that are farthest from any that is there already."""
+    ordered = [colour for colour, _ in counts.most_common()]
+    palette, others = ordered[:_FREQUENT], ordered[_FREQUENT:]
+    far = {colour: min(_apart(colour, chosen) for chosen in palette) for colour in others}
+    while far and len(palette) < _COLOURS:
+        chosen = max(far, key=far.__getitem__)
+        del far[chosen]
+        palette.append(chosen)
+        far = {colour: min(known, _apart(colour, chosen)) for colour, known in far.items()}
+    return palette
+
+
 def _pixels(picture: bytes) -> tuple[int, int, list[bytes]]:
     chunks = list(_chunks(picture))
     width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[0][1])
-    assert (depth, interlaced) == (8, 0), "as browsers write pictures"
+    if (depth, interlaced) != (8, 0):
+        raise ValueError("not a picture as browsers take them: 8 bits, not interlaced")
     size = _BYTES[kind]
     data = zlib.decompress(b"".join(body for name, body in chunks if name == b"IDAT"))
     stride, above, pixels = width * size, bytearray(width * size), list[bytes]()

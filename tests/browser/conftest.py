@@ -13,7 +13,7 @@ from tests.browsing import LACK, browsing, chromium
 from tests.fakes import views
 from tests.fakes.page_server import PageServer
 
-expect.set_options(timeout=4_000)  # it only guards against hanging
+expect.set_options(timeout=60_000)  # it only guards against hanging
 
 
 @pytest.fixture(scope="module")

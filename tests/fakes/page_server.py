@@ -94,7 +94,8 @@ class PageServer:
 
     async def _tell(self) -> None:
         for stream in list(self._streams):
-            await stream.write(b'event: round\ndata: {"round": 813}\n\n')
+            with contextlib.suppress(ConnectionError):  # a page that was left meanwhile
+                await stream.write(b'event: round\ndata: {"round": 813}\n\n')
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append(request.path_qs)

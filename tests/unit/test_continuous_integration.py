@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,22 @@ def test_the_script_says_what_it_lacks_without_kubernetes_binaries(tmp_path: Pat
     done = subprocess.run(["bash", str(script)], env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert "KUBEBUILDER_ASSETS must name a folder" in done.stderr
+
+
+@pytest.mark.parametrize("lacking", ["chromium", "promtool"])
+def test_the_script_says_what_to_install_where_it_may_not(tmp_path: Path, lacking: str) -> None:
+    """Nothing on the path but what the script itself calls: no browser, no promtool, no apt-get."""
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "dirname", "id", *({"chromium", "promtool"} - {lacking})):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "/bin/true")
+    script = tmp_path / "clone/.ci/run"
+    script.parent.mkdir(parents=True)
+    script.write_bytes((ROOT / ".ci/run").read_bytes())
+    environment = {"PATH": str(tmp_path / "bin"), "KUBEBUILDER_ASSETS": str(tmp_path)}
+    command = [str(tmp_path / "bin/bash"), str(script)]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{lacking} is missing: install it, or Debian's ")
 
 
 def test_every_stage_of_the_script_is_a_target_of_make() -> None:

@@ -87,6 +87,10 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_of_the_tests(wheel:
     assert not own - found
     assert len([name for name in found if name.endswith(".sql")]) == len([*(ROOT / "reconciler").rglob("*.sql")]) > 0
     assert [name for name in found if name.endswith("schemas/builtin.json")]
+    beside = (path for folder in ("templates", "static") for path in (ROOT / "reconciler/web/pages" / folder).iterdir())
+    pages = [path.relative_to(ROOT).as_posix() for path in beside]
+    assert {Path(name).suffix for name in pages} >= {".html", ".css", ".js", ".svg"}
+    assert not set(pages) - found
     assert [name for name in found if name.endswith("share/fleet-reconciler/fleet-repo/fleet.yaml")]
     tops = {name.split("/")[0].removesuffix(".data").removesuffix(".dist-info") for name in found}
     assert {top.rpartition("-")[0] or top for top in tops} == {"reconciler", "fleet_reconciler"}

@@ -107,6 +107,15 @@ def test_nothing_is_green_where_something_is_wrong() -> None:
     assert head_of(calm).mark == "ok"
 
 
+def test_nobody_is_said_to_be_needed_only_when_that_is_known() -> None:
+    calm = views.calm()
+    assert "Nobody. Nothing is held" in fleet_of(calm).text
+    unknown = calm._replace(fleet=replace(calm.fleet, time=None))
+    without = calm._replace(fleet=replace(calm.fleet, clusters=replace(calm.fleet.clusters, total=0)))
+    for found in (views.empty(), unknown, without):
+        assert "Nobody" not in fleet_of(found).text
+
+
 def test_the_bars_are_whole_and_show_one_of_many() -> None:
     bands = head_of(views.large().fleet).bands
     assert sum(band.width for band in bands) == 1000
