@@ -22,13 +22,13 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access
+from reconciler.daemon.service.orders import orders_in, tell_orders
 from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
-from reconciler.stages.observations import in_force
 
 log = logging.getLogger("reconciler")
 
@@ -127,23 +127,18 @@ def _parts(
 
 async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions and evictions, and their end."""
-
-    def orders() -> object:
-        # The number tells of what came and went between two looks; orders are all that others write.
-        now = clock.now()
-        return journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now)
-
-    told, known, asked = Transitions(log), orders(), journal.asked
+    told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
     while True:
         await clock.sleep(_SUSPENSIONS_POLL_S)
         try:
-            found, asks = orders(), journal.asked
+            found, asks = orders_in(journal, clock), journal.asked
         except Exception as error:
             # Only read here: a round that cannot read them either says what that means.
             told.fault("orders", error, "orders cannot be looked for; the next round reads them", **fault_fields())
             continue
         if found == known:
             continue
+        tell_orders(known, found)
         known = found
         if asks != asked:
             asked = asks

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 from msgspec import Struct
 
-from reconciler.stages.state import Degraded, ObjectState, Refused, Turn
+from reconciler.stages.state import Degraded, Held, HeldBy, ObjectState, Refused, Turn, says_more
 
 log = logging.getLogger("reconciler")
 
@@ -22,6 +22,7 @@ class _Line(Struct, frozen=True, kw_only=True):
     message: str
     level: int = logging.WARNING
     error: str = ""
+    why: str = ""
     err_code: str = ""
 
 
@@ -31,6 +32,7 @@ def tell_turns(turns: Sequence[Turn]) -> None:
     for line in lines[:_LINES_MAX]:
         extra = {"event": line.event, "cluster": line.turn.cluster, "obj": str(line.turn.identity)}
         extra |= {"error": line.error} if line.error else {}
+        extra |= {"why": line.why} if line.why else {}
         extra |= {"err_code": line.err_code} if line.err_code else {}
         log.log(line.level, line.message, extra=extra)
     if len(lines) > _LINES_MAX:
@@ -49,11 +51,20 @@ def _lines(turn: Turn) -> Iterator[_Line]:
                     error=after.why, err_code=after.code)  # fmt: skip
     elif isinstance(before, Refused) and not isinstance(after, Refused):
         yield _Line(turn=turn, event="WayIsFree", message="nothing is in the way any more", level=logging.INFO)
+    if _is_held(after) and not _is_held(before):
+        yield _Line(turn=turn, event="ChangeHeld", message="a change waits for a person", why=after.why)
+    elif _is_held(before) and not _is_held(after):
+        yield _Line(turn=turn, event="HoldOver", message="a change is held no longer", level=logging.INFO)
     was, now = _health(turn.before), _health(turn.after)
-    if isinstance(now, Degraded) and not isinstance(was, Degraded):
+    if isinstance(now, Degraded) and (not isinstance(was, Degraded) or says_more(was.why, now.why)):
         yield _Line(turn=turn, event="HealthDegraded", message="an object is degraded", error=now.why)
     elif isinstance(was, Degraded) and not isinstance(now, Degraded):
         yield _Line(turn=turn, event="HealthChanged", message="an object is degraded no longer", level=logging.INFO)
+
+
+def _is_held(sync: object) -> TypeGuard[Held]:
+    """Whether a person has to confirm or allow it. A suspension is told by itself."""
+    return isinstance(sync, Held) and sync.by in (HeldBy.GUARD, HeldBy.REPLACEMENT)
 
 
 def _sync(state: ObjectState | None) -> object:

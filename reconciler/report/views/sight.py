@@ -66,7 +66,7 @@ class Noted(Struct, frozen=True, kw_only=True):
     def since(self, kind: EventKind, subject: str) -> str | None:
         """When that began which is not over; None: history does not know it."""
         event = self.begun.get((str(kind), subject))
-        return event.time if event is not None else None
+        return str(event.data.get("since") or event.time) if event is not None else None
 
 
 def no_words(revision: str) -> CommitWords | None:

@@ -1,6 +1,6 @@
 """How each object in each cluster is: in sync, healthy, or why not. All that is told of a fleet is made of it."""
 
-from reconciler.stages.state.health import TROUBLES, health_of, why_unschedulable, why_waiting
+from reconciler.stages.state.health import TROUBLES, health_of, says_more, why_unschedulable, why_waiting
 from reconciler.stages.state.holds import HeldBy, held_by, waits_for_person
 from reconciler.stages.state.inputs import Copy, Facts, by_copy
 from reconciler.stages.state.judge import state_of
@@ -68,6 +68,7 @@ __all__ = [
     "by_copy",
     "health_of",
     "held_by",
+    "says_more",
     "state_of",
     "step_of",
     "waits_for_person",

@@ -6,6 +6,7 @@ conditions of workloads and of pods; kstatus for kinds without a rule of their o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -46,6 +47,9 @@ _VAGUE: Final = (
     ("Reconciling", "True", "its controller works on it"),
 )
 
+_NUMBER: Final = re.compile(r"[0-9]+")
+_COUNTED: Final = re.compile(r"# of # replicas|# older replicas")
+
 TROUBLES: Final = frozenset(_WAITING)
 """Reasons of waiting containers that do not go away by waiting."""
 
@@ -63,6 +67,20 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     # Past its deadline it is stuck, though older pods still serve.
     is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
     return Degraded(_why(live)) if is_stuck or _is_past_deadline(live) else Progressing(_why(live))
+
+
+def says_more(before: str, why: str) -> bool:
+    """Whether a reason is another one than before, and not only a count of replicas.
+
+    >>> says_more("0 of 1 replicas are available", "its image cannot be pulled (ErrImagePull)")
+    True
+    >>> says_more("it crashes (back-off 10s)", "it crashes (back-off 20s)")
+    False
+    >>> says_more("it crashes (back-off 10s)", "1 of 2 replicas are available")
+    False
+    """
+    gist = _NUMBER.sub("#", why)
+    return gist != _NUMBER.sub("#", before) and not _COUNTED.match(gist)
 
 
 def _serves_enough(live: JsonObject) -> bool:

@@ -87,7 +87,8 @@ def _sync(facts: Facts, cluster: str, identity: Identity) -> SyncState | None:
     if error := facts.failures.get(copy):
         return Failed(error)
     for code in sorted(_IN_THE_WAY & said.keys()):
-        return Refused(code, f"{identity} {said[code].message}")
+        message = said[code].message
+        return Refused(code, message if message.startswith(str(identity)) else f"{identity} {message}")
     if _UNREAD in said or identity in member.unread:
         why = said[_UNREAD].message if _UNREAD in said else member.unread[identity]
         return NotKnown(why, facts.last_contact.get(cluster, ""))
@@ -108,7 +109,8 @@ def _sync(facts: Facts, cluster: str, identity: Identity) -> SyncState | None:
 def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iterable[Problem]) -> SyncState | None:
     """Of what nothing is wanted of, as far as anybody can tell."""
     contact = facts.last_contact.get(cluster, "")
-    if identity in facts.decision.frozen and identity in facts.ledger.get(cluster, {}):
+    is_there = identity in facts.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
+    if identity in facts.decision.frozen and is_there:
         return NotKnown("a broken file may speak of it; it is left as it is", contact)
     if not facts.is_bound(cluster, identity):
         return None

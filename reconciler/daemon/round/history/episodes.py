@@ -12,6 +12,7 @@ from reconciler.adapters.journal.events import EVENTS_MAX, EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import ENDS, Event, EventKind
 from reconciler.report.mask import scrub_text
+from reconciler.stages.state import says_more
 
 Holding = Mapping[str, Mapping[str, Any]]
 """What is so now: subject to what history is to have of it, its `why` among it."""
@@ -43,7 +44,8 @@ class Episodes:
     def update(self, kind: EventKind, holding: Holding, now: str, *, ends: Iterable[str] | None = None) -> None:
         """Record what began and what is over. `ends`: what may be over, None: anything; the rest goes on.
 
-        A store that is broken otherwise than before begins anew: each error is worth an event.
+        A store that is broken otherwise than before begins anew: each error is worth an event. So is another reason why
+        an object is degraded, since the first one known is seldom the one that helps.
         """
         known = self._open[kind]
         over = known.keys() - holding.keys() if ends is None else known.keys() & set(ends) - holding.keys()
@@ -51,7 +53,9 @@ class Episodes:
         for subject, given in sorted(holding.items()):
             data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in given.items()}
             before = known.get(subject)
-            if before is None or (subject == STORE and before.data.get("why") != data.get("why")):
+            if before is not None and kind is EventKind.DEGRADED:
+                data["since"] = begun_at(before)
+            if before is None or _is_news(kind, before, str(data.get("why"))):
                 known[subject] = self._event(kind, subject, now, data)
                 found.append(known[subject])
         if found:
@@ -63,10 +67,22 @@ class Episodes:
 
     def _ended(self, kind: EventKind, begun: Event, now: str) -> Event:
         kept = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
-        return self._event(_END_OF[kind], begun.subject, now, {**kept, "since": begun.time})
+        return self._event(_END_OF[kind], begun.subject, now, {**kept, "since": begun_at(begun)})
 
     def _event(self, kind: EventKind, subject: str, now: str, data: Mapping[str, Any]) -> Event:
         return Event(round=self._journal.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
+
+
+def begun_at(event: Event) -> str:
+    """When an episode began, by the last event that tells of it."""
+    return str(event.data.get("since") or event.time)
+
+
+def _is_news(kind: EventKind, before: Event, why: str) -> bool:
+    known = str(before.data.get("why"))
+    if kind is EventKind.DEGRADED:
+        return says_more(known, why)
+    return before.subject == STORE and known != why
 
 
 def advanced_event(journal: Journal, revision: str, now: str) -> Event:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.service.orders import Orders, tell_orders
 from reconciler.daemon.service.serve import _watch_orders
-from reconciler.model.ledger import SuspensionRecord
+from reconciler.model.ledger import EvictionRecord, SuspensionRecord
+from reconciler.model.refs import Identity
 from tests.fakes.clocks import QuickClock
 
 
@@ -41,3 +46,24 @@ async def test_a_suspension_nudges_and_who_asks_has_everything_read(tmp_path: Pa
             assert await asyncio.wait_for(loop.words.get(), 10) == "nudge"
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+
+
+def test_the_log_says_who_ordered_what_why_and_until_when(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    stop = SuspensionRecord(scope="cluster m1", reason="disk swap", who="li@ops1", until="2026-11-21T12:00:00Z")
+    leave = EvictionRecord(identity=Identity("apps", "Deployment", "shop", "web"), cluster="m1",
+                           since="2026-11-21T10:00:00Z", who="li@ops1", reason="bad disk")  # fmt: skip
+    before, now = Orders(1, (), ()), Orders(2, (stop,), (leave,))
+    tell_orders(before, now)
+    tell_orders(now, now._replace(version=3))
+    tell_orders(now, before)
+    assert [_said(record) for record in caplog.records] == [
+        ("Suspended", "cluster m1", "li@ops1", "disk swap (until 2026-11-21T12:00:00Z)"),
+        ("Evicted", "Deployment shop/web", "li@ops1", "bad disk"),
+        ("Resumed", "cluster m1", "li@ops1", "disk swap (until 2026-11-21T12:00:00Z)"),
+        ("Readmitted", "Deployment shop/web", "li@ops1", "bad disk"),
+    ]
+
+
+def _said(record: logging.LogRecord) -> tuple[str, ...]:
+    return tuple(record.__dict__[name] for name in ("event", "obj", "by", "why"))

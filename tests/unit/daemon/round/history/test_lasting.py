@@ -71,6 +71,24 @@ def test_a_degraded_object_is_told_once_over_rounds_and_restarts_and_that_it_is_
         assert (recovered.kind, recovered.subject, recovered.data["since"]) == ("recovered", SUBJECT, degraded.time)
 
 
+def test_another_reason_is_told_as_well_and_a_count_of_replicas_is_none(tmp_path: Path) -> None:
+    """What is known first is that replicas lack; what helps is why."""
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for why in ("0 of 3 replicas are available", "1 of 3 replicas are available", PULL.why, PULL.why,
+                    "2 of 3 replicas are available"):  # fmt: skip
+            telling.scene.health = {COPY: Degraded(why)}
+            telling.round()
+        telling.scene.health = {}
+        telling.round()
+        first, second, recovered = telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
+        assert (first.data, second.data) == (
+            {"why": "0 of 3 replicas are available"},
+            {"why": PULL.why, "since": first.time},
+        )
+        assert recovered.data["since"] == first.time
+
+
 def test_what_makes_progress_has_not_recovered_yet(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db") as journal:
         telling = Telling(journal, applied())
