@@ -124,7 +124,7 @@ def _one(identities: Iterable[Identity], resource: str, namespace: str | None, w
 
 def _record(identity: Identity, cluster: str, reason: str, span: str) -> EvictionRecord:
     from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
-    from reconciler.cli.durations import seconds_in
+    from reconciler.adapters.durations import seconds_in
     from reconciler.cli.persons import person
     from reconciler.model.ledger import EvictionRecord
 

@@ -104,7 +104,7 @@ def _moment(text: str) -> str:
         ConfigurationError: it is neither.
     """
     from reconciler.adapters.clock import epoch_s, rfc3339
-    from reconciler.cli.durations import instant, seconds_in
+    from reconciler.adapters.durations import instant, seconds_in
     from reconciler.errors import ConfigurationError
 
     if text[:4].isdigit() and "-" in text:

@@ -88,7 +88,7 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
 
 def _end(span: str | None, until: str | None, now: str) -> str:
     from reconciler.adapters.clock import epoch_s, rfc3339
-    from reconciler.cli.durations import moment, seconds_in
+    from reconciler.adapters.durations import moment, seconds_in
 
     if span and until:
         raise click.UsageError("give --for or --until, not both")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from reconciler.adapters.clock import Clock
 from reconciler.errors import NotShown
 from reconciler.report.views.questions import NotFound
 from reconciler.report.views.shapes import ObjectView
@@ -32,9 +33,9 @@ _NAMED: Final = 20
 class Api:
     """The endpoints over the views of one service."""
 
-    def __init__(self, views: LiveViews, events: Events) -> None:
+    def __init__(self, views: LiveViews, events: Events, clock: Clock) -> None:
         """Answer from these."""
-        self._views, self._events = views, events
+        self._views, self._events, self._clock = views, events, clock
         self._packed: dict[int, tuple[Any, Packed]] = {}
 
     def routes(self) -> Sequence[Route]:
@@ -69,7 +70,7 @@ class Api:
         return await self._json(asked, await self._views.problems())
 
     async def _history(self, asked: Asked) -> web.StreamResponse:
-        found = await self._views.history_from(history_question(asked.query))
+        found = await self._views.history_from(history_question(asked.query, self._clock.now()))
         if isinstance(found, NotFound):
             return _not_found(found)
         return await self._json(asked, found[0], {LAST: str(found[1])})

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from reconciler.adapters.clock import epoch_s, rfc3339
+from reconciler.adapters.durations import seconds_in
+from reconciler.errors import ConfigurationError
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion
 from reconciler.stages.observations import told_moment
 
@@ -32,17 +35,14 @@ def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
     )
 
 
-def history_question(query: Mapping[str, str]) -> HistoryQuestion:
-    """Which entries are asked for. Raises BadQuestion."""
+def history_question(query: Mapping[str, str], now: str) -> HistoryQuestion:
+    """Which entries are asked for. `now`: RFC 3339, what a span is told from. Raises BadQuestion."""
     only(query, "resource", "namespace", "cluster", "since", "limit", "after")
-    since = query.get("since", "")
-    if since and not told_moment(since):
-        raise BadQuestion("since: it is no time of RFC 3339; write 2026-11-21T18:00:00Z")
     return HistoryQuestion(
         resource=query.get("resource", ""),
         namespace=query.get("namespace", ""),
         cluster=query.get("cluster", ""),
-        since=since,
+        since=_since(query.get("since", ""), now),
         limit=_number(query, "limit", 50, least=1, most=_LIMIT_MAX),
         after=_number(query, "after", 0, most=_NUMBER_MAX) if "after" in query else None,
     )
@@ -65,6 +65,15 @@ def only(query: Mapping[str, str], *names: str) -> None:
     if unknown:
         known = f"there is {', '.join(names)}" if names else "there is none here"
         raise BadQuestion(f"a parameter is not known here; {known}")
+
+
+def _since(text: str, now: str) -> str:
+    if not text or told_moment(text):
+        return text
+    try:
+        return rfc3339(epoch_s(now) - seconds_in(text))
+    except ConfigurationError as error:
+        raise BadQuestion("since: it is no time and no span; write 2h, 2d or 2026-11-21T18:00:00Z") from error
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:

@@ -172,7 +172,7 @@ async def serving(
     views = LiveViews(vitals, clock, Desk(journal, known, clock) if journal is not None else None)
     events = Events(vitals.board)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
-    routes = (*signs.routes(vitals, clock), *Api(views, events).routes(), *Site(clock).routes())
+    routes = (*signs.routes(vitals, clock), *Api(views, events, clock).routes(), *Site(clock).routes())
     server = _Server(
         answering(routes, views, names, token),
         access_log=None,

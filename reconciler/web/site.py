@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.errors import NotShown
@@ -58,7 +59,7 @@ class Site:
         pages: dict[str, Page] = {
             "/": _fleet,
             "/problems": _problems,
-            "/history": _history,
+            "/history": self._history,
             "/objects/{kind}/{namespace}/{name}": _object,
             "/clusters/{name}": _cluster,
         }
@@ -78,6 +79,13 @@ class Site:
             return tagged(asked.request, found, _PAGE_HEADERS, content_type=_HTML, status=status)
 
         return answer
+
+    async def _history(self, views: Views, fleet: FleetView, asked: Asked) -> Any:
+        question = history_question(asked.query, self._clock.now())
+        found = await views.history(question)
+        if isinstance(found, NotFound):
+            return _nothing(found)
+        return HTTPStatus.OK, history_page, (found["events"], replace(question, since=asked.query.get("since", "")))
 
     async def _sent(self, asked: Asked, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
         """The page; one that was drawn of the same values a moment ago as it is."""
@@ -109,14 +117,6 @@ async def _fleet(views: Views, fleet: FleetView, asked: Asked) -> Any:
 async def _problems(views: Views, fleet: FleetView, asked: Asked) -> Any:
     only(asked.query)
     return HTTPStatus.OK, problems_page, (await views.problems(),)
-
-
-async def _history(views: Views, fleet: FleetView, asked: Asked) -> Any:
-    question = history_question(asked.query)
-    found = await views.history(question)
-    if isinstance(found, NotFound):
-        return _nothing(found)
-    return HTTPStatus.OK, history_page, (found["events"], question)
 
 
 async def _object(views: Views, fleet: FleetView, asked: Asked) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.cli.durations import moment, seconds_in
+from reconciler.adapters.durations import moment, seconds_in
 from reconciler.errors import ConfigurationError
 
 NOW = "2026-11-21T10:00:00Z"
