@@ -1,0 +1,31 @@
+"""Which Rollout speaks for which template, and which revision is in force in which cluster. Knows nothing of bodies."""
+
+from reconciler.stages.rollouts.book import entry_of, record_of, recorded
+from reconciler.stages.rollouts.codes import ROLLOUT_CODES
+from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
+from reconciler.stages.rollouts.layout import lay_out
+from reconciler.stages.rollouts.progress import adopted, progress
+from reconciler.stages.rollouts.read import parse_rollout
+from reconciler.stages.rollouts.release import release_of_head
+from reconciler.stages.rollouts.selection import Selection, in_force, refused_without_revisions, select
+from reconciler.stages.rollouts.sight import Copy, named_objects, sight_of
+
+__all__ = [
+    "ROLLOUT_CODES",
+    "ROLLOUT_SHAPE",
+    "Copy",
+    "Selection",
+    "adopted",
+    "entry_of",
+    "in_force",
+    "lay_out",
+    "named_objects",
+    "parse_rollout",
+    "progress",
+    "record_of",
+    "recorded",
+    "refused_without_revisions",
+    "release_of_head",
+    "select",
+    "sight_of",
+]
