@@ -19,6 +19,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """The stages in order. `is_sound` False: it is not clear where a cluster belongs, and nothing begins."""
 
     stages: tuple[StageLayout, ...]
+    outside: tuple[str, ...] = ()
+    """Clusters that are in no stage."""
     problems: tuple[Problem, ...] = ()
     is_sound: bool = True
 

@@ -62,7 +62,7 @@ def record_of(entry: str) -> Record | None:
 class Book:
     """Records by cluster, the changes that were made to them, and when it is to be looked at them again."""
 
-    __slots__ = ("changes", "looks", "now", "records", "text")
+    __slots__ = ("_looks", "changes", "now", "records", "text")
 
     def __init__(self, records: Mapping[str, Record], now: str) -> None:
         """Begin with what is recorded."""
@@ -70,7 +70,8 @@ class Book:
         assert moment is not None, "a look has a time"
         self.records = dict(records)
         self.changes: list[RecordChange] = []
-        self.looks: list[datetime] = []
+        self._looks: dict[str, datetime] = {}
+        """By what is looked at: a cluster, or a stage."""
         self.now = moment
         self.text = now
 
@@ -82,32 +83,34 @@ class Book:
         """Make a change."""
         self.changes.append(change)
         self.records[change.cluster] = _changed(self[change.cluster], change)
+        if isinstance(change, Begin):
+            self._looks.pop(change.cluster, None)  # What was waited for is no more.
 
-    def is_over(self, since: str, seconds: int) -> bool:
+    def is_over(self, since: str, seconds: int, subject: str) -> bool:
         """Whether so many seconds have passed since a time; if not, it is looked at again when they have."""
         begun = instant(since)
         assert begun is not None, "what is recorded has a time"
-        return self.is_past(begun + timedelta(seconds=seconds))
+        return self.is_past(begun + timedelta(seconds=seconds), subject)
 
-    def is_past(self, moment: datetime) -> bool:
+    def is_past(self, moment: datetime, subject: str) -> bool:
         """Whether a moment has come; if not, it is looked at again then."""
         if moment <= self.now:
             return True
-        self.looks.append(moment)
+        self._looks[subject] = min(moment, self._looks.get(subject, moment))
         return False
 
-    def look_at(self, text: str) -> None:
+    def look_at(self, text: str, subject: str) -> None:
         """Look again at a time (RFC 3339); empty: it is not known."""
         moment = instant(text)
         if moment is not None:
-            self.is_past(moment)
+            self.is_past(moment, subject)
 
     @property
     def look_again(self) -> str:
         """RFC 3339 of the next time at which something can change by itself, rounded up to a second; or empty."""
-        if not self.looks:
+        if not self._looks:
             return ""
-        found = min(self.looks).astimezone(UTC)
+        found = min(self._looks.values()).astimezone(UTC)
         if found.microsecond:
             found = found.replace(microsecond=0) + timedelta(seconds=1)
         return found.strftime("%Y-%m-%dT%H:%M:%SZ")

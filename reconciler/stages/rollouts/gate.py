@@ -28,7 +28,7 @@ def settle(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Book) ->
     since = later_of(told, record.begun_at)
     if since != record.steady_since:
         book.note(Steady(cluster, since))
-    if book.is_over(since, gate.min_success_s):
+    if book.is_over(since, gate.min_success_s, cluster):
         book.note(Complete(cluster, book.text))
 
 
@@ -39,10 +39,10 @@ def has_failed(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Book
         return False
     if isinstance(sight, Met) and sight.revision == record.revision:
         return False
-    return book.is_over(record.begun_at, gate.timeout_s)
+    return book.is_over(record.begun_at, gate.timeout_s, cluster)
 
 
 def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str], book: Book) -> bool:
     """Whether the turn of a cluster that cannot be changed came so long ago that it has failed."""
     record = book[cluster]
-    return record.turn == revision and cluster in away and book.is_over(record.turn_at, gate.timeout_s)
+    return record.turn == revision and cluster in away and book.is_over(record.turn_at, gate.timeout_s, cluster)

@@ -23,9 +23,9 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
         if isinstance(stage.clusters, Chosen)
     }
     in_stages: dict[str, list[str]] = {name: [] for name in clusters}
-    for stage, names in chosen.items():
-        for name in names:
-            in_stages[name].append(stage)
+    for of_stage, chosen_names in chosen.items():
+        for name in chosen_names:
+            in_stages[name].append(of_stage)
     rest = tuple(name for name, stages in in_stages.items() if not stages)
     problems: list[Problem] = []
     found = []
@@ -34,12 +34,18 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
         found.append(StageLayout(stage, tuple(sorted(names, key=lambda name: _order(stage, clusters[name])))))
         problems.extend(_remarks(stage, [clusters[name] for name in names]))
     has_rest = len(chosen) < len(rollout.stages)
-    errors = [_in_no_stage(rollout, name) for name in sorted(() if has_rest else rest)]
+    outside = () if has_rest else tuple(sorted(rest))
+    errors = [_in_no_stage(rollout, name) for name in outside]
     errors += [_in_two(rollout, name, stages) for name, stages in sorted(in_stages.items()) if len(stages) > 1]
     for subject in rollout.pins:
         if subject in clusters and any(stage.name == subject for stage in rollout.stages):
             errors.append(_ambiguous_pin(rollout, subject))
-    return Layout(stages=tuple(found), problems=tuple(sorted({*problems, *errors})), is_sound=not errors)
+    return Layout(
+        stages=tuple(found),
+        outside=outside,
+        problems=tuple(sorted({*problems, *errors})),
+        is_sound=not errors,
+    )
 
 
 def _order(stage: Stage, cluster: Cluster) -> tuple[bool, int, str]:

@@ -15,6 +15,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.rollouts.layout import Layout, StageLayout
 from reconciler.model.rollouts.progress import (
     ClusterProgress,
+    Paused,
     Phase,
     Pinned,
     Progress,
@@ -49,7 +50,8 @@ def progress(
     `now`: RFC 3339. Called again at the same time with the records that it gives, it changes nothing more.
     """
     known = layout.stage_of
-    book = Book({name: record for name, record in records.items() if name in known}, now)
+    present = {*known, *layout.outside}
+    book = Book({name: record for name, record in records.items() if name in present}, now)
     for name, found in known.items():
         settle(name, found.stage.gate, sights, book)
     pins = pins_in_force(rollout, layout, facts)
@@ -76,14 +78,14 @@ def progress(
         rollout=rollout.name,
         release=release,
         waiting=head if head != release else "",
-        clusters={name: _told(name, known[name], pins, scene) for name in sorted(known)},
+        clusters={name: _told(name, known.get(name), pins, scene) for name in sorted(present)},
         stages=stages,
         changes=tuple(book.changes),
         records=book.records,
         look_again=book.look_again,
         deletions_due=_deletions_due(rollout, known, scene, is_done=is_done),
         placement_due=rollout.placement is When.NOW or _is_last_begun(states),
-        left=tuple(sorted(records.keys() - known.keys())),
+        left=tuple(sorted(records.keys() - present)),
         is_done=is_done,
         problems=tuple(sorted({*layout.problems, *pins.problems, *_missing(rollout, scene)})),
     )
@@ -103,9 +105,10 @@ def _frozen(book: Book, known: Mapping[str, StageLayout], pins: Pins, facts: Fac
 def _join(layout: Layout, pins: Pins, scene: Scene) -> None:
     """Begin new clusters at the newest revision that is proven: completed in their stage, else completed anywhere.
 
-    The release itself comes to them by a turn of theirs alone, so that no gate is left out.
+    The release itself is proven by their own stage alone, so that no gate is left out, and then takes room there as it
+    does with a turn.
     """
-    book, facts = scene.book, scene.facts
+    book, facts, release = scene.book, scene.facts, scene.release
     places = {name: found.stage.name for found in layout.stages for name in found.clusters}
     new = [name for name in places if not book[name].revision and name not in pins.of_clusters]
     if not new:
@@ -114,20 +117,21 @@ def _join(layout: Layout, pins: Pins, scene: Scene) -> None:
     for name, place in places.items():
         record = book[name]
         is_proven = record.completed_at and name not in pins.of_clusters and record.revision not in facts.missing
-        if is_proven and record.revision != scene.release:
-            for among in ("", place):
-                proven.setdefault(among, {})[record.revision] = record.begun_at
+        if is_proven:
+            for where in (place,) if record.revision == release else ("", place):
+                proven.setdefault(where, {})[record.revision] = record.begun_at
+    stages = {found.stage.name: Members(scene, found, frozenset(pins.of_clusters)) for found in layout.stages}
     for name in new:
-        among = proven.get(places[name]) or proven[""]
+        among, members = proven.get(places[name]) or proven[""], stages[places[name]]
         start = newest(set(among), among, facts.order)
-        if start and name not in facts.away:
+        if start and name not in facts.away and (start != release or members.has_room):
             book.note(Begin(name, start, book.text))
+            settle(name, members.found.stage.gate, scene.sights, book)
 
 
 def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: Scene) -> list[StageState]:
     """Where each stage stands, after the clusters have begun whose turn it is."""
     all_members = [Members(scene, found, apart) for found in layout.stages]
-    last = max((index for index, members in enumerate(all_members) if members.names), default=0)
     states: list[StageState] = []
     blocking = ""
     for index, members in enumerate(all_members):
@@ -141,17 +145,26 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: Scene) -> 
         elif not members.names:
             state = Skipped()
         elif blocking:
-            state = StageDone() if members.is_over else WaitsForStage(blocking)
+            state = _blocked(members, blocking)
             for waiting in members.names:
                 scene.reasons.setdefault(waiting, f"the stage {blocking} is not done")
         else:
             state = take_turns(members)
-            if isinstance(state, StageDone) and index < last:
+            # What was asked of a release that has come to all of them is not asked again.
+            is_left = all(later.is_begun for later in all_members[index + 1 :])
+            if isinstance(state, StageDone) and not is_left:
                 state = leave(members)
         if not blocking and not isinstance(state, StageDone | Skipped):
             blocking = name
         states.append(state)
     return states
+
+
+def _blocked(members: Members, blocking: str) -> StageState:
+    """Where a stage stands that waits for an earlier one."""
+    if members.is_paused:
+        return Paused(members.failed)
+    return StageDone() if members.is_over else WaitsForStage(blocking)
 
 
 def _is_last_begun(states: list[StageState]) -> bool:
@@ -167,9 +180,11 @@ def _deletions_due(
     return frozenset(name for name in known if scene.book[name].revision == scene.release)
 
 
-def _told(name: str, found: StageLayout, pins: Pins, scene: Scene) -> ClusterProgress:
+def _told(name: str, found: StageLayout | None, pins: Pins, scene: Scene) -> ClusterProgress:
     """The revision in force in a cluster, and why."""
     record, pin = scene.book[name], pins.of_clusters.get(name)
+    if found is None:
+        return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")
     phase, why = _phase(name, found, scene)
     if name in scene.frozen:
         gone = pin.written if pin else record.revision

@@ -52,7 +52,7 @@ def select(
             problems.append(_tie(template, best))
         elif best:
             own[identity] = best[0]
-    found = {identity: (name,) for identity, name in own.items()}
+    found: dict[Identity, tuple[str, ...]] = {identity: (name,) for identity, name in own.items()}
     for identity, bringing in owners.items():
         names = {own.get(owner, AT_ONCE) for owner in bringing if owner not in tied}
         tied_owners = sorted({name for owner in bringing for name in tied.get(owner, ())})

@@ -98,6 +98,18 @@ class Members:
         return tuple(name for name in self.names if self.is_done(name))
 
     @property
+    def has_room(self) -> bool:
+        """Whether one more of them may be on its way."""
+        limit = number_of(self.found.stage.max_concurrency, len(self.names), least=1)
+        return sum(map(self.is_disturbed, self.names)) < limit and not self.is_paused
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the release has come to each of them, or they failed before it did."""
+        release, book = self.scene.release, self.scene.book
+        return all(book[name].revision == release or self.has_failed(name) for name in self.names)
+
+    @property
     def is_over(self) -> bool:
         """Whether none of them is to be waited for any more: each is done, or failed and that is tolerated."""
         return all(self.is_done(name) or self.has_failed(name) for name in self.names)
@@ -110,8 +122,6 @@ def take_turns(members: Members) -> StageState:
     if members.is_paused:
         return Paused(members.failed)
     until = _begin(members)
-    if members.is_paused:
-        return Paused(members.failed)
     if members.is_over:
         return StageDone()
     if until is not None and not any(members.is_flying(name) for name in members.names):
@@ -128,10 +138,10 @@ def _begin(members: Members) -> str | None:
         return None
     window = opening(stage.windows, book.now)
     if window.until is not None:
-        book.is_past(window.until)
+        book.is_past(window.until, f"stage {stage.name}")
     if not window.is_open:
         until = window.until_text
-        scene.reasons |= dict.fromkeys(waiting, f"its window is closed{f' until {until}' if until else ''}")
+        scene.reasons.update(dict.fromkeys(waiting, f"its window is closed{_until(until)}"))
         return until
     limit = number_of(stage.max_concurrency, len(members.names), least=1)
     flying = {name for name in members.names if members.is_flying(name)}
@@ -140,7 +150,7 @@ def _begin(members: Members) -> str | None:
     for name in sorted(waiting, key=lambda name: name not in disturbed):
         away = facts.away.get(name)
         if name in facts.closed:
-            book.look_at(facts.closed[name])
+            book.look_at(facts.closed[name], name)
             scene.reasons[name] = f"a window of the fleet is closed{_until(facts.closed[name])}"
         elif away is not None and book[name].turn == scene.release:
             scene.reasons[name] = f"its turn has come, and it is away: {away}"
@@ -171,7 +181,7 @@ def leave(members: Members) -> StageState:
         record = book[cluster]
         failed_at = later(record.begun_at or record.turn_at, members.found.stage.gate.timeout_s)
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
-    until = "" if not after.wait_s or book.is_over(ended, after.wait_s) else later(ended, after.wait_s)
+    until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
     if after.approval and not _is_approved(scene, name):
         return WaitsForApproval(f"- {{stage: {name}, revision: {scene.release[:12]}}}", until)
     return WaitsForTime(until) if until else StageDone()
@@ -180,8 +190,8 @@ def leave(members: Members) -> StageState:
 def _is_approved(scene: Scene, stage: str) -> bool:
     """Whether the release may leave a stage. An approval that ends is looked at again then."""
     for approval in scene.approvals:
-        if approval.stage == stage and scene.release.startswith(approval.revision):
-            if is_in_force(approval, scene.book.text):
-                scene.book.look_at(approval.until)
-                return True
+        is_meant = approval.stage == stage and scene.release.startswith(approval.revision)
+        if is_meant and is_in_force(approval, scene.book.text):
+            scene.book.look_at(approval.until, f"stage {stage}")
+            return True
     return False
