@@ -7,8 +7,10 @@ change, and one that comes twice is the first of both; an expression for any hou
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -89,9 +91,9 @@ def begins_after(cron: Cron, zone: ZoneInfo, moment: datetime) -> datetime | Non
     """The first moment of an expression after another one, in UTC; None when there is none in forty years."""
     day = moment.astimezone(zone).date() - timedelta(days=1)
     for _ in range(_DAYS_SEARCHED):
-        for begin in _moments(cron, zone, day):
-            if begin > moment:
-                return begin
+        found = _moments(cron, zone, day)
+        if found and found[-1] > moment:
+            return found[bisect_right(found, moment)]
         day += timedelta(days=1)
     return None
 
@@ -102,13 +104,16 @@ def begins_until(cron: Cron, zone: ZoneInfo, moment: datetime, seconds: int) -> 
     day = moment.astimezone(zone).date() + timedelta(days=1)
     last_day = earliest.astimezone(zone).date() - timedelta(days=1)
     while day >= last_day:
-        found = [begin for begin in _moments(cron, zone, day) if begin <= moment]
-        if found:
-            return found[-1] if found[-1] >= earliest else None
+        found = _moments(cron, zone, day)
+        if found and found[0] <= moment:
+            begin = found[bisect_right(found, moment) - 1]
+            return begin if begin >= earliest else None
         day -= timedelta(days=1)
     return None
 
 
+# A window that begins every minute is followed from minute to minute.
+@lru_cache(maxsize=16)
 def _moments(cron: Cron, zone: ZoneInfo, day: date) -> list[datetime]:
     """The moments of one local day in UTC, in their order."""
     if not _is_day(cron, day):

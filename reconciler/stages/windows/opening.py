@@ -16,9 +16,10 @@ from reconciler.model.rollouts.window import FleetWindow, Window, WindowKind
 from reconciler.stages.claims import matches_cluster
 from reconciler.stages.windows.cron import begins_after, begins_until
 
-_AHEAD: Final = timedelta(days=7)
+_AHEAD: Final = timedelta(days=2)
 """A window that is on for longer than this, begun again and again, is looked at again then."""
 _STEPS_MAX: Final = 64
+"""So many beginnings and ends are followed that leave open what is open; then it is looked at again."""
 
 
 class Opening(NamedTuple):
@@ -43,18 +44,24 @@ class Closed(NamedTuple):
 class _Standing(NamedTuple):
     is_on: bool
     changes_at: datetime | None
+    is_endless: bool = False
+    """It begins anew before it ends, for as long as it was followed."""
 
 
 def opening(windows: Sequence[Window], now: datetime) -> Opening:
     """Whether the windows are open, and until when that stays so. Without any they are open for ever."""
-    is_open, moment = _is_open(windows, now), now
-    for _ in range(_STEPS_MAX):
-        changes = [at for at in (_standing(window, moment).changes_at for window in windows) if at is not None]
+    moment, is_open, is_endless = now, True, False
+    for step in range(_STEPS_MAX):
+        standings = [_standing(window, moment) for window in windows]
+        found = _is_open(windows, standings)
+        if step == 0:
+            is_open = found
+        elif found is not is_open or is_endless:
+            break
+        changes = [each.changes_at for each in standings if each.changes_at is not None]
         if not changes:
             return Opening(is_open, None)
-        moment = min(changes)
-        if _is_open(windows, moment) is not is_open:
-            return Opening(is_open, moment)
+        moment, is_endless = min(changes), any(each.is_endless for each in standings)
     return Opening(is_open, moment)
 
 
@@ -76,20 +83,17 @@ def _closed(windows: Sequence[FleetWindow], now: datetime) -> Closed | None:
     found = opening([each.window for each in windows], now)
     if found.is_open:
         return None
-    denying = [each for each in windows if _is_denying(each.window, now)]
+    denying = [each for each in windows if each.window.kind is WindowKind.DENY and _standing(each.window, now).is_on]
     closing = denying or [each for each in windows if each.window.kind is WindowKind.ALLOW]
     return Closed(until=found.until_text, heals_drift=all(each.heals_drift for each in closing))
 
 
-def _is_denying(window: Window, now: datetime) -> bool:
-    return window.kind is WindowKind.DENY and _standing(window, now).is_on
-
-
-def _is_open(windows: Sequence[Window], moment: datetime) -> bool:
-    if any(_is_denying(window, moment) for window in windows):
-        return False
-    allowing = [window for window in windows if window.kind is WindowKind.ALLOW]
-    return not allowing or any(_standing(window, moment).is_on for window in allowing)
+def _is_open(windows: Sequence[Window], standings: Sequence[_Standing]) -> bool:
+    are_on: dict[WindowKind, list[bool]] = {kind: [] for kind in WindowKind}
+    for window, standing in zip(windows, standings, strict=True):
+        are_on[window.kind].append(standing.is_on)
+    allowing = are_on[WindowKind.ALLOW]
+    return not any(are_on[WindowKind.DENY]) and (not allowing or any(allowing))
 
 
 def _standing(window: Window, moment: datetime) -> _Standing:
@@ -104,4 +108,4 @@ def _standing(window: Window, moment: datetime) -> _Standing:
         if later is None or later + lasts <= end:
             break
         end = later + lasts
-    return _Standing(True, end)
+    return _Standing(True, end, is_endless=end - begin > lasts and end >= moment + _AHEAD)
