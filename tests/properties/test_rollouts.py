@@ -148,7 +148,7 @@ def told(world: World, action: tuple[str, int]) -> None:
     elif verb == "back":
         world.away.discard(name)
     elif verb == "approve":
-        approve(world, f"s{number}")
+        approve(world, f"s{number}", REVISIONS[world.head])
     elif verb == "restart":  # What only the process knew is gone.
         world.well_since.clear()
     elif verb == "lose":  # The journal is gone; the clusters tell what their ConfigMaps say.
@@ -156,9 +156,9 @@ def told(world: World, action: tuple[str, int]) -> None:
         world.records = {name: record for name, record in told_by.items() if record is not None}
 
 
-def approve(world: World, stage: str) -> None:
-    given = Approval(stage=stage, revision=REVISIONS[world.head])
-    world.rollout = replace(world.rollout, approvals=(*world.rollout.approvals, given))
+def approve(world: World, stage: str, revision: str) -> None:
+    given = Approval(stage=stage, revision=revision)
+    world.rollout = replace(world.rollout, approvals=tuple({*world.rollout.approvals, given}))
 
 
 def check_laws(world: World, before: dict[str, Record], found: Progress) -> None:
@@ -175,6 +175,11 @@ def check_laws(world: World, before: dict[str, Record], found: Progress) -> None
         for stage in found.stages[: places[change.cluster]]:
             phases = {found.clusters[name].phase for name in stage.clusters}
             assert phases <= {Phase.DONE, Phase.FAILED}, "the gates of earlier stages are passed"
+            needs = next(laid.stage.after.approval for laid in world.layout.stages if laid.stage.name == stage.name)
+            approved = any(
+                given.stage == stage.name and given.revision == found.release for given in world.rollout.approvals
+            )
+            assert approved or not (needs and stage.clusters), "what needs an approval has one"
     for stage, laid in zip(found.stages, world.layout.stages, strict=True):
         limit = number_of(laid.stage.max_concurrency, len(stage.clusters), least=1)
         running = [name for name in stage.clusters if found.clusters[name].phase is Phase.RUNNING]
@@ -210,16 +215,10 @@ def test_with_everything_healthy_and_approved_every_cluster_gets_to_head(
     for name in world.sick:
         world.well_since[name] = world.text
     world.sick.clear()
+    found = world.look()
     for _ in range(12 * len(CLUSTERS)):
-        found = world.look()
         for stage in rollout.stages:
-            world.rollout = replace(
-                world.rollout,
-                approvals=(
-                    *(Approval(stage=s.name, revision=found.release) for s in rollout.stages),
-                    Approval(stage=stage.name, revision=REVISIONS[world.head]),
-                ),
-            )
+            approve(world, stage.name, found.release)
         found = world.look()
         check_laws(world, world.records, found)
         world.act(found)

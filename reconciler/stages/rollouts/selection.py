@@ -1,6 +1,6 @@
 """Which Rollout speaks for which template.
 
-Source: Karmada: the most specific policy wins; design#ties: two that are alike are an error and never a choice.
+Source: Karmada: the most specific policy wins; two that are alike are an error and never a choice (ADR 18).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -87,7 +87,18 @@ def _number(text: str, least: int, names: tuple[str, ...]) -> int:
     return int(text) if text.isdecimal() and len(text) <= 4 else -1
 
 
-def begins_after(cron: Cron, zone: ZoneInfo, moment: datetime) -> datetime | None:
+def zone_of(name: str) -> tzinfo | None:
+    """The time zone of a name, None when it is not known here. UTC needs no data base."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    # A name that leads out of the data base is a ValueError, a folder of it an OSError.
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def begins_after(cron: Cron, zone: tzinfo, moment: datetime) -> datetime | None:
     """The first moment of an expression after another one, in UTC; None when there is none in forty years."""
     day = moment.astimezone(zone).date() - timedelta(days=1)
     for _ in range(_DAYS_SEARCHED):
@@ -98,7 +109,7 @@ def begins_after(cron: Cron, zone: ZoneInfo, moment: datetime) -> datetime | Non
     return None
 
 
-def begins_until(cron: Cron, zone: ZoneInfo, moment: datetime, seconds: int) -> datetime | None:
+def begins_until(cron: Cron, zone: tzinfo, moment: datetime, seconds: int) -> datetime | None:
     """The last moment of an expression until another one, that moment included; None when it is too long ago."""
     earliest = moment - timedelta(seconds=seconds)
     day = moment.astimezone(zone).date() + timedelta(days=1)
@@ -114,7 +125,7 @@ def begins_until(cron: Cron, zone: ZoneInfo, moment: datetime, seconds: int) -> 
 
 # A window that begins every minute is followed from minute to minute.
 @lru_cache(maxsize=16)
-def _moments(cron: Cron, zone: ZoneInfo, day: date) -> list[datetime]:
+def _moments(cron: Cron, zone: tzinfo, day: date) -> list[datetime]:
     """The moments of one local day in UTC, in their order."""
     if not _is_day(cron, day):
         return []
@@ -134,7 +145,7 @@ def _is_day(cron: Cron, day: date) -> bool:
     return by_day and by_weekday if cron.any_day or cron.any_weekday else by_day or by_weekday
 
 
-def _in_zone(local: datetime, zone: ZoneInfo, *, follows: bool) -> Iterator[datetime]:
+def _in_zone(local: datetime, zone: tzinfo, *, follows: bool) -> Iterator[datetime]:
     """When the clocks show a time: once, twice or, where they jump over it, not at all. `follows`: for any hour."""
     first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     second = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
@@ -146,7 +157,7 @@ def _in_zone(local: datetime, zone: ZoneInfo, *, follows: bool) -> Iterator[date
         yield _jump(second, first, zone)
 
 
-def _jump(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
     """The moment between two others at which the offset of a zone changes, to the second."""
     offset = after.astimezone(zone).utcoffset()
     low, high = int(before.timestamp()), int(after.timestamp())

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.rollouts.window import FleetWindow, Window, WindowKind
 from reconciler.stages.claims import matches_cluster
-from reconciler.stages.windows.cron import begins_after, begins_until
+from reconciler.stages.windows.cron import begins_after, begins_until, zone_of
 
 _AHEAD: Final = timedelta(days=2)
 """A window that is on for longer than this, begun again and again, is looked at again then."""
@@ -61,7 +60,8 @@ def opening(windows: Sequence[Window], now: datetime) -> Opening:
         changes = [each.changes_at for each in standings if each.changes_at is not None]
         if not changes:
             return Opening(is_open, None)
-        moment, is_endless = min(changes), any(each.is_endless for each in standings)
+        moment = min(changes)
+        is_endless = any(each.is_endless and each.changes_at == moment for each in standings)
     return Opening(is_open, moment)
 
 
@@ -98,7 +98,8 @@ def _is_open(windows: Sequence[Window], standings: Sequence[_Standing]) -> bool:
 
 def _standing(window: Window, moment: datetime) -> _Standing:
     """Whether a window is on at a moment, and when that changes at the latest."""
-    zone, lasts = ZoneInfo(window.time_zone), timedelta(seconds=window.duration_s)
+    zone, lasts = zone_of(window.time_zone), timedelta(seconds=window.duration_s)
+    assert zone is not None, "its reader knew the zone"
     begin = begins_until(window.cron, zone, moment, window.duration_s)
     if begin is None or begin + lasts <= moment:
         return _Standing(False, begins_after(window.cron, zone, moment))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from reconciler.model.policy import ClusterAffinity
 from reconciler.model.rollouts.window import Cron, FleetWindow, Window, WindowKind
 from reconciler.stages.documents import Fields, read_seconds
 from reconciler.stages.policies import read_affinity
-from reconciler.stages.windows.cron import parse_cron
+from reconciler.stages.windows.cron import parse_cron, zone_of
 
 _LONGEST_S: Final = 31 * 24 * 3600
 
@@ -57,10 +56,7 @@ def _cron(fields: Fields) -> Cron | None:
 
 def _time_zone(fields: Fields) -> str | None:
     name = fields.text("timeZone", "UTC")
-    try:
-        ZoneInfo(name)
-    # A name that leads out of the data base is a ValueError, a folder of it an OSError.
-    except (KeyError, ValueError, OSError):
+    if zone_of(name) is None:
         message = f"{name!r} is no time zone that is known here; write a name such as Europe/Berlin, or UTC"
         fields.report.error("time-zone-unknown", message, *fields.path("timeZone"))
         return None
