@@ -226,6 +226,9 @@ async def test_a_copy_that_may_come_back_comes_in_the_name_of_who_let_it(tmp_pat
         await scene.until(lambda: scene.ready() == {"m1": 1, "m2": 1})
         scene.evict("m1")
         await scene.until(lambda: scene.ready() == {"m2": 1} and not scene.journal.open_intents())
+        # The round that took it away is recorded: else who ordered it has taken it back while that went on.
+        await scene.until(lambda: len(placements(scene)) == 2 and bool(told(scene, "deleted", about=f"{WEB} @ m1")))
+        await scene.quiet()
         scene.journal.readmit(WEB_ID, "m1", "wu@host", "the node is mended")
         scene.nudge()
         await scene.until(lambda: scene.ready() == {"m1": 1, "m2": 1})
