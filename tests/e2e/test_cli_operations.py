@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -362,5 +361,5 @@ def test_get_follows_the_rows_of_every_cluster(fleet: FleetOnClusters, line: Com
         fleet.clusters["m2"].kubectl("delete", "configmap", "app", "-n", fleet.namespace)
         assert told_of("app", "m2", "deleted")
     finally:
-        following.send_signal(signal.SIGINT)
+        following.terminate()  # who runs tests in the background has them ignore an interrupt
         following.communicate(timeout=60)

@@ -83,6 +83,10 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
         is_freed = bool(found) and found[0].kind in (EventKind.READMITTED, EventKind.FREED)
         return _behind(found[0]) if is_freed else None
 
+    def evicted_by(identity: Identity, cluster: str) -> str:
+        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=(EventKind.EVICTED,))
+        return next((str(event.data.get("who", "")) for _, event in journal.newest_events(wanted, 1)), "")
+
     return Origins(
         now=now,
         is_advanced=last is None or last.revision != decision.fleet.revision,
@@ -90,6 +94,7 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
         evictions=journal.evictions(),
         owners=lambda identity: decision.bindings[identity].owners if identity in decision.bindings else (),
         freed=freed,
+        evicted_by=evicted_by,
     )
 
 

@@ -72,7 +72,7 @@ def _of_problem(problem: Problem) -> str:
 def _line(severity: Severity, source: Source, title: str, lines: Iterable[str]) -> str:
     at = {"file": source.path, "line": str(source.line or ""), "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in at.items() if value)
-    return f"::{_COMMANDS[severity]} {properties}::{'%0A'.join(map(_data, lines))}\n"
+    return f"::{_COMMANDS[severity]}{f' {properties}' if properties else ''}::{'%0A'.join(map(_data, lines))}\n"
 
 
 def _data(text: str) -> str:

@@ -34,6 +34,8 @@ class Origins(Struct, frozen=True, kw_only=True):
     evictions: Sequence[EvictionRecord] = ()
     owners: Callable[[Identity], Sequence[Identity]] = lambda identity: ()
     freed: Callable[[Identity, str], Behind | None] = lambda identity, cluster: None
+    evicted_by: Callable[[Identity, str], str] = lambda identity, cluster: ""
+    """Who evicted it last, where the order itself is gone already: it was taken back while the round went on."""
 
     def of(self, identity: Identity, before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Behind | None:
         """Who moved it; None: it follows something else, or what the clusters are like."""
@@ -53,7 +55,8 @@ class Origins(Struct, frozen=True, kw_only=True):
         if taken.tick is not Tick.EVICTION:
             return {"who": str(taken.tick) or "observations", "why": taken.reason}
         order = self._order(taken.identity, taken.cluster)
-        return {"who": order.who if order is not None and order.who else "a person", "why": taken.reason}
+        who = order.who if order is not None else self.evicted_by(taken.identity, taken.cluster)
+        return {"who": who or "a person", "why": taken.reason}
 
     def _ended(self, identity: Identity, cluster: str) -> Behind | None:
         order = self._order(identity, cluster)

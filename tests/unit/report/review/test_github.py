@@ -14,7 +14,7 @@ from tests.golden.hostile_plans import plans
 from tests.golden.plans import ordinary_plan
 from tests.golden.pulls import PULLS, fleet_wide_bump, released_team
 
-COMMAND = re.compile(r"::(error|warning|notice) (?:\w+=[^,:]*,?)+::[^\n]*")
+COMMAND = re.compile(r"::(error|warning|notice)(?: (?:\w+=[^,:]*,?)+)?::[^\n]*")
 
 
 @settings(max_examples=40)

@@ -46,6 +46,9 @@ def behind(origins: Origins, *placements: PlacementChange, recorded: set[Identit
         (Origins(now=NOW, is_advanced=True, ticked=ticked(Tick.EVICTION), evictions=(EVICTION,)), (M1,), (M2,),
          "li@host"),
         (Origins(now=NOW, is_advanced=False, ticked=ticked(Tick.EVICTION)), (M1,), (M2,), "a person"),
+        # It was taken back before the round was recorded.
+        (Origins(now=NOW, is_advanced=False, ticked=ticked(Tick.EVICTION), evicted_by=lambda identity, cluster: "li"),
+         (M1,), (M2,), "li"),
         # What a constraint keeps away from m1 already has nothing to do with what leaves m2.
         (Origins(now=NOW, is_advanced=True, ticked=ticked(Tick.FAILOVER)), (M2,), (), ""),
         (Origins(now=EVICTION.until, is_advanced=False, evictions=(EVICTION,)), (M2,), (M1,), "li@host"),
