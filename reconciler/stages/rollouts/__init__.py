@@ -7,7 +7,7 @@ from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.progress import adopted, progress
 from reconciler.stages.rollouts.read import parse_rollout
 from reconciler.stages.rollouts.release import release_of_head
-from reconciler.stages.rollouts.selection import Selection, in_force, refused_without_revisions, select
+from reconciler.stages.rollouts.selection import Selection, best_of, in_force, refused_without_revisions, select
 from reconciler.stages.rollouts.sight import Copy, named_objects, sight_of
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Copy",
     "Selection",
     "adopted",
+    "best_of",
     "entry_of",
     "in_force",
     "lay_out",

@@ -46,7 +46,7 @@ def select(
     tied: dict[Identity, tuple[str, ...]] = {}
     problems: list[Problem] = []
     for identity, template in fleet.templates.items():
-        best = _best(fleet.rollouts, template, governing.get(identity))
+        best = best_of(fleet.rollouts, template, governing.get(identity))
         if len(best) > 1:
             tied[identity] = best
             problems.append(_tie(template, best))
@@ -89,7 +89,7 @@ def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...
     )
 
 
-def _best(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
+def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
     """The names of the most specific Rollouts that select a template."""
     selecting = [rollout for rollout in rollouts if _selects(rollout.templates, template, policy)]
     precision = max((rollout.templates.precision for rollout in selecting), default=None)
