@@ -26,7 +26,15 @@ from reconciler.stages.deletion import guard
 from reconciler.stages.diff import Bodies
 from reconciler.stages.ownership import is_terminating, read_owner
 from reconciler.stages.plan import Settled, Surroundings, after_owners, settle, waves
-from reconciler.stages.rendering import RenderCache, Rendered, Renderer, Rendering, problems_in, render_all, render_inputs
+from reconciler.stages.rendering import (
+    RenderCache,
+    Rendered,
+    Renderer,
+    Rendering,
+    problems_in,
+    render_all,
+    render_inputs,
+)
 from reconciler.stages.revisions import (
     named_alike,
     passage_between,

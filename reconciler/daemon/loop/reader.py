@@ -72,6 +72,17 @@ class Reader:
         self._next_capacity_s = 0.0
         self._recovered_s = 0.0
 
+    @property
+    def decided(self) -> Decision:
+        """The last decision, as HEAD has it."""
+        assert self._decided is not None, "a reading decides"
+        return self._decided
+
+    @property
+    def copies(self) -> Copies:
+        """Where each object was last applied, as the last decision knew it."""
+        return self._copies
+
     def next_s(self, state: State) -> float:
         """When it is due next."""
         return min(self._next_resync_s, self._next_capacity_s, self._next_recovery_s(state), self._ticks.next_s)

@@ -75,7 +75,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
         reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, at=at or ""))
         planned = plan_round(reading.world, reading.now, reading.decision)
         planned = await dry_run(planned, members, reading.world, every=server_side)
-    return restrained(planned, in_force(known.suspensions, reading.now))
+    return restrained(planned, in_force(known.suspensions, reading.now), reading.now)
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Reading:
@@ -168,7 +168,7 @@ async def apply_once(
             reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters))
             planned = plan_round(reading.world, reading.now, reading.decision)
             planned = await dry_run(planned, members, reading.world)
-            planned = restrained(planned, in_force(known.suspensions, reading.now))
+            planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, reading)

@@ -3,13 +3,20 @@
 from reconciler.stages.staging.changed import changed_by_staging
 from reconciler.stages.staging.differing import differing, stages_the_same
 from reconciler.stages.staging.selected import selected_of
-from reconciler.stages.staging.staged import Standing, staged
+from reconciler.stages.staging.staged import staged
+from reconciler.stages.staging.standing import Records, Revisions, Seen, Standing, begun_with, layouts_of, stand
 
 __all__ = [
+    "Records",
+    "Revisions",
+    "Seen",
     "Standing",
+    "begun_with",
     "changed_by_staging",
     "differing",
+    "layouts_of",
     "selected_of",
-    "stages_the_same",
     "staged",
+    "stages_the_same",
+    "stand",
 ]

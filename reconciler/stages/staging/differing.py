@@ -5,11 +5,11 @@ Source: ADR 18: placement is never staged, so policies that propagate and Cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.override import OverridePolicy
-from reconciler.model.refs import Identity
+from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.claims import PolicyIndex
 from reconciler.stages.incremental import changed_keys
 
@@ -46,9 +46,10 @@ def _is_equal(one: Fleet, other: Fleet, identity: Identity) -> bool:
 def _changed_overrides(one: Fleet, other: Fleet) -> PolicyIndex[OverridePolicy]:
     old = {policy.ref: policy for policy in one.overrides}
     new = {policy.ref: policy for policy in other.overrides}
-    changed = [ref for ref in changed_keys(old, new) if ref not in old or ref not in new or _is_other(old[ref], new[ref])]
-    return PolicyIndex(side[ref] for ref in sorted(changed) for side in (old, new) if ref in side)
+    changed = [ref for ref in sorted(changed_keys(old, new)) if _digest(old, ref) != _digest(new, ref)]
+    return PolicyIndex(side[ref] for ref in changed for side in (old, new) if ref in side)
 
 
-def _is_other(before: object, after: object) -> bool:
-    return getattr(before, "digest", None) != getattr(after, "digest", None)
+def _digest(policies: Mapping[PolicyRef, OverridePolicy], ref: PolicyRef) -> str:
+    found = policies.get(ref)
+    return found.digest if found is not None else ""

@@ -29,15 +29,16 @@ class Need(Struct, frozen=True, kw_only=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """`kept`: what stays though HEAD does not bring it there. `early`: what HEAD brings there before its owner needs it."""
+    """What older revisions of owners need otherwise than HEAD.
+
+    `kept`: what stays though HEAD does not bring it there. `early`: what HEAD brings there before its owner needs it.
+    """
 
     kept: Mapping[Identity, Need] = field(default_factory=dict)
     early: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
 
 
-def needs_of(
-    decision: Decision, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
-) -> Needs:
+def needs_of(decision: Decision, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> Needs:
     """What owners that are behind need otherwise than HEAD says."""
     kept: dict[Identity, Need] = {}
     early: dict[Identity, set[str]] = {}

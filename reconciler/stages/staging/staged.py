@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, PreviousPlacement, TargetCluster
@@ -16,31 +16,14 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.refs import Identity
-from reconciler.model.rollouts.progress import Progress
-from reconciler.model.rollouts.record import Record
 from reconciler.model.rollouts.staging import Staging
 from reconciler.stages.decision import Decision
-from reconciler.stages.rollouts import Selection
 from reconciler.stages.staging.needed import Needs, needs_of
 from reconciler.stages.staging.removed import rollouts_of_removed
+from reconciler.stages.staging.standing import Standing
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 Value = TypeVar("Value")
-
-
-class Standing(Struct, frozen=True, kw_only=True):
-    """Where the Rollouts of a decision stand, and what that rests on.
-
-    `progress`: by Rollout. `records`: by Rollout and cluster what is recorded by now. `newest`: by Rollout the revision that stages what HEAD stages. `fleets`: the older
-    revisions that can be read. `order`: revisions, the oldest first.
-    """
-
-    selection: Selection = Selection()
-    progress: Mapping[str, Progress] = field(default_factory=dict)
-    records: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
-    newest: Mapping[str, str] = field(default_factory=dict)
-    fleets: Mapping[str, Fleet] = field(default_factory=dict)
-    order: tuple[str, ...] = ()
 
 
 def staged(
@@ -52,7 +35,8 @@ def staged(
 ) -> Decision:
     """The decision with what each copy is rendered from, with what stays until its turn, and with placements that wait.
 
-    `ledger`: what was last applied, by cluster; `copies`: the same by object. `previous`: the placements that were recorded last.
+    `ledger`: what was last applied, by cluster; `copies`: the same by object. `previous`: the placements that were
+    recorded last.
     """
     in_force = {
         name: {cluster: record.revision for cluster, record in standing.records.get(name, {}).items()}
