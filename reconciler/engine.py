@@ -19,6 +19,7 @@ from reconciler.model.observation import LiveObject, Member, Observations, Prese
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.progress import Progress
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison import Scene, Stance, compare
 from reconciler.stages.decision import Decision, decide, fixed_share
@@ -98,6 +99,8 @@ class Round(Struct, frozen=True, kw_only=True):
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
     """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
+    rollouts: tuple[Progress, ...] = ()
+    """Where Rollouts stand; the plan is of what they let begin."""
 
 
 def render_decision(decision: Decision) -> Rendering:

@@ -55,7 +55,6 @@ class StagedRounds:
         """
         decided = reader.decided
         self._follow_windows(decided, agenda, now)
-        last = self._parts.journal.last_round()
         look = Look(
             reachable=state.reachable,
             ledger=state.known.ledger,
@@ -64,7 +63,7 @@ class StagedRounds:
             away=away_in(state.reachable, state.held_elsewhere, state.observations.closed),
             closed={name: found.until for name, found in self._closed.items()},
             shown=state.shown,
-            former=last.revision if last is not None else "",
+            former=state.known.former,
         )
         decision = await self._stager.stage(decided, look, now)
         changed = changed_by_staging(self._before, decision)

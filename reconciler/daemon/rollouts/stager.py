@@ -108,11 +108,25 @@ class Stager:
         Raises:
             FleetHeld: another journal holds the fleet.
         """
-        fleet = decision.fleet
-        if not fleet.rollouts:
+        if not decision.fleet.rollouts:
             self._forget(self._records)
             self.progress, self._next_s, self._seen = (), _NEVER_S, {}
             return decision
+        standing = await self._stand(decision, look, now)
+        standing = replace(standing, records=await self._record(decision, standing, look, only))
+        self.progress = tuple(standing.progress.values())
+        self._plan_next(now)
+        return self._applied(decision, standing, look)
+
+    async def as_recorded(self, decision: Decision, look: Look, now: str) -> Decision:
+        """The decision as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
+        if not decision.fleet.rollouts:
+            return decision
+        standing = await self._stand(decision, look, now)
+        return self._applied(decision, replace(standing, records=self._records), look)
+
+    async def _stand(self, decision: Decision, look: Look, now: str) -> Standing:
+        fleet = decision.fleet
         self._forget(self._records.keys() - {rollout.name for rollout in fleet.rollouts})
         selection = self._selection(decision)
         seen = Seen(away=look.away, closed=look.closed, applied=look.copies.__contains__)
@@ -122,11 +136,7 @@ class Stager:
         revisions = await self._revisions.of(fleet, recorded, pins)
         self._seen = self._see(decision, selection, look.shown)
         seen = replace(seen, sights=await self._look_closer(decision, selection, look))
-        standing = stand(decision, selection, self._records, revisions, seen, now)
-        standing = replace(standing, records=await self._record(decision, standing, look, only))
-        self.progress = tuple(standing.progress.values())
-        self._plan_next(now)
-        return self._applied(decision, standing, look)
+        return stand(decision, selection, self._records, revisions, seen, now)
 
     def _applied(self, decision: Decision, standing: Standing, look: Look) -> Decision:
         """The same decision as before where nothing that it rests on differs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,8 @@ from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
+from reconciler.daemon.rollouts.older_revisions import OlderRevisions
+from reconciler.daemon.rollouts.once import StagedOnce
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
@@ -26,8 +28,8 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import answered, recover
 from reconciler.daemon.round.remember import record_picture, remember
-from reconciler.engine import Round, World, plan_round
-from reconciler.errors import ConfigurationError
+from reconciler.engine import Round, World
+from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event, EventKind
@@ -35,7 +37,9 @@ from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
-from reconciler.stages.state import StateTables, waits_for_person
+from reconciler.stages.state import FleetState, StateTables, waits_for_person
+
+_NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -53,6 +57,10 @@ class Access(Struct, frozen=True, kw_only=True):
     """How the store was named, for the picture that `status` shows."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
+    revisions: OlderRevisions | None = None
+    """Older revisions of the store; None: it has none."""
+    stage: str = ""
+    """Only in this stage of a Rollout may a revision begin; empty: in every one."""
 
 
 @asynccontextmanager
@@ -73,9 +81,11 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, at=at or ""))
-        planned = plan_round(reading.world, reading.now, reading.decision)
+        once = StagedOnce(access.revisions, access.clock, known)
+        reading, planned = await once.plan(reading, members, looked_state, access.stage)
         planned = await dry_run(planned, members, reading.world, every=server_side)
-    return restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+    planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+    return replace(planned, rollouts=once.progress)
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Reading:
@@ -166,12 +176,15 @@ async def apply_once(
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
             reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters))
-            planned = plan_round(reading.world, reading.now, reading.decision)
+            once = StagedOnce(access.revisions, access.clock, known)
+            reading, planned = await once.plan(reading, members, looked_state, access.stage)
             planned = await dry_run(planned, members, reading.world)
             planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+            planned = replace(planned, rollouts=once.progress)
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, reading)
+            refused = await once.commit((journal, holder))
             acting = Acting(
                 members=members,
                 journal=journal,
@@ -184,7 +197,7 @@ async def apply_once(
             )
             if planned.plan.waves:
                 journal.record_events([_apply_event(journal, planned, access.who, reading.now)])
-            results = await _act(planned, acting, holder)
+            results = await _act(planned, acting, holder, refused)
             remember(journal, planned, reading, results)
             _record_picture(journal, planned, reading, results, access)
     return Applied(round=planned, results=results, closed=reading.world.observations.closed)
@@ -218,6 +231,18 @@ def _record_picture(
     Told(journal).take_in(shown.state, states.turns, reading.now)
 
 
+def looked_state(reading: Reading, planned: Round) -> FleetState:
+    """How everything is by one look, before anything is made of the plan."""
+    world = reading.world
+    facts = replace(
+        facts_of(planned, world.members),
+        health=not_healthy(looked_health(planned, world, world.interpreters)),
+        ledger=world.ledger,
+        closed=world.observations.closed,
+    )
+    return StateTables().update(facts)
+
+
 def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
     """Who is about to make how many changes: known also of an `apply` that does not come to its end."""
     changes = sum(map(len, planned.plan.waves))
@@ -225,12 +250,14 @@ def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
     return Event(round=journal.complete_rounds(), time=now, kind=EventKind.APPLY, subject="fleet", data=data)
 
 
-async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
+async def _act(planned: Round, acting: Acting, holder: Holder, not_begun: Collection[str] = ()) -> tuple[Result, ...]:
+    """`not_begun`: clusters in which the revision of the plan could not begin."""
     plan = planned.plan
     clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
     if not clusters:
         return ()
     failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
+    failed |= {name: MemberClusterError(name, _NOT_BEGUN) for name in clusters if name in not_begun}
     due = waves_by_cluster(plan)
     refused = tuple(chain.from_iterable(not_held(chain(*due[name]), error) for name, error in sorted(failed.items())))
     for result in refused:
