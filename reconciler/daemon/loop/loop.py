@@ -21,6 +21,7 @@ from reconciler.daemon.loop.event_judge import EventJudge
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Differing, Reader
 from reconciler.daemon.loop.recorder import Recorder
+from reconciler.daemon.loop.staged_rounds import StagedRounds
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import (
     StoreFollower,
@@ -39,7 +40,6 @@ from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
-from reconciler.daemon.rollouts.in_rounds import StagedRounds
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders

@@ -7,14 +7,11 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
-from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reading import Known, Reading
-from reconciler.daemon.rollouts.in_rounds import away_in
 from reconciler.daemon.rollouts.older_revisions import OlderRevisions
-from reconciler.daemon.rollouts.stager import Look, Stager
-from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.rollouts.stager import Look, Stager, Writing, away_in
 from reconciler.engine import Decision, Round, copies_in, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.observation import Read
@@ -37,7 +34,7 @@ class StagedOnce:
         self._last: tuple[Decision, Look, str, frozenset[str] | None] | None = None
         self._staged: Decision | None = None
 
-    def _make(self, writing: tuple[Journal, Holder] | None) -> Stager | None:
+    def _make(self, writing: Writing | None) -> Stager | None:
         return Stager(self._revisions, self._clock, self._known.rollouts, writing) if self._revisions else None
 
     @property
@@ -52,15 +49,16 @@ class StagedOnce:
         shown: Callable[[Reading, Round], FleetState],
         stage: str = "",
     ) -> tuple[Reading, Round]:
-        """The plan that the service would carry out now; nothing is recorded. `shown`: the state of the fleet by a plan.
+        """The plan that the service would carry out now; nothing is recorded.
 
-        `stage`: only there may a revision begin; empty: in every stage whose turn it is.
+        `shown`: the state of the fleet by a plan. `stage`: only there may a revision begin; empty: in every stage.
 
         Raises:
             ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
         """
         fleet, now = reading.world.fleet, reading.now
-        only = _clusters_of(reading, stage) if stage else None
+        asked = frozenset(reading.world.members)
+        only = asked & _clusters_of(reading, stage) if stage else asked
         if self._stager is None or not fleet.rollouts:
             if fleet.rollouts:
                 raise ConfigurationError(
@@ -78,7 +76,14 @@ class StagedOnce:
             planned = plan_round(reading.world, now, staged)
         return replace(reading, decision=staged), planned
 
-    async def commit(self, writing: tuple[Journal, Holder]) -> frozenset[str]:
+    async def as_recorded(self, reading: Reading, members: Members) -> Reading:
+        """The reading with its decision as the revisions that are recorded leave it."""
+        if self._stager is None:
+            return reading
+        look = self._look(reading, members)
+        return replace(reading, decision=await self._stager.as_recorded(reading.decision, look, reading.now))
+
+    async def commit(self, writing: Writing) -> frozenset[str]:
         """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,9 +21,8 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.rollouts.older_revisions import OlderRevisions
 from reconciler.daemon.rollouts.sights import asks_conditions, selected_by, sights_of, with_conditions
-from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision
+from reconciler.errors import MemberClusterError
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.progress import Progress
@@ -36,7 +35,7 @@ from reconciler.stages.staging import (
     Standing,
     begun_with,
     layouts_of,
-    selected_of,
+    SelectedTables,
     staged,
     stand,
 )
@@ -50,6 +49,10 @@ _NEVER_S = float("inf")
 
 Sights = dict[str, dict[str, Sight]]
 """By Rollout and cluster."""
+Enter = Callable[[MemberCluster, str, Mapping[str, Record]], Awaitable[MemberClusterError | None]]
+"""Writes into a cluster of a fleet what begins there, by Rollout; why it could not, None: it is there."""
+Writing = tuple[Journal, Enter]
+"""Where a beginning is recorded: here, and in the cluster."""
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -72,15 +75,15 @@ class Look(Struct, frozen=True, kw_only=True):
 class Stager:
     """Stages one decision after the other. Nothing is recorded where there is nobody to hold the fleet."""
 
-    def __init__(
-        self, revisions: OlderRevisions, clock: Clock, records: Records, writing: tuple[Journal, Holder] | None
-    ) -> None:
-        """`records`: as the journal has them. `writing`: the journal and the holder; None: nothing is recorded."""
+    def __init__(self, revisions: OlderRevisions, clock: Clock, records: Records, writing: Writing | None) -> None:
+        """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere."""
         self._revisions = revisions
         self._clock = clock
         self._records: Records = records
         self._writing = writing
-        self._told = Transitions(log)
+        self._refused: dict[str, str] = {}
+        """Clusters into which nothing could be written when it was tried last, and why."""
+        self._tables = SelectedTables()
         self._selected: tuple[Decision, Selection] | None = None
         self._seen: Sights = {}
         self._asks_conditions = False
@@ -103,7 +106,7 @@ class Stager:
     async def stage(self, decision: Decision, look: Look, now: str, only: Collection[str] | None = None) -> Decision:
         """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.
 
-        `now`: RFC 3339. `only`: in these clusters alone a revision may begin; None: in all.
+        `now`: RFC 3339. `only`: these clusters alone may change, for nobody looked at the others; None: all.
 
         Raises:
             FleetHeld: another journal holds the fleet.
@@ -150,8 +153,7 @@ class Stager:
         return self._staged
 
     def _selection(self, decision: Decision) -> Selection:
-        if self._selected is None or self._selected[0] is not decision:
-            self._selected = (decision, selected_of(decision))
+        self._selected = (decision, self._tables.update(decision))
         return self._selected[1]
 
     def _see(self, decision: Decision, selection: Selection, shown: FleetState | None) -> Sights:
@@ -200,7 +202,8 @@ class Stager:
             for change in progress.changes:
                 if isinstance(change, Begin):
                     begun.setdefault(change.cluster, {})[name] = progress.records[change.cluster]
-        refused = set(begun) - set(only) if only is not None else set[str]()
+        known = {cluster for progress in standing.progress.values() for cluster in progress.records}
+        refused = known - set(only) if only is not None else set[str]()
         is_writing = self._writing is not None and not decision.fleet.settings.observe_only
         if is_writing:
             entering = {cluster: records for cluster, records in begun.items() if cluster not in refused}
@@ -211,10 +214,9 @@ class Stager:
             before = self._records.get(name, {})
             after = dict(progress.records)
             for cluster in refused:
-                if name in begun.get(cluster, ()):
-                    after.pop(cluster, None)
-                    if cluster in before:
-                        after[cluster] = before[cluster]
+                after.pop(cluster, None)
+                if cluster in before:
+                    after[cluster] = before[cluster]
             found[name] = after
             if is_writing:
                 self._take(name, after)
@@ -232,20 +234,21 @@ class Stager:
         if not begun:
             return set()
         assert self._writing is not None, "somebody holds the fleet"
-        _, holder = self._writing
+        _, enter_into = self._writing
         name = decision.fleet.settings.name
 
         async def enter(cluster: str, records: Mapping[str, Record]) -> str | None:
             member = reachable.get(cluster)
             if not isinstance(member, MemberCluster):
                 return cluster
-            error = await holder.enter(member, name, records)
+            error = await enter_into(member, name, records)
             if error is None:
-                self._told.leave(cluster, "a revision begins in the cluster", event="RolloutEntered", cluster=cluster)
+                self._refused.pop(cluster, None)
                 return None
-            text = "a revision cannot begin in the cluster; it is tried again"
-            self._told.enter(cluster, str(error), logging.WARNING, text, event="RolloutNotEntered",
-                                    cluster=cluster, error=str(error))  # fmt: skip
+            if self._refused.get(cluster) != str(error):
+                self._refused[cluster] = str(error)
+                extra = {"event": "RolloutNotEntered", "cluster": cluster, "error": str(error)}
+                log.warning("a revision cannot begin in the cluster; it is tried again", extra=extra)
             return cluster
 
         refused = await asyncio.gather(*(enter(cluster, records) for cluster, records in sorted(begun.items())))
@@ -284,3 +287,12 @@ class Stager:
         if self._asks_conditions:
             waits.append(_CHECKED_S)
         self._next_s = now_s + min(waits) if waits else _NEVER_S
+
+
+def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:
+    """Why clusters cannot be changed now: unreachable, held by somebody else, or suspended by a person."""
+    found = {name: member for name, member in reachable.items() if isinstance(member, str)}
+    found |= held
+    if "fleet" in closed:
+        return dict.fromkeys(reachable, closed["fleet"]) | found
+    return {name: closed[f"cluster {name}"] for name in reachable if f"cluster {name}" in closed} | found

@@ -92,7 +92,8 @@ async def decide_once(fleet: Fleet, access: Access) -> Reading:
     """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        return await _read(fleet, members, known, access)
+        reading = await _read(fleet, members, known, access)
+        return await StagedOnce(access.revisions, access.clock, known).as_recorded(reading, members)
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
@@ -184,7 +185,7 @@ async def apply_once(
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, reading)
-            refused = await once.commit((journal, holder))
+            refused = await once.commit((journal, holder.enter))
             acting = Acting(
                 members=members,
                 journal=journal,

@@ -28,14 +28,17 @@ def changed_by_staging(before: Decision | None, after: Decision) -> set[Identity
     ):
         found |= changed_keys(one, other)
     for name in sorted({*old.in_force, *new.in_force}):
-        staged = {identity for side in (old, new) for identity, names in side.rollouts.items() if name in names}
-        sides = set(_turned(before.fleet, old, after.fleet, new, name))
-        for was, is_now in sides:
+        for was, is_now in set(_turned(before.fleet, old, after.fleet, new, name)):
             if was is None or is_now is None:
-                found |= staged
+                found.update(identity for side in (old, new) for identity, of in side.rollouts.items() if name in of)
             else:
-                found |= differing(was[1], is_now[1], staged.__contains__)
+                found |= differing(was[1], is_now[1], lambda identity, name=name: _is_of(old, new, identity, name))
     return found
+
+
+def _is_of(old: Staging, new: Staging, identity: Identity, name: str) -> bool:
+    """Whether a Rollout speaks for a template, or did."""
+    return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
 
 
 class _Side(tuple[str, Fleet]):

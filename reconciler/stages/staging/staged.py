@@ -97,7 +97,8 @@ def _lingering(
     copies: Mapping[Identity, Collection[str]],
 ) -> Iterator[tuple[Identity, _Kept]]:
     """What left the store, where its deletion is not due."""
-    for identity in sorted(copies.keys() - decision.fleet.templates.keys() - decision.bindings.keys()):
+    templates, bindings = decision.fleet.templates, decision.bindings
+    for identity in sorted(each for each in copies if each not in templates and each not in bindings):
         clusters = [cluster for cluster in sorted(copies[identity]) if identity in ledger.get(cluster, {})]
         template = _newest_template(identity, staging)
         if template is None:

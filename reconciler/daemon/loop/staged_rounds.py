@@ -11,9 +11,8 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Reader
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
-from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.rollouts.older_revisions import OlderRevisions
-from reconciler.daemon.rollouts.stager import Look, Stager
+from reconciler.daemon.rollouts.stager import Look, Stager, away_in
 from reconciler.engine import Decision
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import instant
@@ -31,7 +30,7 @@ class StagedRounds:
         self._parts = parts
         journal = parts.journal
         revisions = OlderRevisions(parts.source, follower.at)
-        self._stager = Stager(revisions, parts.clock, journal.rollout_records(), (journal, parts.holder))
+        self._stager = Stager(revisions, parts.clock, journal.rollout_records(), (journal, parts.holder.enter))
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = _NEVER_S
@@ -81,12 +80,3 @@ class StagedRounds:
         opens = [instant(found.until) for found in closed.values()]
         waits = [max((found - moment).total_seconds(), 0.0) + 0.1 for found in opens if found is not None]
         self._opens_s = now_s + min(waits) if waits else _NEVER_S
-
-
-def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:
-    """Why clusters cannot be changed now: unreachable, held by somebody else, or suspended by a person."""
-    found = {name: member for name, member in reachable.items() if isinstance(member, str)}
-    found |= held
-    if "fleet" in closed:
-        return dict.fromkeys(reachable, closed["fleet"]) | found
-    return {name: closed[f"cluster {name}"] for name in reachable if f"cluster {name}" in closed} | found
