@@ -34,8 +34,8 @@ def rebuild(path: Path) -> Rebuilt:
     """A journal that knows no object, to be filled from the members' marks.
 
     A sound file is reset in place. A broken one is renamed `journal.db.corrupt-<n>`; identity, cluster uids,
-    suspensions and what is recorded of rollouts are carried over when their rows are intact. No round is complete then, so
-    nothing is deleted.
+    suspensions and what is recorded of rollouts are carried over when their rows are intact. No round is complete
+    then, so nothing is deleted.
 
     Raises:
         JournalLocked, JournalTooNew, JournalError: as `Journal.open`.

@@ -2,6 +2,7 @@
 
 from reconciler.stages.rollouts.book import entry_of, record_of, recorded
 from reconciler.stages.rollouts.codes import ROLLOUT_CODES
+from reconciler.stages.rollouts.entries import believed, entries_of, is_past, is_told, told_by
 from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.progress import adopted, progress
@@ -16,9 +17,13 @@ __all__ = [
     "Copy",
     "Selection",
     "adopted",
+    "believed",
     "best_of",
+    "entries_of",
     "entry_of",
     "in_force",
+    "is_past",
+    "is_told",
     "lay_out",
     "named_objects",
     "parse_rollout",
@@ -29,4 +34,5 @@ __all__ = [
     "release_of_head",
     "select",
     "sight_of",
+    "told_by",
 ]
