@@ -32,7 +32,7 @@ class StagedLoop(Loop):
     """The loop with a Rollout between decision and plan."""
 
     records: dict[str, Record] = field(default_factory=dict)
-    former: Fleet | None = None
+    older: dict[str, Fleet] = field(default_factory=dict)
     tables: SelectedTables = field(default_factory=SelectedTables)
     before: Decision | None = None
     copies: dict[Identity, set[str]] = field(default_factory=dict)
@@ -43,14 +43,15 @@ class StagedLoop(Loop):
 
     def _staged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
         fleet = decision.fleet
-        fleets = {self.former.revision: self.former} if self.former is not None else {}
-        order = (*fleets, fleet.revision)
-        revisions = Revisions(fleets={name: found for name, found in fleets.items() if found is not fleet}, order=order)
+        named = {record.revision for record in self.records.values()} - {fleet.revision}
+        self.older = {revision: self.older[revision] for revision in self.older if revision in named}
+        revisions = Revisions(fleets=self.older, order=(*self.older, fleet.revision))
         standing = stand(decision, self.tables.update(decision), {"all": self.records}, revisions, Seen(), NOW)
         after = staged(decision, standing, world.ledger, self.copies, self.observations.previous)
         changed = changed_by_staging(self.before, after)
         self.records = {name: replace(found, completed_at=NOW) for name, found in standing.records["all"].items()}
-        self.before, self.former = after, fleet
+        self.before = after
+        self.older = {**self.older, fleet.revision: fleet}
         return after, changed
 
 
@@ -77,7 +78,7 @@ def main(workloads: int) -> dict[str, float]:
         _settle_everything(loop)
         assert loop.world is not None, "everything was settled"
         loop.copies = copies_in(loop.world.ledger)
-        loop.former = loop.world.fleet
+        loop.older = {first: loop.world.fleet}
         loop.records = {
             name: Record(revision=first, begun_at=NOW, completed_at=NOW) for name in loop.world.fleet.clusters
         }

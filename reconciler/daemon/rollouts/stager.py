@@ -111,6 +111,9 @@ class Stager:
         Raises:
             FleetHeld: another journal holds the fleet.
         """
+        if self._writing is not None:
+            # What a cluster told when the fleet was held there may be in the journal by now.
+            self._records = self._writing[0].rollout_records()
         if not decision.fleet.rollouts:
             self._forget(self._records)
             self.progress, self._next_s, self._seen = (), _NEVER_S, {}
