@@ -27,10 +27,11 @@ WIDTH = {"canary": 1, "early": 1, "rest": 2}
 REST_TIMEOUT_S = 90.0
 
 
-def rollout(**spec: Any) -> dict[str, Any]:
-    """Three stages over the six clusters; the last one is what is left."""
+def rollout(*, canary_timeout: str = "10m", approval: bool = False, **spec: Any) -> dict[str, Any]:
+    """Three stages over the six clusters; the last one is what is left. `approval`: after the first one."""
     stages: list[dict[str, Any]] = [
-        {"name": "canary", "clusters": {"clusterNames": ["m1"]}, "gate": {"timeout": "20s"}},
+        {"name": "canary", "clusters": {"clusterNames": ["m1"]}, "gate": {"timeout": canary_timeout},
+         "after": {"approval": approval}},
         {"name": "early", "clusters": {"clusterNames": ["m2", "m3"]}, "maxConcurrency": 1},
         {"name": "rest", "clusters": {}, "maxConcurrency": "70%"},
     ]
@@ -98,13 +99,13 @@ class Referee:
 
 
 @contextmanager
-def scene(folder: Path, **spec: Any) -> Iterator[tuple[BackgroundFleet, GitRepository, Daemon, Referee]]:
+def scene(folder: Path, **given: Any) -> Iterator[tuple[BackgroundFleet, GitRepository, Daemon, Referee]]:
     """Six embedded clusters whose pods take their time, a store with a Rollout, a service that was not started."""
     folder.mkdir(parents=True, exist_ok=True)
     specs = [ClusterSpec(name=name, settings=Settings(start_s=1.5)) for name in CLUSTERS]
     with background_fleet(specs, folder, speed=5.0) as fleet:
         store = GitRepository(folder / "store", "staged", CLUSTERS)
-        store.write("rollout.yaml", rollout(**spec))
+        store.write("rollout.yaml", rollout(**given))
         store.write("web-policy.yaml", policy("web", "Deployment", *CLUSTERS))
         with Daemon(store.folder, fleet.kubeconfig, folder / "state/journal.db") as daemon:
             yield fleet, store, daemon, Referee(fleet)

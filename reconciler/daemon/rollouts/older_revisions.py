@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
-from reconciler.adapters.sources.source import Lineage
 from reconciler.model.fleet import Fleet
+from reconciler.model.rollouts.lineage import Lineage
 from reconciler.stages.staging import Revisions
 
 FleetAt = Callable[[str], Awaitable[Fleet | None]]

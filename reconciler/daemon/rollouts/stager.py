@@ -32,10 +32,10 @@ from reconciler.stages.rollouts import Selection
 from reconciler.stages.staging import (
     Records,
     Seen,
+    SelectedTables,
     Standing,
     begun_with,
     layouts_of,
-    SelectedTables,
     staged,
     stand,
 )
