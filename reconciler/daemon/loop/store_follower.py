@@ -38,6 +38,7 @@ class StoreFollower:
         self._refusal = ""
         self._is_in_force = False
         self._faults = Transitions(log)
+        self._older_faults = Transitions(log)
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
@@ -62,6 +63,21 @@ class StoreFollower:
             return await self._without(self._refusal)
         self._recovered()
         return None
+
+    async def at(self, revision: str) -> Fleet | None:
+        """The fleet of an older revision; None: the source does not have it, or it cannot be read.
+
+        What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
+        """
+        found = await awaited(asyncio.to_thread(self._fleet_at, revision))
+        if found.fault is not None:
+            message = "an older revision of the store cannot be read for a fault of the program"
+            self._older_faults.fault(revision, found.fault, message, rev=revision, **fault_fields())
+        return found.value
+
+    def _fleet_at(self, revision: str) -> Fleet | None:
+        snapshot = self._parts.source.recall(revision)
+        return self._parts.store.fleet_at(snapshot) if snapshot is not None else None
 
     async def _judged(self, snapshot: Snapshot) -> tuple[Fleet | None, str]:
         """The fleet of a snapshot; None and why: it may not come into force."""
