@@ -19,6 +19,7 @@ from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.ledger import EventKind
 from reconciler.model.problem import Problem, Severity
 from reconciler.stages.incremental import changed_keys
+from reconciler.stages.rollouts import refused_without_revisions
 
 log = logging.getLogger("reconciler")
 
@@ -185,11 +186,16 @@ class StoreFollower:
         self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now())
 
     def _why_refused(self, fleet: Fleet) -> str:
-        """Why the store may not come into force: it names no fleet, or another one than the journal. Empty: it may."""
+        """Why the store may not come into force; empty: it may.
+
+        It names no fleet, or another one than the journal, or it is a directory with Rollouts: without revisions all
+        that these hold back would change at once, so that nothing changes until they are out of it.
+        """
         bound, settings = self._parts.journal.fleet, fleet.settings
-        if settings.name and bound in ("", settings.name, *settings.previous_names):
-            return ""
         revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
+        if settings.name and bound in ("", settings.name, *settings.previous_names):
+            refused = refused_without_revisions(fleet.rollouts) if fleet.revision.startswith("dir:") else ()
+            return f"{revision}: {'; '.join(map(str, refused))}" if refused else ""
         if not settings.name:
             return f"{revision}: it has no document of kind Fleet with a name"
         return (
