@@ -101,9 +101,10 @@ def check_revisions(fleet: Fleet) -> None:
     Raises:
         ConfigurationError: the store is a directory with documents of kind Rollout, which are named.
     """
-    from reconciler.stages.rollouts import ROLLOUT_NEEDS_REVISIONS
+    from reconciler.stages.rollouts import refused_without_revisions
 
-    if refused := [problem for problem in fleet.problems if problem.code == ROLLOUT_NEEDS_REVISIONS]:
+    # The reader of the store said which documents these are.
+    if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
         told = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
         raise ConfigurationError("\n".join(told))
 

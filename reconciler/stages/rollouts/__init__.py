@@ -8,18 +8,11 @@ from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.progress import adopted, progress
 from reconciler.stages.rollouts.read import parse_rollout
 from reconciler.stages.rollouts.release import release_of_head
-from reconciler.stages.rollouts.selection import (
-    ROLLOUT_NEEDS_REVISIONS,
-    Selection,
-    in_force,
-    refused_without_revisions,
-    select,
-)
+from reconciler.stages.rollouts.selection import Selection, in_force, refused_without_revisions, select
 from reconciler.stages.rollouts.sight import Copy, named_objects, sight_of
 
 __all__ = [
     "ROLLOUT_CODES",
-    "ROLLOUT_NEEDS_REVISIONS",
     "ROLLOUT_SHAPE",
     "Copy",
     "Selection",

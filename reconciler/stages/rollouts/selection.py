@@ -14,7 +14,6 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.rollouts.rollout import Rollout, TemplateScope
 
-ROLLOUT_NEEDS_REVISIONS = "rollout-needs-revisions"
 AT_ONCE = ""
 """In place of the name of a Rollout: none speaks for the template, and it changes everywhere at once."""
 
@@ -86,7 +85,7 @@ def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...
     """What is said of each Rollout where the store is a plain directory, which has no revisions. It is an error."""
     message = "a directory has no revisions, so that no cluster could stay at an earlier one; follow a Git repository"
     return tuple(
-        Problem(source=rollout.source, code=ROLLOUT_NEEDS_REVISIONS, message=f"Rollout {rollout.name}: {message}")
+        Problem(source=rollout.source, code="rollout-needs-revisions", message=f"Rollout {rollout.name}: {message}")
         for rollout in rollouts
     )
 
