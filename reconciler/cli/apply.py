@@ -11,7 +11,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, style_for
-from reconciler.cli.reading import bulk_load, check_clusters, full_name, read_fleet
+from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def command(
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True)
+    check_revisions(fleet)
     check_clusters(clusters, fleet)
     if output == "text":
         is_heard(lambda: remark(f"applying {fleet.revision}"))

@@ -12,7 +12,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.diff_forms import FORMATS, diff_text
 from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
-from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
+from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
@@ -113,6 +113,7 @@ def command(
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
+        check_revisions(fleet)
         check_clusters(clusters, fleet)
         plans = (only(_live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side), clusters),)
     for form, path in also:

@@ -85,7 +85,8 @@ def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...
     """What is said of each Rollout where the store is a plain directory, which has no revisions. It is an error."""
     message = "a directory has no revisions, so that no cluster could stay at an earlier one; follow a Git repository"
     return tuple(
-        Problem(source=rollout.source, code="rollout-needs-revisions", message=message) for rollout in rollouts
+        Problem(source=rollout.source, code="rollout-needs-revisions", message=f"Rollout {rollout.name}: {message}")
+        for rollout in rollouts
     )
 
 
