@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconciler.engine import Round
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.progress import Progress
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
@@ -42,6 +43,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     number: int = 0
     source: str = ""
     source_error: str = ""
+    rollouts: tuple[Progress, ...] = ()
+    """Where each Rollout of the store stands."""
 
 
 def state_document(

@@ -2,6 +2,7 @@
 
 from reconciler.stages.rollouts.book import entry_of, record_of, recorded
 from reconciler.stages.rollouts.codes import ROLLOUT_CODES
+from reconciler.stages.rollouts.events import rollout_events
 from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.progress import adopted, progress
@@ -26,6 +27,7 @@ __all__ = [
     "recorded",
     "refused_without_revisions",
     "release_of_head",
+    "rollout_events",
     "select",
     "sight_of",
 ]
