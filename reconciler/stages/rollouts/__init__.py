@@ -5,6 +5,7 @@ from reconciler.stages.rollouts.codes import ROLLOUT_CODES
 from reconciler.stages.rollouts.events import rollout_events
 from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.layout import lay_out
+from reconciler.stages.rollouts.preview import Side, preview
 from reconciler.stages.rollouts.progress import adopted, progress
 from reconciler.stages.rollouts.read import parse_rollout
 from reconciler.stages.rollouts.release import release_of_head
@@ -16,12 +17,14 @@ __all__ = [
     "ROLLOUT_SHAPE",
     "Copy",
     "Selection",
+    "Side",
     "adopted",
     "entry_of",
     "in_force",
     "lay_out",
     "named_objects",
     "parse_rollout",
+    "preview",
     "progress",
     "record_of",
     "recorded",
