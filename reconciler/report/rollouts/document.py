@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from reconciler.model.rollouts.plan import RolloutPlan, StagePlan
 from reconciler.model.rollouts.progress import (
@@ -114,8 +114,11 @@ def stage_part(found: StageProgress) -> dict[str, Json]:
     }
 
 
-def rollouts_part(rollouts: Iterable[Progress]) -> list[Json]:
-    """`[{name, release, waiting, done, stages, clusters}]`: where each stands, by name."""
+def rollouts_part(rollouts: Iterable[Progress], scrubbed: Callable[[str], str]) -> list[Json]:
+    """`[{name, release, waiting, done, stages, clusters}]`: where each stands, by name.
+
+    `scrubbed`: hides what must not be told in the words of clusters.
+    """
     return [
         {
             "name": found.rollout,
@@ -129,7 +132,7 @@ def rollouts_part(rollouts: Iterable[Progress]) -> list[Json]:
                     "stage": cluster.stage or None,
                     "revision": cluster.revision or None,
                     "phase": str(cluster.phase),
-                    "why": cluster.why,
+                    "why": scrubbed(cluster.why),
                 }
                 for name, cluster in sorted(found.clusters.items())
             ],

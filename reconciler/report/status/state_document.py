@@ -19,6 +19,7 @@ from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
+from reconciler.report.rollouts.document import rollouts_part
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.troubles import Troubles
 from reconciler.stages.state import ClusterState, FleetState, Lag
@@ -62,7 +63,8 @@ def state_document(
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
-    troubles = Troubles(picture.state, scrubber(secrets_among(picture.round.plan.changes)))
+    scrubbed = scrubber(secrets_among(picture.round.plan.changes))
+    troubles = Troubles(picture.state, scrubbed)
     return {
         "version": VERSION,
         "revision": decision.fleet.revision,
@@ -84,6 +86,8 @@ def state_document(
         "troublesTotal": troubles.total,
         "problems": tables.problems.of(picture.round.plan.problems, masker),
         "unclaimed": unclaimed,
+        # Where there is no Rollout, documents of before stay as they are.
+        **({"rollouts": rollouts_part(picture.rollouts, scrubbed)} if picture.rollouts else {}),
     }
 
 
