@@ -11,6 +11,7 @@ from reconciler.stages.rollouts.read import parse_rollout
 from reconciler.stages.rollouts.release import release_of_head
 from reconciler.stages.rollouts.selection import Selection, in_force, refused_without_revisions, select
 from reconciler.stages.rollouts.sight import Copy, named_objects, sight_of
+from reconciler.stages.rollouts.turns import approval_entry
 
 __all__ = [
     "ROLLOUT_CODES",
@@ -19,6 +20,7 @@ __all__ = [
     "Selection",
     "Side",
     "adopted",
+    "approval_entry",
     "entry_of",
     "in_force",
     "lay_out",
