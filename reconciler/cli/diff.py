@@ -90,7 +90,8 @@ def command(
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.plugins import with_plugins
-    from reconciler.engine import compare_revisions
+    from reconciler.engine import compare_revisions, decide
+    from reconciler.stages.revisions import with_progress, with_stages
 
     if observations is not None and base is None:
         raise ConfigurationError(
@@ -107,9 +108,13 @@ def command(
         check_clusters(clusters, before, after)
         access = access_to(kubeconfig, journal, clusters, fleet=after) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
-        plan = compare_revisions(before, after, read_observations(observations), now, interpreters=interpreters)
+        seen = read_observations(observations)
+        plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
+        if after.rollouts:
+            decided = [decide(fleet, seen, now, interpreters=interpreters) for fleet in (before, after)]
+            plan = with_stages(plan, *decided)
         members = (_live(after, access, at, server_side),) if access is not None else ()
-        plans = tuple(only(found, clusters) for found in (plan, *members))
+        plans = tuple(only(found, clusters) for found in (with_progress(plan, members), *members))
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)

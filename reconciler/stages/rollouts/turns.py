@@ -6,7 +6,9 @@ devices that are offline for long (a cluster that is away has failed at the time
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -28,6 +30,10 @@ from reconciler.stages.observations import is_in_force, later
 from reconciler.stages.rollouts.book import Book, later_of
 from reconciler.stages.rollouts.gate import has_failed, is_too_late, settle
 from reconciler.stages.windows import opening
+
+_PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
+_WORDS_OF_YAML: Final = frozenset({"yes", "no", "on", "off", "true", "false", "null"})
+_NUMBER: Final = re.compile(r"[0-9]+(?:e[0-9]+)?")
 
 
 class Scene(Struct, frozen=True, kw_only=True):
@@ -183,8 +189,21 @@ def leave(members: Members) -> StageState:
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
     until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
     if after.approval and not _is_approved(scene, name):
-        return WaitsForApproval(f"- {{stage: {name}, revision: {scene.release[:12]}}}", until)
+        return WaitsForApproval(f"- {approval_entry(name, scene.release[:12])}", until)
     return WaitsForTime(until) if until else StageDone()
+
+
+def approval_entry(stage: str, revision: str, until: str = "") -> str:
+    """An entry of `spec.approvals` on one line, in which YAML reads texts and nothing else.
+
+    >>> approval_entry("canary", "5f3c9d2"), approval_entry("no", "1234567")
+    ('{stage: canary, revision: 5f3c9d2}', '{stage: "no", revision: "1234567"}')
+    """
+    is_name = _PLAIN_NAME.fullmatch(stage) and stage not in _WORDS_OF_YAML
+    name = stage if is_name else f'"{stage}"'
+    end = f', until: "{until}"' if until else ""
+    written = f'"{revision}"' if _NUMBER.fullmatch(revision) else revision
+    return f"{{stage: {name}, revision: {written}{end}}}"
 
 
 def _is_approved(scene: Scene, stage: str) -> bool:
