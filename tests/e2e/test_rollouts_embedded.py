@@ -174,7 +174,9 @@ def test_a_policy_moves_replicas_between_one_that_is_ahead_and_one_that_is_behin
         until(daemon, lambda: referee.images()["m4"] == "nginx:1", "the first revision in the last stage")
         put(store, "nginx:2")
         until(daemon, lambda: referee.images()["m1"] == "nginx:2", "the second revision in the first stage")
-        weights = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in (("m1", 3), ("m4", 1))]
+        weights = [
+            {"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in (("m1", 3), ("m4", 1))
+        ]
         placement = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
                                            "weightPreference": {"staticWeightList": weights}}}  # fmt: skip
         store.write("web.yaml", web("nginx:2", 4))

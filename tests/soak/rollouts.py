@@ -30,8 +30,12 @@ REST_TIMEOUT_S = 90.0
 def rollout(*, canary_timeout: str = "10m", approval: bool = False, **spec: Any) -> dict[str, Any]:
     """Three stages over the six clusters; the last one is what is left. `approval`: after the first one."""
     stages: list[dict[str, Any]] = [
-        {"name": "canary", "clusters": {"clusterNames": ["m1"]}, "gate": {"timeout": canary_timeout},
-         "after": {"approval": approval}},
+        {
+            "name": "canary",
+            "clusters": {"clusterNames": ["m1"]},
+            "gate": {"timeout": canary_timeout},
+            "after": {"approval": approval},
+        },
         {"name": "early", "clusters": {"clusterNames": ["m2", "m3"]}, "maxConcurrency": 1},
         {"name": "rest", "clusters": {}, "maxConcurrency": "70%"},
     ]

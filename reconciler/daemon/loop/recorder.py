@@ -233,6 +233,7 @@ class Recorder:
             time=now,
             source=parts.source.name,
             source_error=parts.vitals.source_error,
+            rollouts=state.rollouts,
         )
         document = record_picture(parts.journal, shown, self._tables)
         self._put_up(replace(shown, number=document["round"]), state.observations, document["since"])

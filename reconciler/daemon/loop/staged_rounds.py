@@ -13,13 +13,17 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
 from reconciler.daemon.rollouts.older_revisions import OlderRevisions
 from reconciler.daemon.rollouts.stager import Look, Stager, away_in
+from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
+from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import instant
+from reconciler.stages.rollouts import Begun, rollout_events
 from reconciler.stages.staging import changed_by_staging
 from reconciler.stages.windows import Closed, closed_clusters
 
 _NEVER_S = float("inf")
+_LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINNED)
 
 
 class StagedRounds:
@@ -34,6 +38,8 @@ class StagedRounds:
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = _NEVER_S
+        self._lasting: set[Begun] | None = None
+        """What history had when the process began, and was not over."""
 
     @property
     def next_s(self) -> float:
@@ -65,9 +71,25 @@ class StagedRounds:
             former=state.known.former,
         )
         decision = await self._stager.stage(decided, look, now)
+        self._tell(now)
         changed = changed_by_staging(self._before, decision)
         self._before = decision
         return replace(state, decision=decision, rollouts=self._stager.progress), frozenset(changed)
+
+    def _tell(self, now: str) -> None:
+        """History and metrics of what this look has found."""
+        found, journal = self._stager.progress, self._parts.journal
+        if self._lasting is None:
+            open_now = Episodes(journal, _LASTING)
+            self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
+        number, known = journal.complete_rounds(), {each.rollout: each for each in self._parts.vitals.rollouts}
+        events: list[Event] = []
+        for each in found:
+            told = [begun for begun in self._lasting if _is_about(begun[1], each.rollout)]
+            events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
+        if events:
+            journal.record_events(events)
+        self._parts.vitals.rollouts = found
 
     def _follow_windows(self, decision: Decision, agenda: Agenda, now: str) -> None:
         fleet = decision.fleet
@@ -80,3 +102,7 @@ class StagedRounds:
         opens = [instant(found.until) for found in closed.values()]
         waits = [max((found - moment).total_seconds(), 0.0) + 0.1 for found in opens if found is not None]
         self._opens_s = now_s + min(waits) if waits else _NEVER_S
+
+
+def _is_about(subject: str, rollout: str) -> bool:
+    return subject.startswith((f"rollout {rollout}/", f"rollout {rollout} @ "))

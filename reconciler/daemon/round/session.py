@@ -37,6 +37,7 @@ from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
+from reconciler.stages.revisions import with_standing
 from reconciler.stages.state import FleetState, StateTables, waits_for_person
 
 _NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
@@ -85,7 +86,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
         reading, planned = await once.plan(reading, members, looked_state, access.stage)
         planned = await dry_run(planned, members, reading.world, every=server_side)
     planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
-    return replace(planned, rollouts=once.progress)
+    return _with_rollouts(planned, once)
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Reading:
@@ -181,7 +182,7 @@ async def apply_once(
             reading, planned = await once.plan(reading, members, looked_state, access.stage)
             planned = await dry_run(planned, members, reading.world)
             planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
-            planned = replace(planned, rollouts=once.progress)
+            planned = _with_rollouts(planned, once)
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, reading)
@@ -227,9 +228,21 @@ def _record_picture(
         last_contact={**last_contacts(journal.state()), **read},
     )
     states = StateTables()
-    shown = Picture(round=picture, state=states.update(facts), time=reading.now, source=access.store)
+    shown = Picture(
+        round=picture,
+        state=states.update(facts),
+        time=reading.now,
+        source=access.store,
+        rollouts=planned.rollouts,
+    )
     record_picture(journal, shown)
     Told(journal).take_in(shown.state, states.turns, reading.now)
+
+
+def _with_rollouts(planned: Round, once: StagedOnce) -> Round:
+    """The round with where Rollouts stand."""
+    plan = with_standing(planned.plan, planned.decision, once.progress)
+    return replace(planned, plan=plan, rollouts=once.progress)
 
 
 def looked_state(reading: Reading, planned: Round) -> FleetState:

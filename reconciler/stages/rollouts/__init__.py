@@ -3,7 +3,7 @@
 from reconciler.stages.rollouts.book import entry_of, record_of, recorded
 from reconciler.stages.rollouts.codes import ROLLOUT_CODES
 from reconciler.stages.rollouts.entries import believed, entries_of, is_past, is_told, told_by
-from reconciler.stages.rollouts.events import rollout_events
+from reconciler.stages.rollouts.events import Begun, rollout_events
 from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.preview import Side, preview
@@ -17,6 +17,7 @@ from reconciler.stages.rollouts.turns import approval_entry
 __all__ = [
     "ROLLOUT_CODES",
     "ROLLOUT_SHAPE",
+    "Begun",
     "Copy",
     "Selection",
     "Side",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
@@ -32,11 +33,11 @@ def changed_by_staging(before: Decision | None, after: Decision) -> set[Identity
             if was is None or is_now is None:
                 found.update(identity for side in (old, new) for identity, of in side.rollouts.items() if name in of)
             else:
-                found |= differing(was[1], is_now[1], lambda identity, name=name: _is_of(old, new, identity, name))
+                found |= differing(was[1], is_now[1], partial(_is_of, old, new, name))
     return found
 
 
-def _is_of(old: Staging, new: Staging, identity: Identity, name: str) -> bool:
+def _is_of(old: Staging, new: Staging, name: str, identity: Identity) -> bool:
     """Whether a Rollout speaks for a template, or did."""
     return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
 

@@ -15,6 +15,7 @@ from reconciler.model.binding import Binding, PreviousPlacement, TargetCluster
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import with_problems
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.staging import Staging
 from reconciler.stages.decision import Decision
@@ -50,7 +51,12 @@ def staged(
         order=standing.order,
         tied=standing.selection.tied,
     )
-    decision = replace(decision, bindings=_with_placement_held(decision, standing, previous))
+    said = (progress.problems for progress in standing.progress.values())
+    decision = replace(
+        decision,
+        bindings=_with_placement_held(decision, standing, previous),
+        problems=with_problems(decision.problems, standing.selection.problems, *said),
+    )
     needs = needs_of(decision, staging, ledger)
     kept = {**dict(_lingering(decision, standing, staging, ledger, copies)), **_needed(decision, needs, ledger)}
     removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
