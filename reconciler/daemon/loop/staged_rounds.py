@@ -11,7 +11,7 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Reader
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
-from reconciler.daemon.rollouts.older_revisions import OlderRevisions
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import Look, Stager, away_in
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
@@ -33,7 +33,7 @@ class StagedRounds:
         """What is recorded is read from the journal."""
         self._parts = parts
         journal = parts.journal
-        revisions = OlderRevisions(parts.source, follower.at)
+        revisions = RevisionsInForce(parts.source, follower.at)
         self._stager = Stager(revisions, parts.clock, journal.rollout_records(), (journal, parts.holder.enter))
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}

@@ -10,7 +10,7 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reading import Known, Reading
-from reconciler.daemon.rollouts.older_revisions import OlderRevisions
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import Look, Stager, Writing, away_in
 from reconciler.engine import Decision, Round, copies_in, plan_round
 from reconciler.errors import ConfigurationError
@@ -25,7 +25,7 @@ from reconciler.stages.windows import closed_clusters
 class StagedOnce:
     """Stages the decision of one reading, by what the reading itself shows of the clusters."""
 
-    def __init__(self, revisions: OlderRevisions | None, clock: Clock, known: Known) -> None:
+    def __init__(self, revisions: RevisionsInForce | None, clock: Clock, known: Known) -> None:
         """`revisions`: None where the store has none."""
         self._revisions = revisions
         self._clock = clock

@@ -19,7 +19,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import Reachable
-from reconciler.daemon.rollouts.older_revisions import OlderRevisions
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.sights import asks_conditions, selected_by, sights_of, with_conditions
 from reconciler.engine import Decision
 from reconciler.errors import MemberClusterError
@@ -75,7 +75,7 @@ class Look(Struct, frozen=True, kw_only=True):
 class Stager:
     """Stages one decision after the other. Nothing is recorded where there is nobody to hold the fleet."""
 
-    def __init__(self, revisions: OlderRevisions, clock: Clock, records: Records, writing: Writing | None) -> None:
+    def __init__(self, revisions: RevisionsInForce, clock: Clock, records: Records, writing: Writing | None) -> None:
         """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere."""
         self._revisions = revisions
         self._clock = clock

@@ -16,8 +16,8 @@ from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
-from reconciler.daemon.rollouts.older_revisions import OlderRevisions
 from reconciler.daemon.rollouts.once import StagedOnce
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
@@ -58,7 +58,7 @@ class Access(Struct, frozen=True, kw_only=True):
     """How the store was named, for the picture that `status` shows."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
-    revisions: OlderRevisions | None = None
+    revisions: RevisionsInForce | None = None
     """Older revisions of the store; None: it has none."""
     stage: str = ""
     """Only in this stage of a Rollout may a revision begin; empty: in every one."""

@@ -30,7 +30,7 @@ class RevisionSource(Protocol):
         """Keep these readable, and no others. Writes files."""
 
 
-class OlderRevisions:
+class RevisionsInForce:
     """The revisions that are recorded, pinned, or were in force a moment ago."""
 
     def __init__(self, source: RevisionSource, fleet_at: FleetAt) -> None:
