@@ -51,7 +51,7 @@ def approved(path: str, data: bytes, rollout: str, approval: Approval) -> bytes:
 
 
 def _is_of(document: Document, rollout: str) -> bool:
-    return dig(document.body, "kind") == "Rollout" and dig(document.body, "metadata", "name") == rollout
+    return (dig(document.body, "kind"), dig(document.body, "metadata", "name")) == ("Rollout", rollout)
 
 
 def _edited(lines: list[str], document: Document, entry: str) -> list[str] | None:

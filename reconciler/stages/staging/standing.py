@@ -74,7 +74,7 @@ def stand(
     newest: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
-        head = newest[rollout.name] = _release(decision, selection, rollout, known, revisions)
+        head = newest[rollout.name] = _release(decision, selection, rollout, known, revisions, seen)
         facts = Facts(
             order=revisions.order,
             missing=revisions.missing,
@@ -119,7 +119,12 @@ def _runs(selection: Selection, rollout: Rollout, seen: Seen) -> bool:
 
 
 def _release(
-    decision: Decision, selection: Selection, rollout: Rollout, records: Mapping[str, Record], revisions: Revisions
+    decision: Decision,
+    selection: Selection,
+    rollout: Rollout,
+    records: Mapping[str, Record],
+    revisions: Revisions,
+    seen: Seen,
 ) -> str:
     """The revision of which HEAD is told."""
     head = decision.fleet
@@ -127,20 +132,22 @@ def _release(
     for revision in sorted({record.revision for record in records.values()} - {"", head.revision}):
         fleet = revisions.fleets.get(revision)
         if fleet is not None:
-            is_meant = _meaning(decision, selection, rollout, fleet)
+            is_meant = _meaning(decision, selection, rollout, fleet, seen)
             digests[revision] = "head" if stages_the_same(fleet, head, is_meant) else revision
     return release_of_head(head.revision, digests, revisions.order)
 
 
-def _meaning(decision: Decision, selection: Selection, rollout: Rollout, older: Fleet) -> Callable[[Identity], bool]:
-    """Whether a Rollout speaks for a template, which HEAD may have no more."""
+def _meaning(
+    decision: Decision, selection: Selection, rollout: Rollout, older: Fleet, seen: Seen
+) -> Callable[[Identity], bool]:
+    """Whether a Rollout speaks for a template, which HEAD may have no more. What is placed nowhere is nothing new."""
     policies = {policy.ref: policy for policy in (*older.propagation, *decision.fleet.propagation)}
 
     def is_meant(identity: Identity) -> bool:
         if identity in decision.fleet.templates:
-            return rollout.name in selection.rollouts.get(identity, ())
+            return identity in decision.bindings and rollout.name in selection.rollouts.get(identity, ())
         template = older.templates.get(identity)
-        if template is None:
+        if template is None or not seen.applied(identity):
             return False
         # By which policy it was governed is not known any more: by any that a Rollout may name.
         return any(

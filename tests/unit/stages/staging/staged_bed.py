@@ -10,7 +10,7 @@ from reconciler.engine import Decision, Round, copies_in, decide, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.model.rollouts.record import Record, Sight
 from reconciler.stages.revisions.revisions import previous_of
-from reconciler.stages.staging import Revisions, Seen, Standing, selected_of, stand, staged
+from reconciler.stages.staging import Revisions, Seen, Standing, selected_of, staged, stand
 from tests.fakes.worlds import NOW, TestBed, fleet_of
 
 ROLLOUT = "default"
@@ -62,7 +62,7 @@ class StagedBed(TestBed):
             order=(*sorted(named), fleet.revision),
             missing=frozenset(named - self.older.keys()),
         )
-        seen = Seen(sights={ROLLOUT: self.sights})
+        seen = Seen(sights={ROLLOUT: self.sights}, applied=copies_in(self.ledger).__contains__)
         return decision, stand(decision, selected_of(decision), {ROLLOUT: self.records}, revisions, seen, NOW)
 
     def decided(self, fleet: Fleet) -> Decision:

@@ -238,3 +238,15 @@ def test_what_no_rollout_speaks_for_changes_everywhere_at_once() -> None:
     scope = {"templates": {"namespaces": ["elsewhere"]}}
     bed = bed_at(fleet("r1", deployment(), **scope))
     assert len(told(bed.plan_staged(fleet("r2", deployment(image="nginx:2"), **scope)))) == 3
+
+
+def test_a_commit_that_stages_nothing_is_no_new_release() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    unclaimed = fleet("r2", deployment(), config_map("nobody", a="1"))
+    _, standing = bed.standing(unclaimed)
+    assert standing.newest == {"default": "r1"}
+    assert standing.progress["default"].is_done
+    _, standing = bed.standing(fleet("r2", deployment(image="nginx:2")))
+    assert standing.newest == {"default": "r2"}
+    _, standing = bed.standing(fleet("r2", deployment(), override("nginx:o1")))
+    assert standing.newest == {"default": "r2"}
