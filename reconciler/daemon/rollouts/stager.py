@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
-from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
@@ -255,7 +254,6 @@ class Stager:
             return cluster
 
         refused = await asyncio.gather(*(enter(cluster, records) for cluster, records in sorted(begun.items())))
-        reach("rollout-entered")
         return {cluster for cluster in refused if cluster is not None}
 
     def _take(self, name: str, after: Mapping[str, Record]) -> None:
