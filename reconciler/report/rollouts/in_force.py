@@ -12,8 +12,8 @@ from reconciler.model.tree import Json
 from reconciler.report.rollouts.words import short
 from reconciler.report.text.safe import visible
 from reconciler.stages.decision import Decision
-from reconciler.stages.revisions import selection_of
 from reconciler.stages.rollouts import lay_out
+from reconciler.stages.staging import selected_of
 
 NOT_KNOWN = "where it stands is not known here"
 
@@ -39,7 +39,7 @@ def in_force_of(
     if not fleet.rollouts:
         return ()
     standing = {found["name"]: {one["name"]: one for one in found["clusters"]} for found in known}
-    selection = selection_of(decision)
+    selection = selected_of(decision)
     names = selection.tied.get(identity) or selection.rollouts.get(identity, ())
     stages = {one.name: lay_out(one, fleet.clusters).stage_of for one in fleet.rollouts if one.name in names}
     return tuple(

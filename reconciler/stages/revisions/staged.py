@@ -7,24 +7,17 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from reconciler.model.plan import Plan
+from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.decision import Decision
-from reconciler.stages.rollouts import Selection, Side, preview, select
-
-
-def selection_of(decision: Decision) -> Selection:
-    """Which Rollout speaks for which template of a revision that is decided."""
-    if not decision.fleet.rollouts:
-        return Selection()
-    governing = {identity: policy.ref for identity, policy in decision.policies.items()}
-    owners = {identity: binding.owners for identity, binding in decision.bindings.items() if binding.owners}
-    return select(decision.fleet, governing, owners)
+from reconciler.stages.rollouts import Side, preview
+from reconciler.stages.staging import selected_of
 
 
 def with_stages(plan: Plan, before: Decision, after: Decision) -> Plan:
     """The plan of a comparison with the stages of the newer revision; as it is where that has no Rollout."""
     if not after.fleet.rollouts:
         return plan
-    return preview(plan, Side(before.fleet, selection_of(before)), Side(after.fleet, selection_of(after)))
+    return preview(plan, Side(before.fleet, selected_of(before)), Side(after.fleet, selected_of(after)))
 
 
 def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
@@ -33,3 +26,13 @@ def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
     if not known:
         return plan
     return replace(plan, rollouts=tuple(replace(found, progress=known.get(found.name)) for found in plan.rollouts))
+
+
+def with_standing(plan: Plan, decision: Decision, progress: Iterable[Progress]) -> Plan:
+    """The plan of a look at the clusters with the stages of its Rollouts, and where each stands."""
+    if not decision.fleet.rollouts:
+        return plan
+    side, known = Side(decision.fleet, selected_of(decision)), {found.rollout: found for found in progress}
+    found = preview(plan, side, side)
+    rollouts = tuple([replace(each, progress=known.get(each.name), is_merge=False) for each in found.rollouts])
+    return replace(found, rollouts=rollouts)

@@ -15,6 +15,12 @@ from reconciler.stages.observations import instant
 _NOTHING: Final = Record()
 
 
+class _Entry(msgspec.Struct, rename="camel"):
+    revision: str = ""
+    begun_at: str = ""
+    completed_at: str = ""
+
+
 def recorded(records: Mapping[str, Record], changes: Iterable[RecordChange]) -> dict[str, Record]:
     """The records once changes are made to them."""
     after = dict(records)
@@ -48,15 +54,14 @@ def entry_of(record: Record) -> str:
 def record_of(entry: str) -> Record | None:
     """The record that an entry tells; None when it is none. What a later version adds is passed over."""
     try:
-        kept = msgspec.json.decode(entry, type=dict[str, str])
-        times = [kept.get("begunAt", ""), kept.get("completedAt", "")]
-        for text in times:
+        kept = msgspec.json.decode(entry, type=_Entry)
+        for text in (kept.begun_at, kept.completed_at):
             instant(text)
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    if not kept.get("revision") or not times[0]:
+    if not kept.revision or not kept.begun_at:
         return None
-    return Record(revision=kept["revision"], begun_at=times[0], completed_at=times[1])
+    return Record(revision=kept.revision, begun_at=kept.begun_at, completed_at=kept.completed_at)
 
 
 class Book:

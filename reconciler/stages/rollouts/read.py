@@ -34,6 +34,7 @@ from reconciler.stages.documents import (
     read_seconds,
 )
 from reconciler.stages.policies import is_empty, read_affinity, read_label_selector
+from reconciler.stages.rollouts.entries import ROLLOUT_NAME_CHARS_MAX
 from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.windows import read_window
 
@@ -60,7 +61,12 @@ def _name(metadata: Fields) -> str:
     if metadata.has("namespace"):
         message = "a Rollout has no namespace; take it out"
         metadata.report.error("namespace-on-cluster-kind", message, *metadata.path("namespace"))
-    return read_name(metadata)
+    name = read_name(metadata)
+    if len(name) > ROLLOUT_NAME_CHARS_MAX:
+        message = f"the name is a part of a key in each cluster: at most {ROLLOUT_NAME_CHARS_MAX} characters"
+        metadata.report.error("name-illegal", message, *metadata.path("name"))
+        return ""
+    return name
 
 
 def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:

@@ -46,7 +46,7 @@ def select(
     tied: dict[Identity, tuple[str, ...]] = {}
     problems: list[Problem] = []
     for identity, template in fleet.templates.items():
-        best = _best(fleet.rollouts, template, governing.get(identity))
+        best = best_of(fleet.rollouts, template, governing.get(identity))
         if len(best) > 1:
             tied[identity] = best
             problems.append(_tie(template, best))
@@ -85,11 +85,12 @@ def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...
     """What is said of each Rollout where the store is a plain directory, which has no revisions. It is an error."""
     message = "a directory has no revisions, so that no cluster could stay at an earlier one; follow a Git repository"
     return tuple(
-        Problem(source=rollout.source, code="rollout-needs-revisions", message=message) for rollout in rollouts
+        Problem(source=rollout.source, code="rollout-needs-revisions", message=f"Rollout {rollout.name}: {message}")
+        for rollout in rollouts
     )
 
 
-def _best(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
+def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
     """The names of the most specific Rollouts that select a template."""
     selecting = [rollout for rollout in rollouts if _selects(rollout.templates, template, policy)]
     precision = max((rollout.templates.precision for rollout in selecting), default=None)

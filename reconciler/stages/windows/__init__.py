@@ -3,7 +3,7 @@
 from reconciler.stages.windows.codes import WINDOW_CODES
 from reconciler.stages.windows.cron import parse_cron
 from reconciler.stages.windows.fields import FLEET_WINDOW_SHAPE, WINDOW_FIELDS, WINDOW_SHAPE
-from reconciler.stages.windows.opening import Opening, closed_clusters, opening
+from reconciler.stages.windows.opening import Closed, Opening, closed_clusters, opening
 from reconciler.stages.windows.read import read_fleet_windows, read_window
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "WINDOW_CODES",
     "WINDOW_FIELDS",
     "WINDOW_SHAPE",
+    "Closed",
     "Opening",
     "closed_clusters",
     "opening",

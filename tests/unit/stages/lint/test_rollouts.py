@@ -9,7 +9,7 @@ from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Observations
 from reconciler.model.problem import Severity
 from reconciler.stages.lint import PROBLEM_CODES, lint
-from reconciler.stages.revisions import selection_of
+from reconciler.stages.staging import selected_of
 from tests.fakes.worlds import NOW, deployment, fleet_of, policy
 from tests.unit.stages.revisions.test_staged import CANARY, DEPLOYMENTS, REST, rollout
 
@@ -30,7 +30,7 @@ def test_errors_of_rollouts(case: str) -> None:
     rollouts, codes = CASES[case]
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
     decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = lint(fleet, decision.claims, (), selection_of(decision))
+    found = lint(fleet, decision.claims, (), selected_of(decision))
     rollout_codes = [one.code for one in found if one.code.startswith("rollout-") and one.severity is Severity.ERROR]
     assert rollout_codes == codes
     assert set(rollout_codes) <= PROBLEM_CODES.keys()
@@ -41,12 +41,12 @@ def test_the_most_specific_rollout_counts_as_the_policy_governs() -> None:
     by_policy = rollout(name="other", templates={"policies": ["demo/app"]})
     fleet = fleet_of(deployment(), policy("Deployment"), rollout(), by_policy)
     decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    assert set(selection_of(decision).rollouts.values()) == {("other",)}
-    assert not selection_of(decision).problems
+    assert set(selected_of(decision).rollouts.values()) == {("other",)}
+    assert not selected_of(decision).problems
 
 
 def test_an_empty_stage_is_a_warning() -> None:
     fleet = fleet_of(deployment(), DEPLOYMENTS, rollout(EMPTY, REST))
     decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = lint(fleet, decision.claims, (), selection_of(decision))
+    found = lint(fleet, decision.claims, (), selected_of(decision))
     assert ("rollout-stage-empty", Severity.WARNING) in {(one.code, one.severity) for one in found}

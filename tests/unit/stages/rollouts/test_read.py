@@ -25,6 +25,7 @@ def test_rollout_documents_read_as_documented(case: dict[str, Any]) -> None:
         ({"apiVersion": "fleet.reconciler/v2"}, "api-version-unknown", "apiVersion"),
         ({"metadata": {"name": "a", "namespace": "b"}}, "namespace-on-cluster-kind", "metadata.namespace"),
         ({"metadata": {"name": "A B"}}, "name-illegal", "metadata.name"),
+        ({"metadata": {"name": ".".join(["a" * 61] * 4)}}, "name-illegal", "metadata.name"),
         ({"spec": None}, "field-required", ""),
     ],
 )
