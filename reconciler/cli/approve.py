@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,7 +71,7 @@ def command(
     file = folder / rollout.source.path
     data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval)
     subject = f"Approve {approval.revision} after the stage {stage} of the rollout {rollout.name}"
-    made = commit_file(file, data, subject)
+    made = commit_file(file, data, subject, os.environ)
     answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")
     answer(f"{rollout.source.path}: commit {made.commit[:_REVISION_CHARS]} on {made.branch}")
     remark("next: push it ('git push'); it is in force once the branch that is followed has it")

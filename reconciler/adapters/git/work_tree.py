@@ -7,6 +7,7 @@ What is staged of other files stays staged and is not committed. Hooks are not r
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ from pygit2.enums import FileMode, FileStatus
 from reconciler.adapters.git.repository import close, open_repository
 from reconciler.errors import StoreError
 
+_PARTS: Final = ("NAME", "EMAIL")
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
 
@@ -26,8 +28,8 @@ class Committed(NamedTuple):
     branch: str
 
 
-def commit_file(file: Path, data: bytes, subject: str) -> Committed:
-    """Write a file of a work tree and commit it alone.
+def commit_file(file: Path, data: bytes, subject: str, environ: Mapping[str, str]) -> Committed:
+    """Write a file of a work tree and commit it alone. `environ`: may say who does, as Git lets it.
 
     Raises:
         StoreError: there is no such repository, or it is not in a state in which that is safe; nothing was changed.
@@ -38,7 +40,7 @@ def commit_file(file: Path, data: bytes, subject: str) -> Committed:
     except pygit2.GitError as error:
         raise StoreError(f"{folder}: the repository cannot be opened: {error}") from error
     try:
-        return _committed(repository, folder, file, data, subject)
+        return _committed(repository, folder, file, data, subject, environ)
     except _FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
     finally:
@@ -76,10 +78,13 @@ def _work_tree_of(file: Path) -> Path:
     raise StoreError(f"{file.parent}: it is in no Git repository; a commit is made in a checkout")
 
 
-def _committed(repository: Any, folder: Path, file: Path, data: bytes, subject: str) -> Committed:
+def _committed(
+    repository: Any, folder: Path, file: Path, data: bytes, subject: str, environ: Mapping[str, str]
+) -> Committed:
     path = str(file.absolute().relative_to(folder))
     _refuse(repository, folder, path)
-    author, parent = _author(repository, folder), repository.head.peel(pygit2.Commit)
+    author, committer = (_signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
+    parent = repository.head.peel(pygit2.Commit)
     mode, before = parent.tree[path].filemode, file.read_bytes()
     if mode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
         raise StoreError(f"{path}: it is a link; add the entry by hand where it leads")
@@ -91,7 +96,7 @@ def _committed(repository: Any, folder: Path, file: Path, data: bytes, subject: 
         alone.read_tree(parent.tree)
         alone.add(entry)
         tree = alone.write_tree(repository)
-        made = repository.create_commit("HEAD", author, author, subject, tree, [parent.id])
+        made = repository.create_commit("HEAD", author, committer, subject, tree, [parent.id])
     except BaseException:
         _write(file, before)
         raise
@@ -126,12 +131,22 @@ def _flag(repository: Any, name: str) -> bool:
     return name in config and bool(config.get_bool(name))
 
 
-def _author(repository: Any, folder: Path) -> Any:
-    try:
-        return repository.default_signature
-    except (KeyError, pygit2.GitError):
+def _signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str]) -> Any:
+    """`AUTHOR` or `COMMITTER`, as Git finds them: the environment before the settings of the repository and the user.
+
+    Raises:
+        StoreError: neither says who it is.
+    """
+    name, email = (environ.get(f"GIT_{who}_{part}") or _setting(repository, f"user.{part.lower()}") for part in _PARTS)
+    if not name or not email:
         message = "it is not known who you are; set git config user.name and user.email"
-        raise StoreError(f"{folder}: {message}") from None
+        raise StoreError(f"{folder}: {message}")
+    return pygit2.Signature(name, email)
+
+
+def _setting(repository: Any, name: str) -> str:
+    config = repository.config
+    return str(config[name]) if name in config else ""
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -59,7 +59,7 @@ def _lines(found: RolloutPlan) -> Iterator[str]:
         yield f"  deletions: {found.later_deletions:,} after the last stage"
     if found.placements:
         when = "at once (placement is not staged)" if found.placement is When.NOW else "when the last stage begins"
-        yield f"  placement: {found.placements:,} {'changes' if found.placements == 1 else 'change'} {when}"
+        yield f"  placement: {found.placements:,} changed, {when}"
     if found.superseded and found.progress is not None:
         yield _superseded(found, found.progress)
 

@@ -40,6 +40,7 @@ class Checkout:
         self.head = commit_all(self.root, new=True)
         self.journal = journal_at(folder)
         self.waits(replace(AWAITED, release=self.head))
+        self.environment = {f"GIT_{who}_{part}": "" for who in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
         self.set("user.name", "Ada")
         self.set("user.email", "ada@example.com")
 
@@ -59,7 +60,7 @@ class Checkout:
             record_picture(journal, replace(picture(planned()), rollouts=rollouts))
 
     def approve(self, *args: str) -> Ran:
-        return run("approve", *args, "--store", str(self.store), "--journal", str(self.journal))
+        return run("approve", *args, "--store", str(self.store), "--journal", str(self.journal), **self.environment)
 
 
 @pytest.fixture
@@ -219,3 +220,10 @@ def test_a_file_that_is_a_link_is_refused(checkout: Checkout) -> None:
     assert done.code == 1
     assert checkout.file.is_symlink()
     assert str(checkout.git.head.target) == checkout.head
+
+
+def test_the_environment_says_who_as_it_does_to_git(checkout: Checkout) -> None:
+    checkout.environment |= {"GIT_AUTHOR_NAME": "Bob", "GIT_AUTHOR_EMAIL": "bob@example.com"}
+    assert checkout.approve("canary").code == 0
+    made = checkout.git.head.peel(pygit2.Commit)
+    assert (made.author.name, made.committer.name) == ("Bob", "Ada")

@@ -130,7 +130,7 @@ def test_placement_is_made_at_once_and_said_so() -> None:
     plan = compared(fleet_of(deployment(), DEPLOYMENTS, rollout()), fleet_of(deployment(), moved, rollout()))
     assert set(stages_of(plan).values()) == {""}
     assert "  this merge: nothing of what it stages changes" in stage_lines(plan)
-    assert "  placement: 1 changes at once (placement is not staged)" in stage_lines(plan)
+    assert "  placement: 1 changed, at once (placement is not staged)" in stage_lines(plan)
     assert f"  at once: {len(plan.changes)} of {len(plan.changes)} changes go through no stage" in stage_lines(plan)
 
 
@@ -139,7 +139,7 @@ def test_placement_last_is_in_the_last_stage() -> None:
     plan = compared(fleet_of(deployment(), DEPLOYMENTS, held), fleet_of(deployment(), moved, held))
     found = {stage for (_, _, kind), stage in stages_of(plan).items() if kind == "Deployment"}
     assert found == {"default/rest"}
-    assert "  placement: 1 changes when the last stage begins" in stage_lines(plan)
+    assert "  placement: 1 changed, when the last stage begins" in stage_lines(plan)
 
 
 def test_what_no_rollout_selects_changes_at_once() -> None:
