@@ -6,7 +6,6 @@ from reconciler.stages.rollouts.entries import believed, entries_of, is_past, is
 from reconciler.stages.rollouts.events import Begun, rollout_events
 from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.layout import lay_out
-from reconciler.stages.rollouts.preview import Side, preview
 from reconciler.stages.rollouts.progress import adopted, progress
 from reconciler.stages.rollouts.read import parse_rollout
 from reconciler.stages.rollouts.release import release_of_head
@@ -20,7 +19,6 @@ __all__ = [
     "Begun",
     "Copy",
     "Selection",
-    "Side",
     "adopted",
     "approval_entry",
     "believed",
@@ -33,7 +31,6 @@ __all__ = [
     "lay_out",
     "named_objects",
     "parse_rollout",
-    "preview",
     "progress",
     "record_of",
     "recorded",
