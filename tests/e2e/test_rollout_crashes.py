@@ -1,4 +1,4 @@
-"""A rollout goes on after kill -9, from the points at which what is in force is recorded. `make soak` tries all."""
+"""A rollout goes on after kill -9 where what is in force is recorded. `make soak` tries many more points."""
 
 from __future__ import annotations
 

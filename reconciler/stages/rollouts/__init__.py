@@ -1,13 +1,13 @@
 """Which Rollout speaks for which template, and which revision is in force in which cluster. Knows nothing of bodies."""
 
 from reconciler.stages.rollouts.book import entry_of, record_of, recorded
-from reconciler.stages.rollouts.codes import ROLLOUT_CODES
+from reconciler.stages.rollouts.document.codes import ROLLOUT_CODES
+from reconciler.stages.rollouts.document.fields import ROLLOUT_SHAPE
+from reconciler.stages.rollouts.document.read import parse_rollout
 from reconciler.stages.rollouts.entries import believed, entries_of, is_past, is_told, told_by
 from reconciler.stages.rollouts.events import Begun, rollout_events
-from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.progress import adopted, progress
-from reconciler.stages.rollouts.read import parse_rollout
 from reconciler.stages.rollouts.release import release_of_head
 from reconciler.stages.rollouts.selection import Selection, best_of, in_force, refused_without_revisions, select
 from reconciler.stages.rollouts.sight import Copy, named_objects, sight_of

@@ -15,7 +15,7 @@ from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
 from reconciler.stages.fleet.settings import parse_fleet_settings
 from reconciler.stages.policies.override import parse_override_policy
 from reconciler.stages.policies.propagation import parse_propagation_policy
-from reconciler.stages.rollouts.read import parse_rollout
+from reconciler.stages.rollouts.document.read import parse_rollout
 
 API_VERSIONS = {
     "Cluster": "cluster.karmada.io/v1alpha1",

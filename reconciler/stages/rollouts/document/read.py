@@ -34,8 +34,8 @@ from reconciler.stages.documents import (
     read_seconds,
 )
 from reconciler.stages.policies import is_empty, read_affinity, read_label_selector
+from reconciler.stages.rollouts.document.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.entries import ROLLOUT_NAME_CHARS_MAX
-from reconciler.stages.rollouts.fields import ROLLOUT_SHAPE
 from reconciler.stages.windows import read_window
 
 API_VERSION: Final = "fleet.reconciler/v1alpha1"
