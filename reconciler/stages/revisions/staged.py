@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.model.plan import Plan
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.decision import Decision
-from reconciler.stages.rollouts import Side, preview
+from reconciler.stages.revisions.preview import Side, preview
 from reconciler.stages.staging import selected_of
 
 

@@ -7,7 +7,6 @@ from reconciler.stages.rollouts.document.read import parse_rollout
 from reconciler.stages.rollouts.entries import believed, entries_of, is_past, is_told, told_by
 from reconciler.stages.rollouts.events import Begun, rollout_events
 from reconciler.stages.rollouts.layout import lay_out
-from reconciler.stages.rollouts.preview import Side, preview
 from reconciler.stages.rollouts.progress import adopted, progress
 from reconciler.stages.rollouts.release import release_of_head
 from reconciler.stages.rollouts.selection import Selection, best_of, in_force, refused_without_revisions, select
@@ -20,7 +19,6 @@ __all__ = [
     "Begun",
     "Copy",
     "Selection",
-    "Side",
     "adopted",
     "approval_entry",
     "believed",
@@ -33,7 +31,6 @@ __all__ = [
     "lay_out",
     "named_objects",
     "parse_rollout",
-    "preview",
     "progress",
     "record_of",
     "recorded",

@@ -14,7 +14,7 @@ OWN = {**ROLLOUT_CODES, **WINDOW_CODES}
 
 
 def reported() -> set[str]:
-    modules = [path for folder in ("rollouts", "windows") for path in (STAGES / folder).glob("*.py")]
+    modules = [path for folder in ("rollouts", "windows") for path in (STAGES / folder).rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in modules if path.stem not in ("codes", "fields")]
     found = {code for text in texts for code in re.findall(r'"([a-z]+(?:-[a-z]+)+)"', text)}
     return found

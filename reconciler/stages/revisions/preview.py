@@ -18,8 +18,7 @@ from reconciler.model.rollouts.amount import number_of
 from reconciler.model.rollouts.layout import Layout
 from reconciler.model.rollouts.plan import RolloutPlan, StagePlan
 from reconciler.model.rollouts.rollout import Rollout, When
-from reconciler.stages.rollouts.layout import lay_out
-from reconciler.stages.rollouts.selection import Selection
+from reconciler.stages.rollouts import Selection, lay_out
 
 _STAGED: Final = frozenset(
     {Cause.DECLARED, Cause.REMOVED, Cause.OVERRIDE, Cause.ADOPTION, Cause.DEPENDENCY, Cause.SIDE_EFFECT}
