@@ -23,6 +23,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Observations, Read
+from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables
 from reconciler.stages.rendering import changed_identities
 from reconciler.stages.revisions import previous_of
@@ -64,10 +65,15 @@ class Loop(Struct):
             for name, member in self.world.members.items()
             if isinstance(member, Read)
         }
+        decision, restaged = self.restaged(decision, self.world)
         world = replace(
-            self.world, fleet=fleet, members=members, only=frozenset(changed), observations=self.observations
+            self.world, fleet=fleet, members=members, only=frozenset(changed | restaged), observations=self.observations
         )
         return len(self._step("settle", lambda: plan_round(world, NOW, decision)).plan.changes)
+
+    def restaged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
+        """Without a Rollout every cluster gets what HEAD has."""
+        return decision, set()
 
     def _step(self, name: str, run: Callable[[], Result]) -> Result:
         seconds, result = timed(run)

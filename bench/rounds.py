@@ -12,7 +12,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -37,6 +37,7 @@ from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.lineage import Lineage
 from reconciler.stages.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
@@ -166,6 +167,17 @@ class CommitSource:
     def recall(self, revision: str) -> Snapshot | None:
         """Earlier revisions are gone."""
         return None
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """The head alone is there."""
+        return Lineage(order=(head,), missing=frozenset(revisions) - {head})
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """Nothing is named."""
+        return {}
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Nothing is kept."""
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """Earlier contents are gone."""

@@ -19,6 +19,7 @@ from reconciler.model.observation import LiveObject, Member, Observations, Prese
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.progress import Progress
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison import Scene, Stance, compare
 from reconciler.stages.decision import Decision, decide, fixed_share
@@ -26,7 +27,15 @@ from reconciler.stages.deletion import guard
 from reconciler.stages.diff import Bodies
 from reconciler.stages.ownership import is_terminating, read_owner
 from reconciler.stages.plan import Settled, Surroundings, after_owners, settle, waves
-from reconciler.stages.rendering import RenderCache, Rendered, Rendering, problems_in, render, render_all, render_inputs
+from reconciler.stages.rendering import (
+    RenderCache,
+    Rendered,
+    Renderer,
+    Rendering,
+    problems_in,
+    render_all,
+    render_inputs,
+)
 from reconciler.stages.revisions import (
     named_alike,
     passage_between,
@@ -90,6 +99,8 @@ class Round(Struct, frozen=True, kw_only=True):
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
     """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
+    rollouts: tuple[Progress, ...] = ()
+    """Where Rollouts stand; the plan is of what they let begin."""
 
 
 def render_decision(decision: Decision) -> Rendering:
@@ -99,9 +110,9 @@ def render_decision(decision: Decision) -> Rendering:
 
 def render_one(decision: Decision, identity: Identity) -> dict[str, Rendered]:
     """What one template becomes in each cluster to which it is bound, with what overrides did; unbound: nothing."""
-    inputs, cache, binding = render_inputs(decision), RenderCache(), decision.bindings.get(identity)
+    renderer, binding = Renderer(decision), decision.bindings.get(identity)
     targets = binding.targets if binding is not None else ()
-    return {cluster: render(inputs, identity, cluster, replicas, cache) for cluster, replicas in targets}
+    return {cluster: renderer(identity, cluster, replicas) for cluster, replicas in targets}
 
 
 def plan_round(world: World, now: str, decision: Decision | None = None) -> Round:
@@ -214,12 +225,12 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 
 
 def _scene(world: World, decision: Decision, now: str) -> Scene:
-    inputs, cache = render_inputs(decision, _fixed_completions(world, decision)), RenderCache()
+    renderer = Renderer(decision, _fixed_completions(world, decision))
 
     def render_object(
         identity: Identity, cluster: str, replicas: int | None
     ) -> tuple[Manifest | None, tuple[Problem, ...]]:
-        rendered = render(inputs, identity, cluster, replicas, cache)
+        rendered = renderer(identity, cluster, replicas)
         return rendered.manifest, rendered.problems
 
     return Scene(
@@ -246,7 +257,7 @@ def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[
     jobs = [
         identity
         for identity in (bound if world.only is None else bound & world.only)
-        if identity[:2] == ("batch", "Job") and identity in world.fleet.templates
+        if identity[:2] == ("batch", "Job") and identity in decision.fleet.templates
     ]
     fixed: dict[Identity, dict[str, int]] = {}
     for name, member in world.members.items() if jobs else ():
@@ -254,7 +265,7 @@ def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[
             if name not in decision.bindings[identity].clusters:
                 continue  # A part that leaves takes its completions along: they go to the one that comes in its place.
             part = _part(member, identity, world.ledger.get(name, {}).get(identity))
-            single = is_single_run(world.fleet.templates[identity].body)
+            single = is_single_run(decision.fleet.templates[identity].body)
             share = fixed_share(part, is_single_run=single) if part is not None else None
             if share is not None:
                 fixed.setdefault(identity, {})[name] = share

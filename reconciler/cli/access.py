@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
     from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
 
@@ -18,10 +19,12 @@ def access_to(
     *,
     fleet: Fleet | None = None,
     store: str = "",
+    revisions: RevisionsInForce | None = None,
+    stage: str = "",
 ) -> Access:
     """Access to the members and the journal: the one that is named, else that of the fleet, if there is one.
 
-    `store`: given by commands that write, as it is named from anywhere.
+    `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
 
     Raises:
         ConfigurationError: a plugin is unusable, or the store was another fleet's before.
@@ -45,6 +48,8 @@ def access_to(
         clusters=clusters,
         store=store,
         who=person(),
+        revisions=revisions,
+        stage=stage,
     )
 
 

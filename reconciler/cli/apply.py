@@ -11,7 +11,8 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, style_for
-from reconciler.cli.reading import bulk_load, check_clusters, full_name, read_fleet
+from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
+from reconciler.cli.revisions import older_revisions
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _NAMED_MAX: Final = 5
 @options.kubeconfig
 @options.journal
 @options.cluster_filter
+@options.option("--stage", default="", metavar="NAME", help="Let a revision begin in this stage of a Rollout alone.")
 @options.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 @options.output("text", "json", default="text")
 def command(
@@ -42,13 +44,15 @@ def command(
     kubeconfig: Path | None,
     journal: Path | None,
     clusters: tuple[str, ...],
+    stage: str,
     yes: bool,
     output: str,
 ) -> None:
     """Make the clusters equal to STORE: shows the plan, asks, and makes exactly that plan.
 
-    In a Git work tree the commit at HEAD is applied, unless a rebase, merge or the like is under way there; --rev HEAD
-    applies it even then. --dir applies the files as they lie.
+    Where the store has Rollouts, it makes what the service would make now, and says what waits; the next run goes on
+    from there. In a Git work tree the commit at HEAD is applied, unless a rebase, merge or the like is under way there;
+    --rev HEAD applies it even then. --dir applies the files as they lie.
     """
     from reconciler.daemon.round.session import apply_once
     from reconciler.report.plan.json import plan_document
@@ -56,6 +60,7 @@ def command(
 
     with bulk_load():
         fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True)
+    check_revisions(fleet)
     check_clusters(clusters, fleet)
     if output == "text":
         is_heard(lambda: remark(f"applying {fleet.revision}"))
@@ -75,7 +80,9 @@ def command(
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(store))
+    revisions = older_revisions(store, fleet) if not as_directory else None
+    name = full_name(store)
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=name, revisions=revisions, stage=stage)
     applied = run(apply_once(fleet, access, agree, tell))
     plan = applied.round.plan
     if fleet.settings.observe_only:

@@ -12,7 +12,8 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.diff_forms import FORMATS, diff_text
 from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
-from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
+from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
+from reconciler.cli.revisions import older_revisions
 from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
@@ -88,9 +89,12 @@ def command(
     output: str,
 ) -> None:
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
+    from msgspec.structs import replace
+
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.plugins import with_plugins
-    from reconciler.engine import compare_revisions
+    from reconciler.engine import compare_revisions, decide
+    from reconciler.stages.revisions import with_progress, with_stages
 
     if observations is not None and base is None:
         raise ConfigurationError(
@@ -105,16 +109,28 @@ def command(
             before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
         check_clusters(clusters, before, after)
-        access = access_to(kubeconfig, journal, clusters, fleet=after) if live else None
+        revisions = older_revisions(store, after)
+        access = access_to(kubeconfig, journal, clusters, fleet=after, revisions=revisions) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
-        plan = compare_revisions(before, after, read_observations(observations), now, interpreters=interpreters)
+        seen = read_observations(observations)
+        plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
+        if after.rollouts:
+            decided = [decide(fleet, seen, now, interpreters=interpreters) for fleet in (before, after)]
+            plan = with_stages(plan, *decided)
         members = (_live(after, access, at, server_side),) if access is not None else ()
+        if access is not None and before.rollouts:
+            # Whose place the newer revision takes is what is under way now, by the older one.
+            now_in_force = replace(access, revisions=older_revisions(store, before))
+            plan = with_progress(plan, (_live(before, now_in_force, at, server_side=False),))
         plans = tuple(only(found, clusters) for found in (plan, *members))
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
+        check_revisions(fleet)
         check_clusters(clusters, fleet)
-        plans = (only(_live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side), clusters),)
+        revisions = older_revisions(store, fleet) if not as_directory else None
+        access = access_to(kubeconfig, journal, clusters, fleet=fleet, revisions=revisions)
+        plans = (only(_live(fleet, access, at, server_side), clusters),)
     for form, path in also:
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))
     say = prose if output == "text" else answer

@@ -16,6 +16,8 @@ from reconciler.cli.running import run
 from reconciler.cli.served import Server, refuse_beside, server_options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from reconciler.model.fleet import Fleet
     from reconciler.model.refs import Identity
 
@@ -117,4 +119,21 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
         decision = decide(fleet, known, now, interpreters=access.interpreters)
     known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(identity, ())
-    return explanation_document(explain(decision, render_one(decision, identity), identity, in_force))
+    standing = _standing(access.journal) if fleet.rollouts else ()
+    return explanation_document(explain(decision, render_one(decision, identity), identity, in_force, standing))
+
+
+def _standing(journal: Path | None) -> Sequence[Mapping[str, Any]]:
+    """Where the rollouts stand, as the journal here has it; nothing where there is none."""
+    from reconciler.adapters.journal.journal import Journal
+    from reconciler.errors import JournalError
+
+    if journal is None or not journal.exists():
+        return ()
+    try:
+        with Journal.open(journal, read_only=True) as opened:
+            found: Sequence[Mapping[str, Any]] = (opened.state() or {}).get("rollouts", ())
+            return found
+    except JournalError as error:
+        remark(f"where the rollouts stand is not known: {error}")
+        return ()

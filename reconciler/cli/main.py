@@ -40,6 +40,7 @@ COMMANDS = {
     "history": "Say who changed what, and when.",
     "suspend": "Stop writing: everywhere, to one cluster, or to one resource.",
     "resume": "End a suspension.",
+    "approve": "Let a revision leave a stage of a rollout, as a commit.",
     "evict": "Take a resource away from a cluster.",
     "clusters": "List the member clusters.",
     "doctor": "Check access to every cluster.",

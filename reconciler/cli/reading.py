@@ -75,7 +75,38 @@ def read_fleet(
             cache.save(found)
         if not may_be_empty and _is_empty(fleet):
             _tell_empty(store, rev)
-        return fleet
+        return _without_revisions(fleet) if fleet.rollouts and _is_directory(store, as_directory) else fleet
+
+
+def _is_directory(store: str, as_directory: bool) -> bool:
+    """Whether a store has no revisions. Files of a work tree that lie there before they are committed will have one."""
+    from reconciler.adapters.git.url import is_git_url
+    from reconciler.adapters.sources.location import locate_store
+
+    return not is_git_url(store) and locate_store(store, as_directory=as_directory).repository is None
+
+
+def _without_revisions(fleet: Fleet) -> Fleet:
+    """The fleet with an error for each Rollout."""
+    from msgspec.structs import replace
+
+    from reconciler.stages.rollouts import refused_without_revisions
+
+    return replace(fleet, problems=tuple(sorted({*fleet.problems, *refused_without_revisions(fleet.rollouts)})))
+
+
+def check_revisions(fleet: Fleet) -> None:
+    """Refuse a store whose Rollouts would be passed over: without revisions, all of it would change at once.
+
+    Raises:
+        ConfigurationError: the store is a directory with documents of kind Rollout, which are named.
+    """
+    from reconciler.stages.rollouts import refused_without_revisions
+
+    # The reader of the store said which documents these are.
+    if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
+        told = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
+        raise ConfigurationError("\n".join(told))
 
 
 def _is_empty(fleet: Fleet) -> bool:

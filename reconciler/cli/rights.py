@@ -57,7 +57,7 @@ def needed(
     decision: Decision, level: Level, recorded: Collection[GroupKind], resources: Mapping[GroupKind, str]
 ) -> tuple[tuple[Right, ...], tuple[GroupKind, ...]]:
     """The rights that are needed, and the kinds of which it is not known how a role names them."""
-    from reconciler.daemon.round.hold import holder_name
+    from reconciler.daemon.round.mark import holder_name
     from reconciler.stages.rights import needed_rights
 
     found = needed_rights(decision, level, recorded, resources, holder_name(decision.fleet.settings.name))

@@ -29,6 +29,7 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.report.rendering import rendering
     from reconciler.report.review.github import github_annotations
     from reconciler.stages.lint import lint
+    from reconciler.stages.staging import selected_of
 
     interpreters = with_plugins()
     with bulk_load():
@@ -36,7 +37,7 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
         decision = decide(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
         rendered = rendering(decision)
         carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
-    found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims, carried)}))
+    found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims, carried, selected_of(decision))}))
     # Without observations free capacity is unknown; that is no fault of the store.
     problems = tuple(problem for problem in found if problem.code != "capacity-unknown")
     if output == "json":

@@ -13,6 +13,8 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.rollouts.rollout import Rollout
+from reconciler.model.rollouts.window import FleetWindow
 from reconciler.model.tree import JsonObject
 
 
@@ -127,6 +129,8 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     guards: Guards = Guards()
     partial: bool = False
     """`spec.placement.partial`: place what fits when not everything does."""
+    windows: tuple[FleetWindow, ...] = ()
+    """When changes may be made, in which clusters."""
     ignore: tuple[IgnoreRule, ...] = ()
     source: Source = NOWHERE
 
@@ -159,6 +163,7 @@ class Fleet(Struct, frozen=True, kw_only=True):
     templates: Mapping[Identity, Template] = field(default_factory=dict)
     propagation: tuple[PropagationPolicy, ...] = ()
     overrides: tuple[OverridePolicy, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
     custom_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     frozen: tuple[Reach, ...] = ()

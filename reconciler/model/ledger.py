@@ -163,6 +163,22 @@ class EventKind(StrEnum):
     RESUMED = "resumed"
     EVICTED = "evicted"
     READMITTED = "readmitted"
+    ROLLOUT_BEGUN = "rollout-begun"
+    """A revision of a rollout came in force in a cluster."""
+    ROLLOUT_COMPLETED = "rollout-completed"
+    """A cluster met the gate of its stage for long enough."""
+    ROLLOUT_DONE = "rollout-done"
+    """A revision is completed in every stage."""
+    ROLLOUT_PAUSED = "rollout-paused"
+    """More clusters of a stage failed than it tolerates: nothing further begins."""
+    PAUSE_OVER = "pause-over"
+    APPROVAL_AWAITED = "approval-awaited"
+    """A stage is done, and a person must let the revision go on."""
+    APPROVAL_OVER = "approval-over"
+    """It is approved, or another revision took its place."""
+    PINNED = "pinned"
+    """A person said which revision is in force in a stage or a cluster."""
+    UNPINNED = "unpinned"
     ASKED = "asked"
     """A person asked the service to look at everything now."""
     APPLY = "apply"
@@ -206,6 +222,9 @@ ENDS: Final = {
     EventKind.HOLD_OVER: EventKind.HELD,
     EventKind.RECOVERED: EventKind.DEGRADED,
     EventKind.CLUSTER_BACK: EventKind.CLUSTER_AWAY,
+    EventKind.PAUSE_OVER: EventKind.ROLLOUT_PAUSED,
+    EventKind.APPROVAL_OVER: EventKind.APPROVAL_AWAITED,
+    EventKind.UNPINNED: EventKind.PINNED,
 }
 """What is the end of what."""
 

@@ -11,6 +11,7 @@ from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.content import Content
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.rollouts.plan import RolloutPlan
 from reconciler.model.tree import JsonObject
 
 
@@ -140,6 +141,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """What has to leave the cluster before: where one of them cannot, this is not done either."""
     guarded: bool = False
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
+    stage: str = ""
+    """`ROLLOUT/STAGE` whose turn it waits for, or has; empty: it is made everywhere at once."""
 
 
 class Manifest(Struct, frozen=True, gc=False):
@@ -218,3 +221,5 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Hash of the sorted held changes: what `spec.guards.confirm` must carry to let them through."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""
+    rollouts: tuple[RolloutPlan, ...] = ()
+    """What it does in stages; empty where the store has no Rollout."""

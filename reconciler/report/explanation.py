@@ -20,6 +20,7 @@ from reconciler.model.tree import Json
 from reconciler.report.json_parts import placement_part, problem_of, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
 from reconciler.report.problems_text import problem_lines
+from reconciler.report.rollouts.in_force import InForce, in_force_lines, in_force_of, in_force_part
 from reconciler.report.status.document import constraint_words, constraints_part
 from reconciler.report.text.safe import visible
 from reconciler.report.text.style import PLAIN, Style
@@ -45,6 +46,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
     holds: tuple[tuple[str, str], ...] = ()
     problems: tuple[Problem, ...] = ()
+    in_force: tuple[InForce, ...] = ()
 
 
 def explain(
@@ -52,10 +54,12 @@ def explain(
     rendered: Mapping[str, Rendered],
     identity: Identity,
     constraints: tuple[Constraint, ...] = (),
+    rollouts: Iterable[Mapping[str, Any]] = (),
 ) -> Explanation:
     """What the decision holds about a resource of the store.
 
-    `rendered`: what it becomes, by cluster. `constraints`: those on it that are in force.
+    `rendered`: what it becomes, by cluster. `constraints`: those on it that are in force. `rollouts`: where these
+    stand, as in a status document.
     """
     fleet = decision.fleet
     template, binding = fleet.templates[identity], decision.bindings.get(identity)
@@ -82,6 +86,7 @@ def explain(
             for problem in sorted({*decision.problems, *said})
             if about in problem.message or problem.source == template.source
         ),
+        in_force=in_force_of(decision, identity, clusters, rollouts),
     )
 
 
@@ -128,6 +133,8 @@ def explanation_document(found: Explanation) -> dict[str, Json]:
             for entry in trace
         ],
         "held": [{"cluster": cluster, "why": why} for cluster, why in found.holds],
+        # Where no Rollout speaks for it, documents of before stay as they are.
+        **({"inForce": in_force_part(found.in_force)} if found.in_force else {}),
         "problems": problems_part(Masker().problem(problem) for problem in found.problems),
     }
     masked: dict[str, Json] = Masker().document(document)
@@ -161,6 +168,8 @@ def explanation_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
             lines += [visible(f"  {one['cluster']}: {constraint_words(one)}") for one in document["constraints"]]
         lines += ["", style.bold("Placement"), *_placement_lines(document, style)]
         lines += ["", style.bold("Overrides"), *_override_lines(document["overrides"])]
+    if document.get("inForce"):
+        lines += ["", style.bold("Revision in force"), *(f"  {one}" for one in in_force_lines(document["inForce"]))]
     if document["held"]:
         lines += ["", style.bold("Held")]
         lines += [f"  {style.yellow(visible(one['cluster']))}: {visible(one['why'])}" for one in document["held"]]

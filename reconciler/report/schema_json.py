@@ -18,6 +18,7 @@ API_VERSIONS: Mapping[str, Sequence[str]] = {
     **{kind: tuple(FLAVORS) for kind in sorted(PROPAGATION_KINDS | OVERRIDE_KINDS)},
     **{kind: (api_version,) for api_version, kind in CLUSTER_APIS.items()},
     "Fleet": (FLEET_API_VERSION,),
+    "Rollout": (FLEET_API_VERSION,),
 }
 """The API versions in which each kind may be written."""
 
@@ -116,6 +117,8 @@ def _value(field: Field) -> Schema:
         return {"enum": [value for value in spellings if value not in field.refused_values]}
     if field.type is FieldType.TEXT_OR_OBJECT:
         return {"anyOf": [{"type": ["string", "null"]}, _inner(field)]}
+    if field.type is FieldType.INTEGER_OR_TEXT:
+        return {"type": ["integer", "string", "null"]}
     schema: Schema = {"type": [_TYPES[field.type], "null"] if not field.required else _TYPES[field.type]}
     match field.type:
         case FieldType.INTEGER:

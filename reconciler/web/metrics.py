@@ -21,13 +21,12 @@ from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.vitals.histograms import Histograms
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.stages.state import HealthWord, Lag
+from reconciler.web.rollout_samples import Sample, clusters_by_phase, rollouts_done, stage_states
 
 PREFIX: Final = "fleet_reconciler_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 _STATES: Final = tuple(map(str, Lag))
 _HEALTHS: Final = tuple(map(str, HealthWord))
-
-Sample = tuple[Sequence[str], float]
 
 
 class MetricRow(Struct, frozen=True, kw_only=True):
@@ -191,6 +190,15 @@ METRICS: Final[tuple[MetricRow, ...]] = (
               read=_per_webhook(lambda told: told.is_gone)),
     MetricRow(name="commit_statuses_total", kind="counter", labels=("result",),
               text="Statuses of commits at the forge: told, failed (attempts), given-up.", read=_statuses),
+    MetricRow(name="rollout_stage_state", kind="gauge", labels=("rollout", "stage", "state"),
+              text="1 for what each stage of a Rollout does: done, running, waits-for-stage, waits-for-time, "
+              "waits-for-approval, waits-for-window, paused, pinned, skipped, unclear; 0 for the others.",
+              read=stage_states),
+    MetricRow(name="rollout_clusters", kind="gauge", labels=("rollout", "phase"),
+              text="Clusters of a Rollout by how they are beside its revision: behind, running, done, failed, pinned, "
+              "frozen.", read=clusters_by_phase),
+    MetricRow(name="rollout_done", kind="gauge", labels=("rollout",),
+              text="1 when the revision of a Rollout is completed in every stage.", read=rollouts_done),
     MetricRow(name="suspended_scopes", kind="gauge", text="Scopes that are suspended now.",
               read=lambda vitals, now_s: _one(len(vitals.suspended))),
 )  # fmt: skip

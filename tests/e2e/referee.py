@@ -70,6 +70,10 @@ class Referee:
             assert not waiting, f"not available yet in {waiting}: {what}"
         return len(found)
 
+    def histories(self, resource: Resource) -> dict[str, list[Write]]:
+        """Per cluster the writes of a workload since the referee was called, in the order of arrival."""
+        return self._histories(resource)
+
     def _others(self, histories: Mapping[str, list[Write]], taken: Taken) -> Iterator[tuple[str, Body]]:
         """The copies that stay when one goes: those that the same commit takes away later are no successors."""
         for name, history in histories.items():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.rollouts.lineage import Lineage
 
 
 class MemorySource:
-    """A store in memory, which fails when told to."""
+    """A store in memory with revisions `r1`, `r2` and so on, each of which follows from the one before."""
 
     name = "/memory"
     description = "memory as it is"
@@ -21,6 +22,9 @@ class MemorySource:
         self._files: dict[str, str] = {}
         self._read: str | None = None
         self._number = 0
+        self._older: dict[str, dict[str, str]] = {}
+        self.kept: frozenset[str] = frozenset()
+        """What was asked to be kept last."""
 
     @property
     def files(self) -> dict[str, str]:
@@ -32,12 +36,18 @@ class MemorySource:
         other = MemorySource()
         other.put(self.files)
         other._number = self._number
+        other._older = dict(self._older)
         return other
 
     def put(self, files: dict[str, str]) -> None:
         self._files = files
         self._number += 1
+        self._older[f"r{self._number}"] = dict(files)
         self._changed.set()
+
+    def lose(self, revision: str) -> None:
+        """A garbage collection takes a revision."""
+        self._older.pop(revision, None)
 
     async def changed(self) -> None:
         await self._changed.wait()
@@ -48,11 +58,7 @@ class MemorySource:
         if revision == self._read:
             return None
         self._read = revision
-        files = (
-            StoreFile(path=path, blob=hashlib.sha256(text.encode()).hexdigest(), data=text.encode())
-            for path, text in sorted(self._files.items())
-        )
-        return Snapshot(revision=revision, files=tuple(files))
+        return _snapshot(revision, self._files)
 
     def forget(self) -> None:
         """Be read from the start, as after a restart."""
@@ -63,10 +69,35 @@ class MemorySource:
         return None
 
     def recall(self, revision: str) -> Snapshot | None:
-        return None
+        files = self._older.get(revision)
+        return _snapshot(revision, files) if files is not None else None
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        wanted = {*revisions, head}
+        there = sorted((name for name in wanted if name in self._older), key=_number)
+        order = tuple(name for name in there if _number(name) <= _number(head)) if head in there else ()
+        return Lineage(order=order, missing=frozenset(wanted.difference(there)))
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        return {text: text for text in texts if text in self._older}
+
+    def keep(self, revisions: Collection[str]) -> None:
+        self.kept = frozenset(revisions)
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         return None
 
     async def close(self) -> None:
         return None
+
+
+def _number(revision: str) -> int:
+    return int(revision[1:])
+
+
+def _snapshot(revision: str, texts: Mapping[str, str]) -> Snapshot:
+    files = (
+        StoreFile(path=path, blob=hashlib.sha256(text.encode()).hexdigest(), data=text.encode())
+        for path, text in sorted(texts.items())
+    )
+    return Snapshot(revision=revision, files=tuple(files))

@@ -39,7 +39,7 @@ class SnapshotReader:
             RevisionNotFound: the commit has no such folder.
             StoreError: an object is missing or corrupt.
         """
-        snapshot = self._patched(store, commit) if self._last is not None and self._is_plain else None
+        snapshot = self._patched(store, commit, self._last) if self._last is not None and self._is_plain else None
         if snapshot is None:
             tree = _Witness(store.tree(commit, self._subdir))
             files, problems = read_tree(tree, MAX_BYTES + 1)
@@ -48,15 +48,26 @@ class SnapshotReader:
         self._last = snapshot
         return snapshot
 
-    def _patched(self, store: GitStore, commit: str) -> Snapshot | None:
-        """The last snapshot with what differs; None when a difference may concern other files."""
-        assert self._last is not None, "there is a snapshot to start from"
+    def read_beside(self, store: GitStore, commit: str) -> Snapshot:
+        """An older commit, which shares its files with the last one. The next `read` begins where the last one ended.
+
+        It may be called in another thread than `read`.
+
+        Raises:
+            RevisionNotFound, StoreError: as `read`.
+        """
+        last, is_plain = self._last, self._is_plain
+        snapshot = self._patched(store, commit, last) if last is not None and is_plain else None
+        return snapshot if snapshot is not None else store.snapshot(commit, self._subdir)
+
+    def _patched(self, store: GitStore, commit: str, last: Snapshot) -> Snapshot | None:
+        """A snapshot with what differs; None when a difference may concern other files."""
         try:
-            paths = store.changed_paths(self._last.revision, commit, self._subdir)
+            paths = store.changed_paths(last.revision, commit, self._subdir)
         except StoreError:
             return None  # The last commit may be gone with its history.
         tree = store.tree(commit, self._subdir)
-        files = {file.path: file for file in self._last.files}
+        files = {file.path: file for file in last.files}
         is_sorted = True
         for path in paths:
             if not _is_simple(path):
@@ -76,7 +87,7 @@ class SnapshotReader:
         if len(files) > MAX_FILES:
             return None
         ordered: Iterable[StoreFile] = files.values() if is_sorted else (files[path] for path in sorted(files))
-        return replace(self._last, revision=commit, files=tuple(ordered))
+        return replace(last, revision=commit, files=tuple(ordered))
 
 
 def _is_simple(path: str) -> bool:

@@ -1,16 +1,22 @@
-"""What this journal wrote into the marks that say who holds the fleet: the epochs by which it knows its own."""
+"""What the marks of the clusters and this journal both know: the epochs by which it knows its own, and rollouts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.file import JournalFile
-from reconciler.adapters.journal.rows import HOLD
+from reconciler.adapters.journal.mirror import Mirror
+from reconciler.adapters.journal.rows import HOLD, ROLLOUT, rollout_columns, rollout_value
 from reconciler.model.ledger import HoldRecord
+from reconciler.model.rollouts.record import Record
 
 
 class HoldBook:
-    """The part of a journal that is about holding the fleet."""
+    """The part of a journal that is about the marks."""
 
     _file: JournalFile
+    _mirror: Mirror
 
     def holds(self, cluster: str) -> tuple[HoldRecord, ...]:
         """The mark that was written last, and those that a crash left in doubt. None: a journal of an older schema."""
@@ -29,3 +35,34 @@ class HoldBook:
         with self._file.transaction(durable=True):
             self._file.execute("DELETE FROM hold WHERE cluster = ?", (cluster,))
             self._file.put(HOLD, [(cluster, token, epoch, 1)])
+
+    def rollout_records(self) -> dict[str, dict[str, Record]]:
+        """What is recorded of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
+        if self._file.read_only:
+            return self._read_rollouts()
+        return {name: dict(found) for name, found in self._mirror.rollouts(self._read_rollouts).items()}
+
+    def record_rollouts(self, rollout: str, records: Mapping[str, Record | None]) -> None:
+        """Replace what is recorded of one rollout in these clusters (None: nothing is); equal ones are not written.
+
+        One commit, or a part of that in which it is called. It does not wait for the disk: what is written to a cluster
+        comes after an intent, whose commit does, and takes earlier commits along.
+        """
+        known = self.rollout_records().get(rollout, {})
+        differing = {cluster: record for cluster, record in sorted(records.items()) if record != known.get(cluster)}
+        if not differing:
+            return
+        gone = [(rollout, cluster) for cluster, record in differing.items() if record is None]
+        kept = {cluster: record for cluster, record in differing.items() if record is not None}
+        with self._file.transaction():
+            self._file.execute_many("DELETE FROM rollout WHERE rollout = ? AND cluster = ?", gone)
+            self._file.put(ROLLOUT, [rollout_columns(rollout, cluster, record) for cluster, record in kept.items()])
+        self._mirror.rolled(rollout, differing)
+        reach("after a rollout was recorded")
+
+    def _read_rollouts(self) -> dict[str, dict[str, Record]]:
+        found: dict[str, dict[str, Record]] = {}
+        if self._file.has_table(ROLLOUT):
+            for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
+                found.setdefault(row[0], {})[row[1]] = rollout_value(row)
+        return found

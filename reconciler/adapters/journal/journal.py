@@ -358,7 +358,8 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook):
     def reset(self) -> None:
         """Forget objects, placements, timers and rounds, to be rebuilt from the members' marks.
 
-        Who we are (uuid, fleet), the clusters' uids, suspensions and the audit trail stay.
+        Who we are (uuid, fleet), the clusters' uids, suspensions and the audit trail stay; so does what is recorded of
+        rollouts, since a cluster that is away cannot tell it: of that and its mark the later one counts.
         """
         with self.transaction(durable=True):
             for name in _REBUILT:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import JsonObject
 from reconciler.stages.incremental import patched
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 Placements = Mapping[Identity, PreviousPlacement]
 Releases = Mapping[str, Mapping[Identity, str]]
+RolloutRecords = Mapping[str, Mapping[str, Record]]
 
 
 class Mirror:
@@ -28,12 +30,13 @@ class Mirror:
         self._placements: Placements | None = None
         self._good_blobs: Mapping[str, str] | None = None
         self._released: Releases | None = None
+        self._rollouts: RolloutRecords | None = None
         self.picture: JsonObject | None = None
         """The document that was recorded last."""
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a transaction was rolled back, or tables were replaced."""
-        self._ledger = self._placements = self._good_blobs = self._released = self.picture = None
+        self._ledger = self._placements = self._good_blobs = self._released = self._rollouts = self.picture = None
 
     def ledger(self, read: Callable[[], Ledger]) -> Ledger:
         """What was last applied, by cluster and identity, sorted."""
@@ -58,6 +61,18 @@ class Mirror:
         found = read() if self._released is None else self._released
         self._released = found if keep else None
         return found
+
+    def rollouts(self, read: Callable[[], RolloutRecords]) -> RolloutRecords:
+        """What is recorded of rollouts, by rollout and cluster, sorted."""
+        if self._rollouts is None:
+            self._rollouts = read()
+        return self._rollouts
+
+    def rolled(self, rollout: str, changes: Mapping[str, Record | None]) -> None:
+        """Records of a rollout were written; None: removed."""
+        if self._rollouts is not None:
+            records = patched(self._rollouts.get(rollout, {}), changes)
+            self._rollouts = patched(self._rollouts, {rollout: records or None})
 
     def finished(self, *, others_released: bool) -> None:
         """Intents were closed. `others_released`: by some of them something was released, or adopted."""

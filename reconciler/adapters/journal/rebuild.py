@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.lock import JournalLock
-from reconciler.adapters.journal.rows import CLUSTER, HOLD, META, SUSPENSION, TABLES
+from reconciler.adapters.journal.rows import CLUSTER, HOLD, META, ROLLOUT, SUSPENSION, TABLES
 from reconciler.errors import JournalCorrupt, JournalError
 
 _SALVAGED = {
@@ -18,6 +18,8 @@ _SALVAGED = {
     SUSPENSION: "suspensions",
     HOLD: "what it wrote into the clusters' marks",
 }
+_TOLD_BY_MARKS = (ROLLOUT,)
+"""Saved for clusters that are away during the rebuild; without these rows the marks tell it later."""
 
 
 class Rebuilt(NamedTuple):
@@ -31,8 +33,9 @@ class Rebuilt(NamedTuple):
 def rebuild(path: Path) -> Rebuilt:
     """A journal that knows no object, to be filled from the members' marks.
 
-    A sound file is reset in place. A broken one is renamed `journal.db.corrupt-<n>`; identity, cluster uids and
-    suspensions are carried over when their rows are intact. No round is complete then, so nothing is deleted.
+    A sound file is reset in place. A broken one is renamed `journal.db.corrupt-<n>`; identity, cluster uids,
+    suspensions and what is recorded of rollouts are carried over when their rows are intact. No round is complete
+    then, so nothing is deleted.
 
     Raises:
         JournalLocked, JournalTooNew, JournalError: as `Journal.open`.
@@ -67,7 +70,7 @@ def _salvage(path: Path) -> dict[Table, list[Row]]:
         file = JournalFile(path, read_only=True, tables=TABLES)
     except JournalError:
         return saved
-    for table in _SALVAGED:
+    for table in (*_SALVAGED, *_TOLD_BY_MARKS):
         try:
             rows = file.rows(table)
         except JournalError:

@@ -16,6 +16,7 @@ from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import Json, JsonObject, canonical_bytes
 
 _IDENTITY = ("api_group", "kind", "namespace", "name")
@@ -58,11 +59,16 @@ ROUND = Table("round", 1, ("number", "revision", "time", "summary"))
 LOSS = Table("loss", 5, ("cluster", *_IDENTITY, "time"))
 GUARD_HOLD = Table("guard_hold", 1, ("cluster", "since"))
 HOLD = Table("hold", 2, ("cluster", "token", "epoch", "confirmed"))
+ROLLOUT = Table(
+    "rollout",
+    2,
+    ("rollout", "cluster", "revision", "begun_at", "completed_at", "steady_since", "turn", "turn_at"),
+)
 STATE = Table("state", 1, ("name", "document"))
 
 TABLES = (
     *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
-    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX),
+    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX, ROLLOUT),
 )
 """Every table with checksums."""
 
@@ -220,3 +226,18 @@ def round_value(row: Row) -> RoundRecord:
 def suspension_value(row: Row) -> SuspensionRecord:
     """A suspension from its row."""
     return SuspensionRecord(scope=row[0], reason=row[1], who=row[2], until=row[3])
+
+
+def rollout_columns(rollout: str, cluster: str, record: Record) -> Row:
+    """One row for each rollout and cluster."""
+    return (
+        *(rollout, cluster, record.revision, record.begun_at, record.completed_at, record.steady_since),
+        *(record.turn, record.turn_at),
+    )
+
+
+def rollout_value(row: Row) -> Record:
+    """The inverse of `rollout_columns`, without rollout and cluster."""
+    return Record(
+        revision=row[2], begun_at=row[3], completed_at=row[4], steady_since=row[5], turn=row[6], turn_at=row[7]
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from reconciler.adapters.store.copy import StoreCopy
 from reconciler.adapters.store.directory import read_directory
 from reconciler.adapters.store.scan import RACY_NS, Stamp, scan
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.rollouts.lineage import Lineage
 
 _SCAN_S: Final = 30.0
 _SCAN_WITHOUT_EVENTS_S: Final = 5.0
@@ -93,6 +94,17 @@ class DirectorySource(LocalSource):
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """A file of the copy."""
         return self._copy.file(path, blob)
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """No order, and all are missing: a directory has no revisions."""
+        return Lineage(missing=frozenset({*revisions, head}))
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """Nothing is named."""
+        return {}
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Nothing: there is none to keep."""
 
     async def close(self) -> None:
         """Stop watching."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.older_revisions import OlderRevisions, resolve_revisions
 from reconciler.adapters.git.reference_folders import reference_folders
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.sources.local import LocalSource
@@ -17,6 +18,7 @@ from reconciler.adapters.sources.watch import Watch, wait_for
 from reconciler.adapters.sources.work_tree_state import refuse_unsettled
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.rollouts.lineage import Lineage
 
 _LOOK_S: Final = 1.0
 
@@ -45,6 +47,7 @@ class RepositorySource(LocalSource):
         self._rev = rev
         self._subdir = location.subdir
         self._reader = SnapshotReader(location.subdir)
+        self._older = OlderRevisions()
         self._watched = self._repository
         self._watches = self._watch()
 
@@ -110,13 +113,28 @@ class RepositorySource(LocalSource):
         """The files of a commit, as long as the repository has it."""
         try:
             with GitStore(self._repository) as store:
-                return self._reader.read(store, revision)
+                return self._reader.read_beside(store, revision)
         except StoreError:
             return None
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""
         return stored_file(self._repository, path, blob)
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """How revisions stand to a head, as far as the repository has them."""
+        return self._older.lineage(self._repository, revisions, head)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name."""
+        return resolve_revisions(self._repository, texts)
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Nothing: the repository is a person's, and no reference of ours shows up in it, or keeps what they delete.
+
+        While its reflog names it, Git keeps a commit that no branch has any more, by default for 30 days. One that a
+        garbage collection takes is missing then, and what runs at it stays as it is.
+        """
 
     async def close(self) -> None:
         """Stop watching."""

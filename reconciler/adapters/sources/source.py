@@ -6,7 +6,7 @@ Source: design#events-are-nudges; design#revisions.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from reconciler.adapters.sources.location import locate_store
 from reconciler.adapters.store.copy import StoreCopy
 from reconciler.errors import ConfigurationError, StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.rollouts.lineage import Lineage
 
 
 class StoreSource(Protocol):
@@ -55,7 +56,29 @@ class StoreSource(Protocol):
     def recall(self, revision: str) -> Snapshot | None:
         """A revision that was accepted once; None when the store no longer has it. Reads files.
 
-        Raises nothing: what cannot be read is not there.
+        It may be called while another task is in `read`. Raises nothing: what cannot be read is not there.
+        """
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """How revisions stand to a head. Reads files, up to half a second of history when it is asked something new.
+
+        Raises nothing: what cannot be read is missing. A plain directory has no order, and all are missing.
+        """
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """Text to full commit id: of those that are an id, seven or more letters of one, or the name of a tag.
+
+        Only commits that are there; a text that names two is left out, and no expression of Git is read. A clone of a
+        URL has no tags. Reads files; raises nothing.
+        """
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Keep these revisions, and of those that were kept before no other. Writes files.
+
+        Only in a clone of our own: whose repository it is else, that person's garbage collection decides.
+
+        Raises:
+            StoreError: the clone cannot be written.
         """
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.adapters.git.history import Relation, in_force, pin, relation
 from reconciler.adapters.git.incremental import SnapshotReader
+from reconciler.adapters.git.older_revisions import OlderRevisions, keep_revisions, kept_below, resolve_revisions
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.git.url import GitUrl
 from reconciler.adapters.sources.faults import store_fault
@@ -29,6 +30,7 @@ from reconciler.adapters.sources.repository import stored_file
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.rollouts.lineage import Lineage
 
 _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0
@@ -65,6 +67,8 @@ class UrlSource:
         self._folder = state_folder / "git" / url.digest
         self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
+        self._older = OlderRevisions()
+        self._kept = kept_below(rev, url.subdir)
         self._poll_s = poll_s
         self._clock = clock
         self._accepts_rewinds = accept_rewinds
@@ -194,7 +198,13 @@ class UrlSource:
     def _recall(self) -> Snapshot | None:
         """What was in force when the clone was last used."""
         commit = in_force(self._folder, self._pin) if self._folder.is_dir() else None
-        return self.recall(commit) if commit else None
+        if commit is None:
+            return None
+        try:
+            with GitStore(self._folder) as store:
+                return self._reader.read(store, commit)
+        except StoreError:
+            return None
 
     def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
         """Pin the commit in the clone: what the branch leads to next is compared with it."""
@@ -205,13 +215,25 @@ class UrlSource:
         """The files of a commit that the clone has."""
         try:
             with GitStore(self._folder) as store:
-                return self._reader.read(store, revision)
+                return self._reader.read_beside(store, revision)
         except StoreError:
             return None
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the clone has it."""
         return stored_file(self._folder, path, blob)
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """How revisions stand to a head, as far as the clone has them."""
+        return self._older.lineage(self._folder, revisions, head)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name. Tags are not fetched, so that ids alone name one."""
+        return resolve_revisions(self._folder, texts)
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """References in the clone hold the commits: no force-push and no garbage collection takes them."""
+        keep_revisions(self._folder, self._kept, revisions)
 
     async def close(self) -> None:
         """End a fetch that is under way."""

@@ -17,6 +17,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.rollout import Rollout
 from reconciler.stages.fleet import ParsedFile
 from reconciler.stages.templates import facts_of
 
@@ -53,6 +54,7 @@ class KeptFile(Struct, frozen=True, array_like=True):
     propagation: tuple[PropagationPolicy, ...]
     clusters: tuple[Cluster, ...]
     settings: tuple[FleetSettings, ...]
+    rollouts: tuple[Rollout, ...]
     skipped: tuple[Source, ...]
     overrides: tuple[OverridePolicy, ...]
     problems: tuple[KeptProblem, ...]
@@ -84,6 +86,7 @@ class Unpacker:
             propagation=kept.propagation,
             clusters=kept.clusters,
             settings=kept.settings,
+            rollouts=kept.rollouts,
             skipped=kept.skipped,
             overrides=kept.overrides,
             problems=tuple([self._problem(problem, path) for problem in kept.problems]) if kept.problems else (),
@@ -137,6 +140,7 @@ def packed_file(file: ParsedFile) -> bytes | None:
             propagation=file.propagation,
             clusters=file.clusters,
             settings=file.settings,
+            rollouts=file.rollouts,
             skipped=file.skipped,
             overrides=file.overrides,
             problems=problems,
@@ -153,7 +157,7 @@ def packed_file(file: ParsedFile) -> bytes | None:
 
 def _is_more_than_templates(file: ParsedFile) -> bool:
     """Whether there is what may come back as another value; hints of the file's own lines come back as they are."""
-    if file.propagation or file.overrides or file.clusters or file.settings or file.frozen:
+    if file.propagation or file.overrides or file.clusters or file.settings or file.rollouts or file.frozen:
         return True
     return any(problem.source.path != file.path or problem.trace for problem in file.problems)
 

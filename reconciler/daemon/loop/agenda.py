@@ -14,8 +14,8 @@ class Agenda(Struct):
     """`identities`: wherever they are. `copies`: by cluster, what happened there. `clusters`: everything in them.
 
     `capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
-    `unanswered`: requests without an answer have to be looked into. `reload`: somebody waits for the end of the round
-    that does all this.
+    `unanswered`: requests without an answer have to be looked into. `stages`: rollouts have to be judged. `reload`:
+    somebody waits for the end of the round that does all this.
     """
 
     everything: bool = True
@@ -26,6 +26,7 @@ class Agenda(Struct):
     capacity: bool = False
     unanswered: bool = False
     reload: bool = False
+    stages: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def mark(self, *identities: Identity) -> None:
@@ -50,6 +51,11 @@ class Agenda(Struct):
         self.everything = True
         self.wake.set()
 
+    def mark_stages(self) -> None:
+        """Judge where rollouts stand."""
+        self.stages = True
+        self.wake.set()
+
     def mark_store(self) -> None:
         """Read the store."""
         self.store = True
@@ -59,4 +65,4 @@ class Agenda(Struct):
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         due = self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity
-        return not (due or self.unanswered)
+        return not (due or self.unanswered or self.stages)

@@ -21,6 +21,7 @@ from reconciler.daemon.loop.event_judge import EventJudge
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Differing, Reader
 from reconciler.daemon.loop.recorder import Recorder
+from reconciler.daemon.loop.staged_rounds import StagedRounds
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import (
     StoreFollower,
@@ -32,7 +33,7 @@ from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
-from reconciler.daemon.observing.scope import Scope, joined, scope_of
+from reconciler.daemon.observing.scope import Scope, has_strangers, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
 from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.garbage import Garbage
@@ -45,10 +46,8 @@ from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
 from reconciler.daemon.watches.watches import Listeners, Watches
-from reconciler.engine import World
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Read
 from reconciler.model.refs import Identity
 
 log = logging.getLogger("reconciler")
@@ -94,6 +93,7 @@ class ControlLoop:
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
+        self._stages = StagedRounds(parts, self._follower)
         self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
@@ -229,6 +229,9 @@ class ControlLoop:
             self._agenda.wake.clear()
             self._garbage.idle(clock.monotonic_s())
             self._state, news_s = self._recorder.tell_news(self._state)
+            if self._stages.is_due(self._state):
+                self._agenda.mark_stages()
+                return
             await wait_for(self._agenda.wake, min(pause_s, news_s), clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
@@ -236,13 +239,15 @@ class ControlLoop:
                 return
 
     def _mark_due(self, now_s: float) -> None:
+        if now_s >= self._stages.next_s:
+            self._agenda.mark_stages()
         self._agenda.mark(*self._unfinished.due(now_s))
         for cluster, identity in self._unfinished.due_copies(now_s):
             self._agenda.mark_in(cluster, (identity,))
 
     def _due_s(self) -> float:
         """When a timer is due next."""
-        return min(self._reader.next_s(self._state), self._unfinished.next_retry_s())
+        return min(self._reader.next_s(self._state), self._unfinished.next_retry_s(), self._stages.next_s)
 
     def _beat_idle(self) -> None:
         busy = ", ".join(sorted(self._lanes.busy))
@@ -290,14 +295,18 @@ class ControlLoop:
         if agenda.clusters and not self._state.known.has_history:
             # Deletions wait for one round over everything, in which nobody is away.
             agenda.everything = True
-        before = self._state.observations.clusters
+        before, rollouts = self._state.observations.clusters, self._state.rollouts
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
         for name, seen in self._state.observations.clusters.items():
             if name in before and seen.denied != before[name].denied:
                 # A right was given, or taken: what is told of the cluster is another thing now.
                 agenda.clusters.add(name)
+        self._state, restaged = await self._stages.stage(self._state, self._reader, agenda, now)
+        agenda.identities |= restaged
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
+            if self._state.rollouts != rollouts:
+                self._state = self._recorder.tell_rollouts(self._state)
             return
         await self._pass(self._state, fleet, scope, now)
         self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
@@ -337,14 +346,14 @@ class ControlLoop:
         """Read, plan, write and record what is in the scope; None: everything."""
         parts, decision = self._parts, state.decision
         assert decision is not None, "a reading decides"
-        copies = _copies(state) if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
+        copies = state.copies if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
         progress = partial(parts.beat, "reading the clusters", copies)
         progress()
         read = self._late.read if scope is not None else self._late.read_all
         extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
-        if scope is not None and _has_strangers(world, scope):
+        if scope is not None and has_strangers(world.members, scope):
             # Only a round over everything sees where else they are.
             self._agenda.mark_everything()
         world = replace(world, members=self._lanes.without(world.members, world.only))
@@ -383,16 +392,3 @@ class ControlLoop:
             agenda.wake.clear()
             await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
             self._parts.beat("making changes")
-
-
-def _has_strangers(world: World, scope: Scope) -> bool:
-    """Whether lists of the scope hold objects with our label of which nothing is wanted or recorded there."""
-    members = (world.members[name] for name in scope.clusters)
-    return any(isinstance(member, Read) and not member.objects.keys() <= scope.only for member in members)
-
-
-def _copies(state: State) -> int:
-    """How many copies a round over everything has to do with, at most."""
-    bindings = state.decision.bindings.values() if state.decision is not None else ()
-    wanted = sum(len(binding.targets) for binding in bindings)
-    return wanted + sum(len(rows) for rows in state.known.ledger.values())

@@ -14,13 +14,13 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import fault_fields
 from reconciler.daemon.loop.agenda import Agenda
-from reconciler.daemon.loop.observation_news import is_news
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.ticks import Ticks
 from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
+from reconciler.daemon.observing.observation_news import is_news
 from reconciler.daemon.observing.reading import Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
@@ -71,6 +71,17 @@ class Reader:
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
         self._recovered_s = 0.0
+
+    @property
+    def decided(self) -> Decision:
+        """The last decision, as HEAD has it."""
+        assert self._decided is not None, "a reading decides"
+        return self._decided
+
+    @property
+    def copies(self) -> Copies:
+        """Where each object was last applied, as the last decision knew it."""
+        return self._copies
 
     def next_s(self, state: State) -> float:
         """When it is due next."""

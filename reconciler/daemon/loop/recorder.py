@@ -185,6 +185,12 @@ class Recorder:
         self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _NEWS_SHARE)
         return state, float("inf")
 
+    def tell_rollouts(self, state: State) -> State:
+        """The state once it is told where Rollouts stand, when no round is to follow."""
+        if state.picture is None:
+            return state
+        return self._shown(state, state.picture, (), self._parts.clock.now(), (), frozenset())
+
     def _with_left(self, state: State, before: Ledger, agenda: Agenda) -> State:
         left = left_since(before, state.known.ledger)
         if not left:
@@ -227,6 +233,7 @@ class Recorder:
             time=now,
             source=parts.source.name,
             source_error=parts.vitals.source_error,
+            rollouts=state.rollouts,
         )
         document = record_picture(parts.journal, shown, self._tables)
         self._put_up(replace(shown, number=document["round"]), state.observations, document["since"])
@@ -234,7 +241,7 @@ class Recorder:
         tell_turns(self._states.turns)
         self._told.take_in(fleet_state, self._states.turns, now)
         show_step(parts.vitals, step_of(fleet_state), self._told.steps)
-        return replace(state, picture=picture, failures=failures)
+        return replace(state, picture=picture, failures=failures, shown=fleet_state)
 
     def _put_up(self, picture: Picture, observations: Observations, since: str) -> None:
         """Show it to whoever looks."""

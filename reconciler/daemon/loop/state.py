@@ -13,7 +13,9 @@ from reconciler.engine import Decision, Round
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK
+from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.schemas import Schema
+from reconciler.stages.state import FleetState
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -33,3 +35,14 @@ class State(Struct, frozen=True, kw_only=True):
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     picture: Round | None = None
     failures: Failures = field(default_factory=dict)
+    shown: FleetState | None = None
+    """How everything is, as it was told last."""
+    rollouts: tuple[Progress, ...] = ()
+    """Where Rollouts stand."""
+
+    @property
+    def copies(self) -> int:
+        """How many copies a round over everything has to do with, at most."""
+        bindings = self.decision.bindings.values() if self.decision is not None else ()
+        wanted = sum(len(binding.targets) for binding in bindings)
+        return wanted + sum(len(rows) for rows in self.known.ledger.values())

@@ -19,6 +19,7 @@ from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.ledger import EventKind
 from reconciler.model.problem import Problem, Severity
 from reconciler.stages.incremental import changed_keys
+from reconciler.stages.rollouts import refused_without_revisions
 
 log = logging.getLogger("reconciler")
 
@@ -38,6 +39,7 @@ class StoreFollower:
         self._refusal = ""
         self._is_in_force = False
         self._faults = Transitions(log)
+        self._older_faults = Transitions(log)
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
@@ -62,6 +64,21 @@ class StoreFollower:
             return await self._without(self._refusal)
         self._recovered()
         return None
+
+    async def at(self, revision: str) -> Fleet | None:
+        """The fleet of an older revision; None: the source does not have it, or it cannot be read.
+
+        What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
+        """
+        found = await awaited(asyncio.to_thread(self._fleet_at, revision))
+        if found.fault is not None:
+            message = "an older revision of the store cannot be read for a fault of the program"
+            self._older_faults.fault(revision, found.fault, message, rev=revision, **fault_fields())
+        return found.value
+
+    def _fleet_at(self, revision: str) -> Fleet | None:
+        snapshot = self._parts.source.recall(revision)
+        return self._parts.store.fleet_at(snapshot) if snapshot is not None else None
 
     async def _judged(self, snapshot: Snapshot) -> tuple[Fleet | None, str]:
         """The fleet of a snapshot; None and why: it may not come into force."""
@@ -169,11 +186,16 @@ class StoreFollower:
         self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now())
 
     def _why_refused(self, fleet: Fleet) -> str:
-        """Why the store may not come into force: it names no fleet, or another one than the journal. Empty: it may."""
+        """Why the store may not come into force; empty: it may.
+
+        It names no fleet, or another one than the journal, or it is a directory with Rollouts: without revisions all
+        that these hold back would change at once, so that nothing changes until they are out of it.
+        """
         bound, settings = self._parts.journal.fleet, fleet.settings
-        if settings.name and bound in ("", settings.name, *settings.previous_names):
-            return ""
         revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
+        if settings.name and bound in ("", settings.name, *settings.previous_names):
+            refused = refused_without_revisions(fleet.rollouts) if fleet.revision.startswith("dir:") else ()
+            return f"{revision}: {'; '.join(map(str, refused))}" if refused else ""
         if not settings.name:
             return f"{revision}: it has no document of kind Fleet with a name"
         return (

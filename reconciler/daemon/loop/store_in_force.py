@@ -26,6 +26,9 @@ from reconciler.stages.fleet import (
 _UNSAVED_MAX: Final = 200
 """So many files at most are parsed again at the next start: saving touches the whole cache, and a commit few files."""
 
+_OLDER_MAX: Final = 20_000
+"""So many files of older revisions are kept as they were parsed: what differs from what is in force."""
+
 _State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile], dict[str, str]]
 
 
@@ -53,6 +56,7 @@ class StoreInForce:
         self._read_blob = read_blob
         self._cache = cache
         self._cached: Mapping[str, ParsedFile] = {}
+        self._older: dict[str, ParsedFile] = {}
         self._unsaved = 0
         self._is_directory = False
         self._before: _State = (self._stored, self._parsed, self._broken, self._good, self._remembered)
@@ -86,6 +90,28 @@ class StoreInForce:
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
         self._good.update(good_files(fresh))
         return fleet
+
+    def fleet_at(self, snapshot: Snapshot) -> Fleet:
+        """The fleet of an older revision, as it was written. What is in force stays, and so does what is known of it.
+
+        Files that are in force, or were asked for before, are not parsed again. What is broken is frozen: the last good
+        content is another revision's. It may be called in a thread of its own, beside `parse`.
+        """
+        parsed, stored, cached = self._parsed, snapshot.files, self._older
+        in_force = {(file.path, file.blob): file for file in parsed}
+        lacking = [file for file in stored if (file.path, file.blob) not in in_force and memo_key(file) not in cached]
+        if self._cache is not None and len(lacking) > _UNSAVED_MAX:
+            cached = {**cached, **self._cache.load(lacking)}
+        found, beside = [], {}
+        for file in stored:
+            same = in_force.get((file.path, file.blob))
+            if same is None:
+                key = memo_key(file)
+                same = beside[key] = cached.get(key) or parse_file(file)
+            found.append(same)
+        older = {key: file for key, file in self._older.items() if key not in beside} | beside
+        self._older = dict(list(older.items())[-_OLDER_MAX:])
+        return assemble(snapshot.revision, found, snapshot.problems)
 
     def reject(self) -> None:
         """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""

@@ -68,7 +68,7 @@ class Writer:
         """The plan as far as suspensions, `observe` and fights allow it."""
         suspensions = in_force(self._parts.journal.suspensions(), now)
         self._parts.vitals.suspended = tuple(found.scope for found in suspensions)
-        plan = restrained(planned, suspensions).plan
+        plan = restrained(planned, suspensions, now).plan
         now_s = self._parts.clock.monotonic_s()
         fought = {
             index

@@ -31,6 +31,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Member, Observations
 from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.model.rollouts.record import Record
 from reconciler.stages.observations import in_force
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.schemas import Schema, schema_of_openapi
@@ -52,6 +53,10 @@ class Known(Struct, frozen=True, kw_only=True):
     losses: Losses = field(default_factory=Losses)
     timers: Mapping[str, str] = field(default_factory=dict)
     """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
+    rollouts: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
+    """By Rollout and cluster what is in force."""
+    former: str = ""
+    """The revision of the last round."""
     unanswered: tuple[Intent, ...] = ()
     """Requests whose answers never came: their objects have to be looked at."""
 
@@ -68,7 +73,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 def remembered(journal: Journal) -> Known:
     """What the journal knows, read in one consistent view."""
     with journal.transaction():
-        unanswered = tuple(journal.open_intents().values())
+        unanswered, last = tuple(journal.open_intents().values()), journal.last_round()
         return Known(
             ledger=with_unanswered(journal.ledger(), unanswered),
             released=journal.released(),
@@ -79,6 +84,8 @@ def remembered(journal: Journal) -> Known:
             suspensions=journal.suspensions(),
             losses=journal.losses(),
             timers=journal.timers(),
+            rollouts=journal.rollout_records(),
+            former=last.revision if last is not None else "",
             unanswered=unanswered,
         )
 

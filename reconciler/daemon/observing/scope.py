@@ -97,6 +97,12 @@ def scope_of(
     )
 
 
+def has_strangers(members: Mapping[str, Member], scope: Scope) -> bool:
+    """Whether lists of the scope hold objects with our label of which nothing is wanted or recorded there."""
+    listed = (members[name] for name in scope.clusters)
+    return any(isinstance(member, Read) and not member.objects.keys() <= scope.only for member in listed)
+
+
 def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Identity]]:
     """What is in any of these, by cluster."""
     found: dict[str, frozenset[Identity]] = {}

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Change, Plan
+from reconciler.stages.observations import instant
 from reconciler.stages.placement import closed_by_order
-from reconciler.stages.plan import waves_without
+from reconciler.stages.plan import held_by_windows, waves_without
+from reconciler.stages.windows import closed_clusters
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
@@ -21,9 +23,16 @@ def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
     return {found.scope: _words(found) for found in suspensions}
 
 
-def restrained(planned: Round, suspensions: Iterable[SuspensionRecord]) -> Round:
-    """The round as far as a person's orders allow it: suspensions that are in force, a fleet that is only observed."""
+def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str) -> Round:
+    """The round as far as persons allow it: suspensions in force, closed windows, a fleet that is only observed.
+
+    `now`: RFC 3339.
+    """
+    decision, moment = planned.decision, instant(now)
+    assert moment is not None, "a round has a time"
     plan = suspend(planned.plan, suspensions)
+    closed = closed_clusters(decision.fleet.settings.windows, decision.fleet.clusters.values(), moment)
+    plan = held_by_windows(plan, closed, {identity for identity, _ in decision.ticked})
     if planned.decision.fleet.settings.observe_only:
         plan = replace(plan, waves=())
     return replace(planned, plan=plan)

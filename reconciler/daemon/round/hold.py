@@ -4,6 +4,9 @@ Source: design#one-writer: another journal is refused, with who holds it, until 
 journal may have been copied, with the machine or from a backup. So the mark has an epoch, which every process raises
 before it writes to the cluster: whoever then finds another mark than its own is not the last one and stops writing.
 What is about to be written is in the journal first, so that a crash leaves no mark that its own journal does not know.
+
+The mark also says which revision of each rollout is in force in its cluster, so that a lost journal can be built again.
+That part is in the mark first, and is believed where it began later than what the journal has.
 """
 
 from __future__ import annotations
@@ -12,15 +15,16 @@ import asyncio
 import contextlib
 import platform
 import secrets
-from collections.abc import Iterable
-
-from msgspec import Struct
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from reconciler.adapters.clock import Clock
+from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S, told_fault
+from reconciler.daemon.round.mark import Mark, copy_refusal, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (
     AlreadyExists,
     FleetHeld,
@@ -29,58 +33,19 @@ from reconciler.errors import (
     ObjectNotFound,
     WriteConflict,
 )
-from reconciler.model.ledger import HoldRecord
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
-from reconciler.model.tree import JsonObject, dig
+from reconciler.model.rollouts.record import Record
+from reconciler.model.tree import JsonObject
 from reconciler.stages.ownership import field_manager
+from reconciler.stages.rollouts import believed, entries_of, is_past, is_told, told_by
 
 NAMESPACE = "fleet-system"
 _CONFIG_MAP = GVK("", "v1", "ConfigMap")
 _NAMESPACE = GVK("", "v1", "Namespace")
 _ATTEMPTS = 5
 """How often the mark is read again after somebody else wrote it."""
-
-
-class Mark(Struct, frozen=True, kw_only=True):
-    """What the ConfigMap says. `epoch` is 0 and `token` empty where an earlier version wrote it."""
-
-    journal: str
-    epoch: int = 0
-    token: str = ""
-    host: str = ""
-    since: str = ""
-
-    def __str__(self) -> str:
-        """Who holds the fleet, since when and where, for people."""
-        epoch = f", epoch {self.epoch}" if self.epoch else ""
-        since = f" since {self.since}" if self.since else ""
-        return f"journal {self.journal}{epoch}{since}" + (f" on host {self.host}" if self.host else "")
-
-
-def read_mark(live: LiveObject) -> Mark:
-    """The mark that an object carries. What is no epoch counts as none."""
-    data = dig(live.body, "data")
-    found = {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
-    epoch = found.get("epoch", "")
-    return Mark(
-        journal=found.get("journal", ""),
-        epoch=int(epoch) if epoch.isascii() and epoch.isdigit() and len(epoch) < 16 else 0,
-        token=found.get("instance", ""),
-        host=found.get("host", ""),
-        since=found.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
-    )
-
-
-def is_own(mark: Mark, known: tuple[HoldRecord, ...]) -> bool:
-    """Whether a mark with our journal's name is what this journal wrote last, or older than that.
-
-    An older one is of an earlier version, or of a cluster that was restored; a newer one, or another one of the same
-    epoch, was written with a copy of the journal.
-    """
-    confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
-    is_known = any((found.epoch, found.token) == (mark.epoch, mark.token) for found in known)
-    return mark.epoch == 0 or is_known or mark.epoch < confirmed
+_NOTHING: Final[Mapping[str, Record]] = {}
 
 
 class Holder:
@@ -93,13 +58,19 @@ class Holder:
         self._host = host or platform.node()
         self._token = secrets.token_hex(8)
         self._epochs: dict[str, int] = {}
+        self._pending: dict[str, dict[str, Record]] = {}
+        """By cluster and rollout what begins there: in the mark, and in the journal a moment later."""
+        self._written: dict[str, frozenset[str]] = {}
+        """By cluster the entries that this process ever wrote: those of others are left alone."""
 
     async def hold(
         self, members: Iterable[MemberCluster], fleet: str, *, take_over: bool = False
     ) -> dict[str, MemberClusterError]:
         """Make sure that this process holds the fleet in every member; per cluster the error that prevented it.
 
-        Asked again, it reads the mark and compares. HeldByCopy: a copy of this journal was started later.
+        Asked again, it reads the mark and compares; it is written again where what began of rollouts, or is recorded no
+        more, is another than in the mark. Who takes hold takes in what the mark tells of rollouts. HeldByCopy: a copy
+        of this journal was started later.
 
         Raises:
             FleetHeld: another journal holds it somewhere; nothing is written anywhere by the caller then.
@@ -114,56 +85,149 @@ class Holder:
         await asyncio.gather(*(one(member) for member in members))
         return failed
 
-    async def _hold(self, member: MemberCluster, fleet: str, *, take_over: bool) -> None:
-        name = holder_name(fleet)
+    async def enter(self, member: MemberCluster, fleet: str, begun: Mapping[str, Record]) -> MemberClusterError | None:
+        """Write into the mark of a member which revisions begin there, by rollout. None: the mark says so.
+
+        Before the journal has them, and before anything of these revisions is written: of two that disagree, the mark
+        is never the older one. The fleet is held there afterwards. Without `begun`, the mark is brought up to the
+        journal. An error also where the mark knew of a rollout in `begun` what the journal did not: it does now, and
+        what begins is to be asked again.
+
+        Raises:
+            FleetHeld: another journal holds the fleet there.
+        """
+        pending = self._pending.setdefault(member.name, {})
+        pending.update(begun)
+        is_entered = False
+        try:
+            found = await awaited(self._hold(member, fleet, begun=begun))
+            is_entered = found.fault is None
+        finally:
+            for name in [] if is_entered else [name for name in begun if pending.get(name) is begun[name]]:
+                del pending[name]
+        return None if is_entered else _error_of(member, found.fault)
+
+    async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
+        """Take what the marks tell of rollouts into the journal, whoever wrote them; no mark is written.
+
+        Per cluster why its mark was not read. A cluster without a mark tells nothing.
+        """
+        failed: dict[str, MemberClusterError] = {}
+
+        async def one(member: MemberCluster) -> tuple[str, Mark | None]:
+            found = await awaited(asyncio.wait_for(_mark_in(member, fleet), PROMPT_S))
+            if found.value is None and not isinstance(found.fault, ObjectNotFound):
+                failed[member.name] = _error_of(member, found.fault)
+            return member.name, found.value
+
+        marks = await asyncio.gather(*(one(member) for member in members))
+        with self._journal.transaction():
+            for name, mark in sorted(marks, key=lambda found: found[0]):
+                if mark is not None:
+                    self._take_in(name, mark)
+        return failed
+
+    async def _hold(
+        self, member: MemberCluster, fleet: str, *, take_over: bool = False, begun: Mapping[str, Record] = _NOTHING
+    ) -> None:
+        news: frozenset[str] = frozenset()
         for attempt in range(1, _ATTEMPTS + 1):
-            known = self._journal.holds(member.name)
             try:
-                live = await member.get(_CONFIG_MAP, NAMESPACE, name)
+                live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
             except ObjectNotFound:
                 live = None
             mark = read_mark(live) if live is not None else Mark(journal=self._journal.uuid)
             if not take_over:
                 self._refuse(member.name, fleet, mark)
-            if live is not None and self._is_this(member.name, mark):
-                return
-            confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
-            epoch = max(mark.epoch, confirmed) + 1
-            # First in the journal: whatever becomes of the request, this mark will be known as ours.
-            self._journal.intend_hold(member.name, epoch, self._token)
+            is_held = live is not None and self._is_this(member.name, mark)
+            if not is_held:
+                news |= self._take_in(member.name, mark)
+            overtaken = sorted(news & begun.keys())
+            entries = self._entries(member.name, overtaken)
             try:
-                await self._write(member, fleet, epoch, live)
+                if not is_held:
+                    await self._take(member, fleet, mark, live, entries)
+                elif not self._is_told(member.name, mark, entries):
+                    await self._write(member, fleet, mark, live, entries)
             except (AlreadyExists, WriteConflict):
                 if attempt == _ATTEMPTS:
                     raise
                 continue
-            self._journal.confirm_hold(member.name, epoch, self._token)
-            self._epochs[member.name] = epoch
+            if overtaken:
+                why = f"its mark told of rollout {', '.join(overtaken)} what the journal did not know"
+                raise MemberClusterError(member.name, f"{why}; it is planned again")
             return
+
+    async def _take(
+        self, member: MemberCluster, fleet: str, mark: Mark, live: LiveObject | None, entries: Mapping[str, str]
+    ) -> None:
+        """Raise the epoch: from now on this process holds the fleet there."""
+        known = self._journal.holds(member.name)
+        confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
+        epoch = max(mark.epoch, confirmed) + 1
+        # First in the journal: whatever becomes of the request, this mark will be known as ours.
+        self._journal.intend_hold(member.name, epoch, self._token)
+        own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now())
+        await self._write(member, fleet, own, live, entries)
+        self._journal.confirm_hold(member.name, epoch, self._token)
+        self._epochs[member.name] = epoch
+
+    def _take_in(self, cluster: str, mark: Mark) -> frozenset[str]:
+        """Record what a mark tells of rollouts, as far as it is believed; the names of these."""
+        records, news = self._journal.rollout_records(), set()
+        for name, told in told_by(mark.entries, self._clock.now()).items():
+            found = believed(records.get(name, {}).get(cluster), told)
+            if found is not None:
+                self._journal.record_rollouts(name, {cluster: found})
+                news.add(name)
+        return frozenset(news)
+
+    def _entries(self, cluster: str, overtaken: Iterable[str]) -> dict[str, str]:
+        """What the mark is to say of rollouts: what is recorded, and what begins and is recorded next."""
+        records = {name: found[cluster] for name, found in self._journal.rollout_records().items() if cluster in found}
+        pending = self._pending.setdefault(cluster, {})
+        for name in [
+            name for name, record in pending.items() if name in overtaken or is_past(records.get(name), record)
+        ]:
+            del pending[name]
+        return entries_of({**records, **pending})
+
+    def _is_told(self, cluster: str, mark: Mark, entries: Mapping[str, str]) -> bool:
+        """Whether a mark of ours need not be written for these entries."""
+        is_left = self._written.get(cluster, frozenset()) & mark.entries.keys() <= entries.keys()
+        return is_left and is_told(mark.entries, entries)
 
     def _is_this(self, cluster: str, mark: Mark) -> bool:
         return (mark.journal, mark.epoch, mark.token) == (self._journal.uuid, self._epochs.get(cluster), self._token)
 
     def _refuse(self, cluster: str, fleet: str, mark: Mark) -> None:
         if mark.journal != self._journal.uuid:
-            raise FleetHeld(_refusal(cluster, fleet, mark))
+            raise FleetHeld(refusal(cluster, fleet, mark))
         if not is_own(mark, self._journal.holds(cluster)):
-            raise HeldByCopy(cluster, _copy_refusal(fleet, mark))
+            raise HeldByCopy(cluster, copy_refusal(fleet, mark))
 
-    async def _write(self, member: MemberCluster, fleet: str, epoch: int, live: LiveObject | None) -> None:
-        name, manager, body = holder_name(fleet), field_manager(fleet), self._body(fleet, epoch)
+    async def _write(
+        self, member: MemberCluster, fleet: str, mark: Mark, live: LiveObject | None, entries: Mapping[str, str]
+    ) -> None:
+        """Write the mark of this process, with the epoch and the time of `mark`, in the place of `live`."""
+        name, manager, body = holder_name(fleet), field_manager(fleet), self._body(fleet, mark, entries)
+        self._written[member.name] = self._written.get(member.name, frozenset()) | entries.keys()
+        if entries:
+            reach("before entries of rollouts are written")
         if live is not None:
             await member.apply(
                 *(_CONFIG_MAP, NAMESPACE, name, body),
                 manager=manager, force=True, uid=live.uid, resource_version=live.resource_version,
             )  # fmt: skip
-            return
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        with contextlib.suppress(AlreadyExists):
-            await member.create(_NAMESPACE, "", NAMESPACE, namespace, manager=manager)
-        await member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
+        else:
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            with contextlib.suppress(AlreadyExists):
+                await member.create(_NAMESPACE, "", NAMESPACE, namespace, manager=manager)
+            await member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
+        if entries:
+            reach("after entries of rollouts were written")
 
-    def _body(self, fleet: str, epoch: int) -> JsonObject:
+    def _body(self, fleet: str, mark: Mark, entries: Mapping[str, str]) -> JsonObject:
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -171,10 +235,11 @@ class Holder:
             "data": {
                 "fleet": fleet,
                 "journal": self._journal.uuid,
-                "epoch": str(epoch),
+                "epoch": str(mark.epoch),
                 "instance": self._token,
                 "host": self._host,
-                "since": self._clock.now(),
+                "since": mark.since,
+                **entries,
             },
         }
 
@@ -184,7 +249,7 @@ class Holder:
         if found.value is None:
             return _error_of(member, found.fault)
         is_held = self._is_this(member.name, found.value)
-        return None if is_held else HeldByCopy(member.name, _copy_refusal(fleet, found.value))
+        return None if is_held else HeldByCopy(member.name, copy_refusal(fleet, found.value))
 
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
@@ -210,8 +275,8 @@ class Holder:
         found = await self.held_by(members, fleet)
         for name, mark in found.items():
             if mark.journal != self._journal.uuid:
-                raise FleetHeld(_refusal(name, fleet, mark))
-        return {name: _copy_refusal(fleet, mark) for name, mark in found.items()}
+                raise FleetHeld(refusal(name, fleet, mark))
+        return {name: copy_refusal(fleet, mark) for name, mark in found.items()}
 
     async def refuse_others(self, members: Iterable[MemberCluster], fleet: str) -> None:
         """Nothing, when nobody else holds the fleet in any of the members.
@@ -234,22 +299,3 @@ def _error_of(member: MemberCluster, fault: Exception | None) -> MemberClusterEr
 
 async def _mark_in(member: MemberCluster, fleet: str) -> Mark:
     return read_mark(await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet)))
-
-
-def holder_name(fleet: str) -> str:
-    """The ConfigMap's name."""
-    return f"fleet-{fleet}"
-
-
-def _refusal(member: str, fleet: str, mark: Mark) -> str:
-    return (
-        f"{member}: fleet {fleet} is held by {mark}; use that journal, or take the fleet over with "
-        "'reconciler journal rebuild --takeover'"
-    )
-
-
-def _copy_refusal(fleet: str, mark: Mark) -> str:
-    return (
-        f"fleet {fleet} is held by a copy of this journal: {mark}; nothing is written here. Let that one go on and "
-        "stop this one, or stop that one and take the fleet over with 'reconciler journal rebuild --takeover'"
-    )

@@ -1,7 +1,7 @@
 """A lost journal, filled again from the marks that the members' objects carry.
 
-Source: design#lost-journal: the marks rebuild objects, placements and keep; timers and exclusions begin anew;
-nothing is deleted until one complete round has been recorded.
+Source: design#lost-journal: the marks rebuild objects, placements and keep, and which revisions rollouts have in force;
+timers and exclusions begin anew; nothing is deleted until one complete round has been recorded.
 """
 
 from __future__ import annotations
@@ -67,6 +67,9 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         async with open_members(fleet, access) as members:
             reachable, uids = await answering(fleet, members, journal.cluster_uids())
             failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
+            # Of every cluster before any mark is written.
+            unread = await holder.read_back(_answering(reachable), fleet.settings.name)
+            failed |= {name: error.message for name, error in unread.items()}
             if take_over:
                 refused = await holder.hold(_answering(reachable), fleet.settings.name, take_over=True)
                 failed |= {name: error.message for name, error in refused.items()}

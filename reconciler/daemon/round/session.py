@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,8 @@ from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
+from reconciler.daemon.rollouts.once import StagedOnce
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy
@@ -26,8 +28,8 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import answered, recover
 from reconciler.daemon.round.remember import record_picture, remember
-from reconciler.engine import Round, World, plan_round
-from reconciler.errors import ConfigurationError
+from reconciler.engine import Round, World
+from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event, EventKind
@@ -35,7 +37,10 @@ from reconciler.model.observation import ClusterObservation, Observations, Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
-from reconciler.stages.state import StateTables, waits_for_person
+from reconciler.stages.revisions import with_standing
+from reconciler.stages.state import FleetState, StateTables, waits_for_person
+
+_NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -53,6 +58,10 @@ class Access(Struct, frozen=True, kw_only=True):
     """How the store was named, for the picture that `status` shows."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
+    revisions: RevisionsInForce | None = None
+    """Older revisions of the store; None: it has none."""
+    stage: str = ""
+    """Only in this stage of a Rollout may a revision begin; empty: in every one."""
 
 
 @asynccontextmanager
@@ -73,16 +82,19 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, at=at or ""))
-        planned = plan_round(reading.world, reading.now, reading.decision)
+        once = StagedOnce(access.revisions, access.clock, known)
+        reading, planned = await once.plan(reading, members, looked_state, access.stage)
         planned = await dry_run(planned, members, reading.world, every=server_side)
-    return restrained(planned, in_force(known.suspensions, reading.now))
+    planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+    return _with_rollouts(planned, once)
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Reading:
     """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        return await _read(fleet, members, known, access)
+        reading = await _read(fleet, members, known, access)
+        return await StagedOnce(access.revisions, access.clock, known).as_recorded(reading, members)
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
@@ -166,12 +178,15 @@ async def apply_once(
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
             reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters))
-            planned = plan_round(reading.world, reading.now, reading.decision)
+            once = StagedOnce(access.revisions, access.clock, known)
+            reading, planned = await once.plan(reading, members, looked_state, access.stage)
             planned = await dry_run(planned, members, reading.world)
-            planned = restrained(planned, in_force(known.suspensions, reading.now))
+            planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+            planned = _with_rollouts(planned, once)
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             _record_clusters(journal, reading)
+            refused = await once.commit((journal, holder.enter))
             acting = Acting(
                 members=members,
                 journal=journal,
@@ -184,7 +199,7 @@ async def apply_once(
             )
             if planned.plan.waves:
                 journal.record_events([_apply_event(journal, planned, access.who, reading.now)])
-            results = await _act(planned, acting, holder)
+            results = await _act(planned, acting, holder, refused)
             remember(journal, planned, reading, results)
             _record_picture(journal, planned, reading, results, access)
     return Applied(round=planned, results=results, closed=reading.world.observations.closed)
@@ -213,9 +228,33 @@ def _record_picture(
         last_contact={**last_contacts(journal.state()), **read},
     )
     states = StateTables()
-    shown = Picture(round=picture, state=states.update(facts), time=reading.now, source=access.store)
+    shown = Picture(
+        round=picture,
+        state=states.update(facts),
+        time=reading.now,
+        source=access.store,
+        rollouts=planned.rollouts,
+    )
     record_picture(journal, shown)
     Told(journal).take_in(shown.state, states.turns, reading.now)
+
+
+def _with_rollouts(planned: Round, once: StagedOnce) -> Round:
+    """The round with where Rollouts stand."""
+    plan = with_standing(planned.plan, planned.decision, once.progress)
+    return replace(planned, plan=plan, rollouts=once.progress)
+
+
+def looked_state(reading: Reading, planned: Round) -> FleetState:
+    """How everything is by one look, before anything is made of the plan."""
+    world = reading.world
+    facts = replace(
+        facts_of(planned, world.members),
+        health=not_healthy(looked_health(planned, world, world.interpreters)),
+        ledger=world.ledger,
+        closed=world.observations.closed,
+    )
+    return StateTables().update(facts)
 
 
 def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
@@ -225,12 +264,14 @@ def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
     return Event(round=journal.complete_rounds(), time=now, kind=EventKind.APPLY, subject="fleet", data=data)
 
 
-async def _act(planned: Round, acting: Acting, holder: Holder) -> tuple[Result, ...]:
+async def _act(planned: Round, acting: Acting, holder: Holder, not_begun: Collection[str] = ()) -> tuple[Result, ...]:
+    """`not_begun`: clusters in which the revision of the plan could not begin."""
     plan = planned.plan
     clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
     if not clusters:
         return ()
     failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
+    failed |= {name: MemberClusterError(name, _NOT_BEGUN) for name in clusters if name in not_begun}
     due = waves_by_cluster(plan)
     refused = tuple(chain.from_iterable(not_held(chain(*due[name]), error) for name, error in sorted(failed.items())))
     for result in refused:

@@ -78,7 +78,7 @@ def _current(vitals: Vitals) -> CommitStatus | None:
     step = vitals.step
     if step is None or step.revision != vitals.revision:
         return None
-    verdict, description = commit_status(step, vitals.source_error)
+    verdict, description = commit_status(step, vitals.source_error, vitals.rollouts)
     return CommitStatus(commit=step.revision, state=str(verdict), description=description)
 
 

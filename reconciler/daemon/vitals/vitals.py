@@ -11,6 +11,7 @@ from reconciler.adapters.notify.deliveries import Deliveries
 from reconciler.daemon.vitals.board import Board
 from reconciler.daemon.vitals.histograms import Histograms, Phases
 from reconciler.model.problem import Problem
+from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.state import Step
 
 _PHASES_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -72,6 +73,8 @@ class Vitals(Struct, kw_only=True):
     """Watches that ended before their time, by cluster."""
     suspended: tuple[str, ...] = ()
     """Scopes that are suspended now."""
+    rollouts: tuple[Progress, ...] = ()
+    """Where each Rollout of the store stands."""
     step: Step | None = None
     """How far the revision in force has come."""
     revision_seen_at: str = ""

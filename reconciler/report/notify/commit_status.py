@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
+from reconciler.model.rollouts.progress import Paused, Progress, Skipped, StageDone, StageProgress
+from reconciler.report.rollouts.words import state_words
 from reconciler.stages.state import HealthWord, Lag, Step
 
 DESCRIPTION_MAX: Final = 140
@@ -22,14 +24,18 @@ class Verdict(StrEnum):
     ERROR = "error"
 
 
-def commit_status(step: Step, source_error: str = "") -> tuple[Verdict, str]:
+def commit_status(step: Step, source_error: str = "", rollouts: Iterable[Progress] = ()) -> tuple[Verdict, str]:
     """What the state says of the revision in force, and in words.
 
-    `source_error`: why the store cannot be followed; empty: it can. Something that fails, waits for a person, is
-    fought over, refused or degraded is a failure; a cluster that is away is only waited for.
+    `source_error`: why the store cannot be followed; empty: it can. `rollouts`: where these stand: a commit that has
+    not reached all stages is pending, whatever the clusters say of their own revisions, and one that is paused failed.
+    Something that fails, waits for a person, is fought over, refused or degraded is a failure; a cluster that is away
+    is only waited for.
     """
     said = f"{step.in_step} of {step.clusters} clusters in step"
-    troubles = list(_troubles(step))
+    stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
+    paused = [f"{name} paused in {stage.name}" for name, stage in stages if isinstance(stage.state, Paused)]
+    troubles = [*paused, *_troubles(step)]
     if step.errors:
         verdict, words = Verdict.ERROR, [_counted(step.errors, "error", "errors") + " in the store"]
     elif source_error:
@@ -37,7 +43,7 @@ def commit_status(step: Step, source_error: str = "") -> tuple[Verdict, str]:
     elif troubles:
         verdict, words = Verdict.FAILURE, troubles
     else:
-        words = list(_waits(step))
+        words = [*_under_way(stages), *_waits(step)]
         is_done = step.is_complete and not words
         verdict = Verdict.SUCCESS if is_done else Verdict.PENDING
     return verdict, _fitted("; ".join([said, *([", ".join(words)] if words else [])]))
@@ -51,6 +57,16 @@ def _troubles(step: Step) -> Iterator[str]:
         yield f"{step.waiting} held"
     if count := step.healths.get(HealthWord.DEGRADED, 0):
         yield f"{count} degraded"
+
+
+def _under_way(stages: Iterable[tuple[str, StageProgress]]) -> Iterator[str]:
+    """The first stage of each rollout that is not done: `default: eu in progress, 1 of 4`."""
+    told = set()
+    for name, stage in stages:
+        is_over = isinstance(stage.state, StageDone | Skipped)
+        if name not in told and not is_over:
+            told.add(name)
+            yield f"{name}: {stage.name} {state_words(stage)}"
 
 
 def _waits(step: Step) -> Iterator[str]:

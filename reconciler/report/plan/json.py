@@ -14,6 +14,7 @@ from reconciler.report.json_parts import json_text, placement_part, problems_par
 from reconciler.report.mask import mask_plan
 from reconciler.report.plan.alike import Alike, Place, alike
 from reconciler.report.plan.group import FieldLine
+from reconciler.report.rollouts.document import plan_parts
 
 
 def plan_json(plan: Plan, *, annotations: Iterable[str] = ()) -> str:
@@ -34,6 +35,7 @@ def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, J
         "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
         "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
         "unjudged": [_unjudged(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
+        **plan_parts(plan.rollouts),
         "problems": problems_part(plan.problems),
     }
 
@@ -58,6 +60,7 @@ def _change(change: Change) -> dict[str, Json]:
         "cause": str(change.cause),
         "source": str(change.source),
         "held": change.held,
+        **({"stage": change.stage} if change.stage else {}),
         "fields": [_field(field) for field in change.fields],
     }
 

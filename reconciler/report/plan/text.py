@@ -27,6 +27,7 @@ from reconciler.report.plan.lines import (
     unjudged_lines,
 )
 from reconciler.report.problems_text import problem_lines, spoken_problems
+from reconciler.report.rollouts.stages import stage_lines
 from reconciler.report.text.safe import joined, visible
 from reconciler.report.text.style import PLAIN, Style
 from reconciler.report.text.table import aligned
@@ -53,6 +54,7 @@ def plan_text(
     losses = [one for one in found if one.entry.is_destructive]
     others = [one for one in found if not one.entry.is_destructive]
     sections = (
+        painted_stages(plan, style),
         [*_titled(LOSSES, losses, style, detail), *confirm_lines(plan.held_digest, style)],
         _titled("Changes", [one for one in others if one.entry.held is None], style, detail),
         _placements(plan, style),
@@ -64,6 +66,12 @@ def plan_text(
     for section in sections:
         lines.extend(["", *section] if section else [])
     return joined(lines)
+
+
+def painted_stages(plan: Plan, style: Style) -> list[str]:
+    """What goes over the clusters in stages; warnings in yellow."""
+    lines = [line.replace("→", style.arrow) for line in stage_lines(plan)]
+    return [style.yellow(line) if line.startswith("  ! ") else line for line in lines]
 
 
 def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:

@@ -31,6 +31,7 @@ from reconciler.report.plan.text import LOSSES, UNJUDGED, confirm_lines, incompl
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.review.markup import Markup, element, together
 from reconciler.report.review.stylesheet import STYLESHEET
+from reconciler.report.rollouts.stages import stage_lines
 
 _OPEN_LINES_MAX = 200
 _DIGEST = base64.b64encode(hashlib.sha256(STYLESHEET.encode()).digest()).decode()
@@ -62,6 +63,7 @@ def _parts(plan: Plan) -> Iterable[Markup]:
     faults = [problem for problem in problems if problem.severity is Severity.ERROR]
     rest = [problem for problem in problems if problem.severity is not Severity.ERROR]
     yield from _head(plan)
+    yield from _section("Stages", [_block(lines)] if (lines := stage_lines(plan)) else [])
     yield from _section(LOSSES, [_entry(one) for one in found if one.entry.is_destructive])
     yield from _section("Errors", [_block([line]) for line in problem_lines(faults)])
     unjudged = sorted(plan.unjudged, key=lambda one: one.identity)

@@ -1,7 +1,8 @@
 """The parts of a comment, and which of them matters how much.
 
 From the least important: hints; long values; reasons of placements; placements; warnings; the table of clusters; what
-is held and loses nothing; names of objects that change alike; further changes; what was not judged; errors; losses.
+is held and loses nothing; names of objects that change alike; further changes; stages of rollouts; what was not judged;
+errors; losses.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from reconciler.report.plan.lines import (
 from reconciler.report.plan.text import LOSSES, UNJUDGED
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.review.fitting import Form, Item, Section
+from reconciler.report.rollouts.stages import stage_lines
 from reconciler.report.text.safe import code_span, visible
 
 _FULL = Detail()
@@ -37,8 +39,8 @@ _OPEN_LINES_MAX = 40
 _OPEN_ERRORS_MAX = 10
 _OPEN_CLUSTERS_MAX = 10
 
-(_HINTS, _VALUES, _REASONS, _PLACED, _WARNINGS, _TABLE, _WAITING, _NAMES, _CHANGES, _UNJUDGED, _ERRORS, _LOSS_FIELDS,
- _LOSSES) = range(13)  # fmt: skip
+(_HINTS, _VALUES, _REASONS, _PLACED, _WARNINGS, _TABLE, _WAITING, _NAMES, _CHANGES, _STAGES, _UNJUDGED, _ERRORS,
+ _LOSS_FIELDS, _LOSSES) = range(14)  # fmt: skip
 
 _VALUES_LOST = "long values and texts"
 _NAMES_LOST = "names of objects that change alike"
@@ -53,6 +55,7 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
     problems = sorted_problems(plan.problems)
     placements = sorted(plan.placements, key=lambda placement: placement.identity)
     parts = (
+        _stages(plan),
         _losses(losses),
         _problems(problems, Severity.ERROR, "Errors", _ERRORS),
         _unjudged(sorted(plan.unjudged, key=lambda one: one.identity)),
@@ -64,6 +67,19 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
         _problems(problems, Severity.HINT, "Hints", _HINTS),
     )
     return tuple(part for part in parts if part.count)
+
+
+def _stages(plan: Plan) -> Section:
+    """In which order the change goes over the clusters."""
+    items = tuple(Item(lines=(line,)) for line in stage_lines(plan))
+    return Section(
+        title="Stages",
+        count=len(plan.rollouts),
+        forms=(Form(items=items),),
+        ranks=(_STAGES,),
+        is_folded=False,
+        noun="lines",
+    )
 
 
 def _losses(found: Sequence[Alike]) -> Section:

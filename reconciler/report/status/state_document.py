@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from reconciler.engine import Round
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.progress import Progress
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
+from reconciler.report.rollouts.document import rollouts_part
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.troubles import Troubles
 from reconciler.stages.state import ClusterState, FleetState, Lag
@@ -42,6 +44,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     number: int = 0
     source: str = ""
     source_error: str = ""
+    rollouts: tuple[Progress, ...] = ()
+    """Where each Rollout of the store stands."""
 
 
 def state_document(
@@ -59,7 +63,8 @@ def state_document(
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
-    troubles = Troubles(picture.state, scrubber(secrets_among(picture.round.plan.changes)))
+    scrubbed = scrubber(secrets_among(picture.round.plan.changes))
+    troubles = Troubles(picture.state, scrubbed)
     return {
         "version": VERSION,
         "revision": decision.fleet.revision,
@@ -81,6 +86,8 @@ def state_document(
         "troublesTotal": troubles.total,
         "problems": tables.problems.of(picture.round.plan.problems, masker),
         "unclaimed": unclaimed,
+        # Where there is no Rollout, documents of before stay as they are.
+        **({"rollouts": rollouts_part(picture.rollouts, scrubbed)} if picture.rollouts else {}),
     }
 
 

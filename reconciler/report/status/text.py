@@ -7,6 +7,7 @@ from typing import Any
 
 from reconciler.report.plan.lines import short_revision
 from reconciler.report.plan.text import confirm_lines
+from reconciler.report.rollouts.status import status_lines
 from reconciler.report.status.document import constraint_words
 from reconciler.report.text.cluster_list import cluster_list
 from reconciler.report.text.safe import joined, visible
@@ -26,6 +27,7 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
         _head(document, style),
         _clusters(document["clusters"], style),
         _policies(document["policies"], style, wide=wide),
+        status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
         _cut("Failed", _failed(document.get("failed", ())), style, limit),
         _cut("Not as wanted", _not_as_wanted(document.get("troubles", ()), style), style, limit),

@@ -11,6 +11,7 @@ from reconciler.report.history_text import history_entry
 from reconciler.report.status.state_document import LEFT_WHY
 from reconciler.report.views.needs import needs_of
 from reconciler.report.views.questions import ROWS_MAX
+from reconciler.report.views.rollouts import in_force_in
 from reconciler.report.views.shapes import CapacityPart, ClusterView, PlacedObject
 from reconciler.report.views.sight import Sight, copy_part, rank_of, words_for_history
 from reconciler.report.views.timers import timers_of
@@ -48,6 +49,7 @@ def cluster_view(sight: Sight, name: str, offset: int = 0, events: Sequence[Even
         needs=needs_of(sight, cluster=name).listed,
         timers=timers_of(sight, cluster=name),
         history=tuple(history_entry(event, words_for_history(sight)) for event in events),
+        in_force=in_force_in(sight, name),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from reconciler.report.history_text import history_entry
 from reconciler.report.mask import scrub_text
 from reconciler.report.views.needs import NEEDS_MAX, Needs, needs_of
+from reconciler.report.views.rollouts import rollouts_of
 from reconciler.report.views.shapes import ClusterCounts, CommitPart, FleetView, Need, SourcePart, Weight, What
 from reconciler.report.views.sight import Noted, Sight, is_cluster_in_step, words_for_history
 from reconciler.report.views.timers import timers_of
@@ -67,6 +68,7 @@ def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
         needs_total=needs.total,
         timers=timers_of(sight) if sight is not None else (),
         events=tuple(history_entry(event, words_for_history(sight)) for event in noted.events),
+        rollouts=rollouts_of(sight) if sight is not None else (),
     )
 
 

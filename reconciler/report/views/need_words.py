@@ -21,6 +21,8 @@ _SPECS: Final = {
     HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where its annotation allows that",
     HeldBy.SETTINGS: "the Fleet document says so (spec.mode, spec.drift); `reconciler diff` shows what differs",
     HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
+    HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
+    HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
     HeldBy.OTHERS: "nothing: it is made once what it waits for has come or gone",
 }
 
@@ -96,7 +98,7 @@ _LOOKED_UP: Final = 1000
 def _weight(key: NeedKey) -> Weight:
     if key.what in (What.FAILED, What.DEGRADED, What.REFUSED):
         return Weight.ERROR
-    if key.by in (HeldBy.SETTINGS, HeldBy.OTHERS) or key.what is What.SUSPENDED:
+    if key.by in (HeldBy.SETTINGS, HeldBy.WINDOW, HeldBy.STAGE, HeldBy.OTHERS) or key.what is What.SUSPENDED:
         return Weight.INFO
     return Weight.WARNING
 

@@ -14,6 +14,7 @@ from reconciler.model.refs import Identity
 from reconciler.report.status.state_document import LEFT_WHY
 from reconciler.report.views.need_words import NeedKey, key_of, need_of
 from reconciler.report.views.remedies import remedy_of
+from reconciler.report.views.rollouts import rollout_needs
 from reconciler.report.views.shapes import Need, Weight, What
 from reconciler.report.views.sight import Sight
 from reconciler.stages.moves import MOVE_STALLED
@@ -24,7 +25,7 @@ NEEDS_MAX: Final = 200
 _WEIGHTS: Final = (Weight.ERROR, Weight.WARNING, Weight.INFO)
 _WHATS: Final = (
     *(What.SOURCE, What.AWAY, What.FAILED, What.DEGRADED, What.REFUSED, What.FOUGHT, What.HELD, What.STUCK, What.LEFT),
-    *(What.PROBLEM, What.SUSPENDED, What.EVICTED),
+    *(What.ROLLOUT, What.PROBLEM, What.SUSPENDED, What.EVICTED),
 )
 _TOLD_BY_STATE: Final = frozenset(
     {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
@@ -45,6 +46,7 @@ def needs_of(sight: Sight, *, cluster: str | None = None, identity: Identity | N
     if identity is None:
         found += _of_clusters(sight, cluster)
         found += _suspensions(sight, cluster)
+        found += rollout_needs(sight, cluster)
     found += _evictions(sight, cluster, identity)
     if cluster is None and identity is None:
         found += chain(_of_the_store(sight), _problems(sight, sight.picture.round.plan.problems))

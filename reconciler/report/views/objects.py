@@ -15,6 +15,8 @@ from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.explanation import Explanation, explain, explanation_document
 from reconciler.report.history_text import history_entry
+from reconciler.report.rollouts.document import rollouts_part
+from reconciler.report.rollouts.in_force import in_force_lines, in_force_part
 from reconciler.report.text.values import cut
 from reconciler.report.views.needs import needs_of
 from reconciler.report.views.shapes import CopyPart, Difference, LastWrite, ObjectView, Override, Reasoned
@@ -72,7 +74,7 @@ def _explanation(sight: Sight, identity: Identity, rendered: Mapping[str, Render
     known = replace(sight.observations, constraints=sight.noted.constraints or sight.observations.constraints)
     known = without_outdated_caps(known, decision.fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
-    return explain(decision, rendered, identity, in_force)
+    return explain(decision, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text))
 
 
 def _reasons(sight: Sight, found: Explanation) -> Iterator[Reasoned]:
@@ -94,6 +96,8 @@ def _reasons(sight: Sight, found: Explanation) -> Iterator[Reasoned]:
         yield Reasoned(words="no policy claims it, so it goes nowhere")
     if binding is None:
         return
+    for line in in_force_lines(in_force_part(found.in_force)):
+        yield Reasoned(words=sight.text(line))
     for cluster, reason in sorted(binding.cluster_reasons.items()):
         mark = "in" if cluster in binding.clusters else "not in"
         yield Reasoned(

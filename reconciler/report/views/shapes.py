@@ -69,6 +69,8 @@ class What(StrEnum):
     SUSPENDED = "suspended"
     EVICTED = "evicted"
     LEFT = "left"
+    ROLLOUT = "rollout"
+    """A stage is paused, pinned, or waits for an approval."""
     STUCK = "stuck"
     """A move that waits for longer than usual."""
     PROBLEM = "problem"
@@ -119,6 +121,41 @@ class Timer(Struct, frozen=True, kw_only=True, rename="camel"):
     resource: Resource | None = None
 
 
+class StagePart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A stage of a rollout. `state` is a word for machines, `why` the same for people; `there`: how many have it."""
+
+    name: str
+    state: str
+    """done, running, waits-for-stage, waits-for-time, waits-for-approval, waits-for-window, paused, pinned, skipped or
+    unclear."""
+    why: str
+    clusters: tuple[str, ...] = ()
+    there: int = 0
+    approval: str | None = None
+    """The entry under `spec.approvals` that lets the next stage begin."""
+
+
+class RolloutPart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a revision goes over the clusters. `waiting`: a newer one that waits until it is done."""
+
+    name: str
+    release: str
+    waiting: str | None = None
+    is_done: bool = False
+    stages: tuple[StagePart, ...] = ()
+
+
+class InForcePart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The revision of a rollout that is in force in a cluster, and why; null: nothing of it is written there yet."""
+
+    rollout: str
+    stage: str | None
+    revision: str | None
+    phase: str
+    """behind, running, done, failed, pinned or frozen."""
+    why: str
+
+
 class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
     """`GET /api/v1/fleet`: is all in step, since when, by which commit; what needs somebody; what comes by itself.
 
@@ -148,6 +185,8 @@ class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
     needs_total: int = 0
     timers: tuple[Timer, ...] = ()
     events: tuple[dict[str, Any], ...] = ()
+    rollouts: tuple[RolloutPart, ...] = ()
+    """Where each Rollout of the store stands."""
 
 
 class Cell(Struct, frozen=True, kw_only=True, array_like=True):
@@ -317,6 +356,8 @@ class ClusterView(Struct, frozen=True, kw_only=True, rename="camel"):
     needs: tuple[Need, ...] = ()
     timers: tuple[Timer, ...] = ()
     history: tuple[dict[str, Any], ...] = ()
+    in_force: tuple[InForcePart, ...] = ()
+    """For each Rollout the revision that is in force there."""
 
 
 class ProblemPart(Struct, frozen=True, kw_only=True, rename="camel"):

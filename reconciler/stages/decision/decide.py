@@ -16,6 +16,7 @@ from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, with_problems
 from reconciler.model.refs import Identity, PolicyRef
+from reconciler.model.rollouts.staging import Staging
 from reconciler.model.tree import dig
 from reconciler.stages.claims import Claims, claim
 from reconciler.stages.decision.cap_basis import without_outdated_caps
@@ -68,6 +69,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    staging: Staging | None = None
+    """Which revision of what Rollouts stage is in force where; None: HEAD's is, everywhere."""
     problems: tuple[Problem, ...] = ()
 
     def hold(self, identity: Identity, cluster: str) -> str | None:

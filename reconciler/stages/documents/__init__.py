@@ -36,6 +36,7 @@ from reconciler.stages.documents.shared_fields import (
     document_shape,
 )
 from reconciler.stages.documents.system_namespaces import CONTROL_GROUPS, is_never_distributed, is_system_namespace
+from reconciler.stages.documents.times import parse_duration, read_moment, read_seconds
 
 __all__ = [
     "AFFINITY_FIELDS",
@@ -79,12 +80,15 @@ __all__ = [
     "is_system_namespace",
     "not_a_string",
     "parse_brings",
+    "parse_duration",
     "read_affinity_mode",
     "read_brings",
     "read_fail_back",
     "read_flavor",
+    "read_moment",
     "read_name",
     "read_ref",
+    "read_seconds",
     "refused_kind",
     "shape",
     "type_fault",

@@ -18,10 +18,12 @@ from reconciler.stages.documents.shapes import Field, FieldType, Shape, walk
 
 _NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 _INT32_MAX = 2**31 - 1
+_INTEGERS = (FieldType.INTEGER, FieldType.INTEGER_OR_TEXT)
 _PYTHON_TYPES: Mapping[FieldType, type | UnionType] = {
     FieldType.TEXT: str,
     FieldType.FLAG: bool,
     FieldType.INTEGER: int,
+    FieldType.INTEGER_OR_TEXT: int | str,
     FieldType.OBJECT: Mapping,
     FieldType.TEXT_OR_OBJECT: str | Mapping,
     FieldType.ANY: object,
@@ -129,6 +131,11 @@ class Fields:
         value = self._get(name, FieldType.INTEGER)
         return value if isinstance(value, int) else None
 
+    def integer_or_text(self, name: str) -> str:
+        """An integer as its digits or a string as it is, empty when it is not given."""
+        value = self._get(name, FieldType.INTEGER_OR_TEXT)
+        return "" if value is None else str(value)
+
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings, empty when it is not given."""
         return tuple(self._get(name, FieldType.TEXTS) or ())
@@ -186,7 +193,7 @@ def _fits(report: Report, field: Field, value: Json, steps: tuple[Step, ...]) ->
         report.warning(
             "field-without-effect", f"{field.name} has no effect: {field.no_effect}", *steps, severity=field.severity
         )
-    if field.type is FieldType.INTEGER and abs(value) > _INT32_MAX:
+    if isinstance(value, int) and field.type in _INTEGERS and abs(value) > _INT32_MAX:
         report.error("number-out-of-range", f"{value} does not fit 32 bits", *steps)
         return False
     return not isinstance(value, str) or _known_value(report, field, value, steps)

@@ -27,10 +27,11 @@ _OURS: Final[Mapping[tuple[str, str], str]] = {
     ("cluster.karmada.io", "Cluster"): "cluster.karmada.io/v1alpha1",
     ("cluster.open-cluster-management.io", "ManagedCluster"): "cluster.open-cluster-management.io/v1",
     ("fleet.reconciler", "Fleet"): "fleet.reconciler/v1alpha1",
+    ("fleet.reconciler", "Rollout"): "fleet.reconciler/v1alpha1",
 }
 """(group, kind) of the documents that are read here, with their API version."""
 
-_OUR_GROUPS: Final = POLICY_GROUPS | {"cluster.karmada.io"}
+_OUR_GROUPS: Final = POLICY_GROUPS | {"cluster.karmada.io", "fleet.reconciler"}
 """Groups of which no other kind can be distributed."""
 
 _STABLE: Final[Mapping[str, tuple[str, ...]]] = {"autoscaling": ("v2", "v1")}
@@ -94,7 +95,7 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
     group, _, version = api_version.rpartition("/")
     if refused_kind(api_version, kind) or not is_api_version(api_version) or not is_kind(kind):
         return None  # Has an error of its own.
-    if (group, kind) in _OURS or group == "fleet.reconciler":
+    if (group, kind) in _OURS:
         return None  # Their parsers say what is wrong with them.
     if group in _OUR_GROUPS:
         return _no_such_kind(group, kind, api_version)

@@ -18,6 +18,7 @@ class FieldType(StrEnum):
     TEXT = "string"
     FLAG = "boolean"
     INTEGER = "integer"
+    INTEGER_OR_TEXT = "integer or string"
     TEXTS = "list of strings"
     MAP = "map of strings"
     OBJECT = "object"

@@ -20,6 +20,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.rollout import Rollout
 from reconciler.model.tree import dig, with_value
 from reconciler.stages.documents import is_namespaced
 from reconciler.stages.fleet.file import ParsedFile
@@ -37,6 +38,7 @@ class _Collected(Struct):
     overrides: list[OverridePolicy] = field(default_factory=list)
     clusters: list[Cluster] = field(default_factory=list)
     settings: list[FleetSettings] = field(default_factory=list)
+    rollouts: list[Rollout] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     frozen: list[Reach] = field(default_factory=list)
     skipped: list[Source] = field(default_factory=list)
@@ -71,6 +73,7 @@ def _assemble(revision: str, collected: _Collected) -> Fleet:
     overrides = _unique_policies(collected.overrides, collected)
     clusters = _unique_clusters(collected)
     settings = _one_settings(collected)
+    rollouts = _unique_rollouts(collected)
     _hint_skipped(collected)
     return Fleet(
         revision=revision,
@@ -79,6 +82,7 @@ def _assemble(revision: str, collected: _Collected) -> Fleet:
         templates=templates,
         propagation=propagation,
         overrides=overrides,
+        rollouts=rollouts,
         custom_kinds=custom_kinds,
         problems=tuple(sorted(set(collected.problems))),
         frozen=tuple(sorted(collected.frozen, key=_reach_order)),
@@ -100,7 +104,18 @@ def _collect(files: list[ParsedFile], problems: tuple[Problem, ...], charts: lis
     if charts:
         collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
         files = [file for file in files if not _is_of_chart(file, charts)]
-    for name in ("templates", "propagation", "overrides", "clusters", "settings", "problems", "frozen", "skipped"):
+    parts = (
+        "templates",
+        "propagation",
+        "overrides",
+        "clusters",
+        "settings",
+        "rollouts",
+        "problems",
+        "frozen",
+        "skipped",
+    )
+    for name in parts:
         # Nearly all files have nothing but templates: this way there is no step for each of them.
         getattr(collected, name).extend(chain.from_iterable(map(attrgetter(name), files)))
     return collected
@@ -213,6 +228,19 @@ def _unique_clusters(collected: _Collected) -> dict[str, Cluster]:
             _report_duplicates(f"the cluster {name}", sources, collected)
             collected.frozen.append(Reach(source=sources[0], everything=True))
     return {name: twins[0] for name, twins in sorted(found.items()) if len(twins) == 1}
+
+
+def _unique_rollouts(collected: _Collected) -> tuple[Rollout, ...]:
+    """Rollouts by name. Two documents of one name leave every revision where it is, so everything is frozen."""
+    found: dict[str, list[Rollout]] = {}
+    for rollout in collected.rollouts:
+        found.setdefault(rollout.name, []).append(rollout)
+    for name, twins in sorted(found.items()):
+        if len(twins) > 1:
+            sources = sorted(rollout.source for rollout in twins)
+            _report_duplicates(f"the Rollout {name}", sources, collected)
+            collected.frozen.append(Reach(source=sources[0], everything=True))
+    return tuple(twins[0] for _, twins in sorted(found.items()) if len(twins) == 1)
 
 
 def _one_settings(collected: _Collected) -> FleetSettings:

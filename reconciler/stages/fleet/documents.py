@@ -27,6 +27,7 @@ class DocumentKind(Enum):
     OVERRIDE_POLICY = auto()
     CLUSTER = auto()
     FLEET_SETTINGS = auto()
+    ROLLOUT = auto()
     SKIPPED = auto()
     """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
     MISTYPED = auto()
@@ -68,5 +69,5 @@ def kind_of(api_version: str, kind: str) -> DocumentKind:
     if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
         return DocumentKind.CLUSTER
     if group == FLEET_API_VERSION.partition("/")[0]:
-        return DocumentKind.FLEET_SETTINGS
+        return DocumentKind.ROLLOUT if kind == "Rollout" else DocumentKind.FLEET_SETTINGS
     return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE

@@ -12,6 +12,7 @@ from reconciler.stages.documents import Shape, Status, walk
 from reconciler.stages.fleet.clusters import CLUSTER_SHAPE, MANAGED_CLUSTER_SHAPE
 from reconciler.stages.fleet.settings import FLEET_SHAPE
 from reconciler.stages.policies import OVERRIDE_SHAPE, PROPAGATION_SHAPE
+from reconciler.stages.rollouts import ROLLOUT_SHAPE
 
 KINDS: Mapping[str, Shape] = {
     "PropagationPolicy": PROPAGATION_SHAPE,
@@ -21,6 +22,7 @@ KINDS: Mapping[str, Shape] = {
     "Cluster": CLUSTER_SHAPE,
     "ManagedCluster": MANAGED_CLUSTER_SHAPE,
     "Fleet": FLEET_SHAPE,
+    "Rollout": ROLLOUT_SHAPE,
 }
 """The shape of each kind."""
 

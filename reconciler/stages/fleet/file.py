@@ -9,6 +9,7 @@ from reconciler.model.fleet import FleetSettings, Reach, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Source
+from reconciler.model.rollouts.rollout import Rollout
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True):
@@ -25,6 +26,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True):
     overrides: tuple[OverridePolicy, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     settings: tuple[FleetSettings, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
     problems: tuple[Problem, ...] = ()
     frozen: tuple[Reach, ...] = ()
     skipped: tuple[Source, ...] = ()

@@ -18,12 +18,13 @@ from reconciler.stages.fleet.documents import DocumentKind, classify
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
 from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
+from reconciler.stages.rollouts import parse_rollout
 from reconciler.stages.templates import read_template
 from reconciler.stages.yaml import SUFFIXES, read_yaml
 
 __all__ = ["ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 
-PARSER_VERSION: Final = 3
+PARSER_VERSION: Final = 4
 """To be raised when the same text parses to something else: caches of parse results carry it."""
 
 _Parser = Callable[[Document], tuple[Any, tuple[Problem, ...]]]
@@ -33,6 +34,7 @@ _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
     DocumentKind.OVERRIDE_POLICY: ("overrides", parse_override_policy),
     DocumentKind.CLUSTER: ("clusters", parse_cluster),
     DocumentKind.FLEET_SETTINGS: ("settings", parse_fleet_settings),
+    DocumentKind.ROLLOUT: ("rollouts", parse_rollout),
 }
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from fractions import Fraction
-
 from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule
 from reconciler.model.problem import Document, Problem
 from reconciler.stages.documents import (
@@ -16,18 +12,14 @@ from reconciler.stages.documents import (
     document_shape,
     exactly,
     is_label_value,
+    read_moment,
+    read_seconds,
     shape,
 )
+from reconciler.stages.windows import FLEET_WINDOW_SHAPE, read_fleet_windows
 
 FLEET_API_VERSION = "fleet.reconciler/v1alpha1"
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
-_UNIT_S = {
-    "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000),
-    "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600),
-}  # fmt: skip
 _DEFAULTS = FleetSettings()
 
 SPEC_SHAPE = shape(
@@ -97,6 +89,12 @@ SPEC_SHAPE = shape(
         ),
     ),
     Field(
+        "windows",
+        FieldType.OBJECTS,
+        "When changes may be made, with and without a Rollout.",
+        shape=FLEET_WINDOW_SHAPE,
+    ),
+    Field(
         "ignore",
         FieldType.OBJECTS,
         "Fields that are left to others.",
@@ -155,15 +153,16 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         name=name,
         previous_names=_previous_names(spec),
         observe_only=spec.text("mode") == "observe",
-        descheduling_interval_s=_seconds(descheduling, "interval", _DEFAULTS.descheduling_interval_s, least=1),
-        unschedulable_threshold_s=_seconds(
+        descheduling_interval_s=read_seconds(descheduling, "interval", _DEFAULTS.descheduling_interval_s, least=1),
+        unschedulable_threshold_s=read_seconds(
             descheduling, "unschedulableThreshold", _DEFAULTS.unschedulable_threshold_s, least=0
         ),
         failover_act=failover is None or failover.text("mode", "act") == "act",
         self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
-        resync_s=_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
+        resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.child("guards")),
         partial=bool(placement and placement.flag("partial")),
+        windows=read_fleet_windows(spec),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
@@ -186,16 +185,12 @@ def _guards(fields: Fields | None) -> Guards:
     if percent is not None and not 0 <= percent <= 100:
         message = f"maxDeletePercent is from 0 to 100, not {percent}"
         fields.report.error("guard-out-of-range", message, *fields.path("maxDeletePercent"))
-    until = fields.text("confirmUntil")
-    if fields.has("confirmUntil") and not _is_rfc3339(until):
-        message = f"{until!r} is no time; write one as 2026-11-21T10:00:00Z"
-        fields.report.error("time-illegal", message, *fields.path("confirmUntil"))
     return Guards(
         max_deletes=Guards().max_deletes if deletes is None else deletes,
         max_delete_percent=Guards().max_delete_percent if percent is None else percent,
-        window_s=_seconds(fields, "window", Guards().window_s, least=0),
+        window_s=read_seconds(fields, "window", Guards().window_s, least=0),
         confirm=fields.text("confirm"),
-        confirm_until=until,
+        confirm_until=read_moment(fields, "confirmUntil"),
     )
 
 
@@ -216,39 +211,3 @@ def _ignore_rule(fields: Fields) -> IgnoreRule:
         reason=fields.text("reason"),
         source=fields.source(),
     )
-
-
-def _seconds(fields: Fields | None, name: str, default: int, *, least: int) -> int:
-    if fields is None or not fields.has(name):
-        return default
-    text = fields.text(name)
-    seconds = parse_duration(text)
-    if seconds is None:
-        message = f"{text!r} is no duration in whole seconds; write it as 30s, 2m or 1h30m"
-        fields.report.error("duration-illegal", message, *fields.path(name))
-        return default
-    if seconds < least:
-        fields.report.error("duration-illegal", f"{name} is at least {least}s, not {text}", *fields.path(name))
-    return seconds
-
-
-def parse_duration(text: str) -> int | None:
-    """A Kubernetes duration in whole seconds, None when it is malformed or has a fraction of a second.
-
-    >>> parse_duration("1h30m"), parse_duration("500ms"), parse_duration("1.5m"), parse_duration("90")
-    (5400, None, 90, None)
-    """
-    if len(text) > 64 or not _DURATION.fullmatch(text):
-        return 0 if text == "0" else None
-    total = sum((Fraction(number) * _UNIT_S[unit] for number, unit in _DURATION_PART.findall(text)), Fraction(0))
-    return int(total) if total.denominator == 1 else None
-
-
-def _is_rfc3339(text: str) -> bool:
-    if not _RFC3339.fullmatch(text):
-        return False
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False  # the form is right, the day or the hour does not exist
-    return True

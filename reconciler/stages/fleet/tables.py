@@ -138,7 +138,7 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
     """Whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
-    if file.clusters or file.settings or file.frozen or file.skipped or file.has_template_syntax:
+    if file.clusters or file.settings or file.rollouts or file.frozen or file.skipped or file.has_template_syntax:
         return False
     return not any(
         template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds

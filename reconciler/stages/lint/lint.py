@@ -6,6 +6,7 @@ Source: design#lint.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from reconciler.containment import contained, internal_error
 from reconciler.model.fleet import Fleet
@@ -16,14 +17,21 @@ from reconciler.stages.lint.claims import lint_overlaps, lint_selectors, lint_un
 from reconciler.stages.lint.clusters import lint_clusters
 from reconciler.stages.lint.overrides import lint_overrides
 from reconciler.stages.lint.placement import lint_placement
+from reconciler.stages.lint.rollouts import lint_rollouts
 from reconciler.stages.lint.unread import known_to_be_missing
 from reconciler.stages.lint.volumes import lint_volumes
+from reconciler.stages.rollouts import Selection
+
+_NOTHING_STAGED: Final = Selection()
 
 
-def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset()) -> tuple[Problem, ...]:
-    """Warnings and hints about a store, in the order of its files, each once.
+def lint(
+    fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset(), selection: Selection = _NOTHING_STAGED
+) -> tuple[Problem, ...]:
+    """Warnings and hints about a store, in the order of its files, each once; of Rollouts errors as well.
 
-    `carried` are the templates that follow an owner as its dependencies: they need no policy of their own.
+    `carried` are the templates that follow an owner as its dependencies: they need no policy of their own. `selection`:
+    which Rollout speaks for which template.
     """
     checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
         ("clusters", lambda: lint_clusters(fleet)),
@@ -33,6 +41,7 @@ def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset
         ("placements", lambda: lint_placement(fleet)),
         ("overrides", lambda: lint_overrides(fleet, claims)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
+        ("rollouts", lambda: lint_rollouts(fleet, selection)),
     )
     found = {problem for name, check in checks for problem in _found(name, check)}
     return tuple(sorted(known_to_be_missing(fleet, found)))

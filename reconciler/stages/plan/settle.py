@@ -220,8 +220,8 @@ def _state(
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
         return Effective(targets=target), copies.established()
-    if scene.decision.bindings[identity].is_dependency:
-        # It follows its owners, whose move has been judged.
+    if scene.decision.bindings[identity].is_dependency or _is_lingering(scene.decision, identity):
+        # It follows its owners, whose move has been judged; what left the store moves nowhere.
         return Effective(targets=target), {}
 
     def is_running(cluster: str) -> bool:
@@ -233,6 +233,11 @@ def _state(
         terms = policy.application_failover
         return effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now), {}
     return effective(target, old, copies.serving), {}
+
+
+def _is_lingering(decision: Decision, identity: Identity) -> bool:
+    """Whether HEAD does not have it, and stages alone keep its copies."""
+    return decision.staging is not None and identity in decision.staging.lingering
 
 
 def _why_closed(scene: Scene, identity: Identity, cluster: str, compared: Mapping[str, Comparison]) -> str | None:

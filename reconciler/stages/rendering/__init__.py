@@ -15,12 +15,14 @@ from reconciler.stages.rendering.render import (
     template_of,
 )
 from reconciler.stages.rendering.signatures import arrivals, changed_identities
+from reconciler.stages.rendering.staged import Renderer
 
 __all__ = [
     "RENDER_CODES",
     "RenderCache",
     "RenderInputs",
     "Rendered",
+    "Renderer",
     "Rendering",
     "arrivals",
     "changed_identities",

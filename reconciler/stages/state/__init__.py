@@ -4,6 +4,7 @@ from reconciler.stages.state.health import TROUBLES, health_of, says_more, why_u
 from reconciler.stages.state.holds import HeldBy, held_by, waits_for_person
 from reconciler.stages.state.inputs import Copy, Facts, by_copy
 from reconciler.stages.state.judge import state_of
+from reconciler.stages.state.sights import copies_of
 from reconciler.stages.state.step import Step, step_of
 from reconciler.stages.state.tables import ClusterState, FleetState, StateTables, Turn
 from reconciler.stages.state.values import (
@@ -66,6 +67,7 @@ __all__ = [
     "Turn",
     "UnknownHealth",
     "by_copy",
+    "copies_of",
     "health_of",
     "held_by",
     "says_more",

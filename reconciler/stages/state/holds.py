@@ -10,6 +10,7 @@ from reconciler.model.plan import Action, Cause, Change
 from reconciler.stages.deletion import is_held_by_guard
 from reconciler.stages.moves import is_waiting
 from reconciler.stages.placement import closed_by_order
+from reconciler.stages.plan import CLOSED
 
 
 class HeldBy(StrEnum):
@@ -25,6 +26,10 @@ class HeldBy(StrEnum):
     """A person, who allows that the object is deleted and created."""
     SETTINGS = "settings"
     """Nobody: the store says that drift is left as it is."""
+    WINDOW = "window"
+    """Nobody: it is made once a window of the fleet opens."""
+    STAGE = "stage"
+    """Nobody here: it is made with the turn of its cluster in a Rollout."""
     OTHERS = "others"
     """Nobody: it is made once another object has come or left."""
 
@@ -40,6 +45,8 @@ def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
     is_ordered = closed_by_order(closed, change.identity, change.cluster) == change.held
     if is_ordered or change.held.startswith("dispatching is suspended"):
         return HeldBy.SUSPENDED
+    if change.held.startswith(CLOSED):
+        return HeldBy.WINDOW
     if is_waiting(change):
         return HeldBy.MOVE
     if change.action is Action.REPLACE:

@@ -12,6 +12,7 @@ from reconciler.model.observation import Read
 from reconciler.model.plan import Change
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.staging import Stays
 from reconciler.stages.state.holds import HeldBy, held_by
 from reconciler.stages.state.inputs import Facts
 from reconciler.stages.state.values import (
@@ -116,6 +117,9 @@ def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iter
         return None
     if error := _first_error(problems):
         return Failed(error)
+    source = staging.of(identity, cluster) if (staging := facts.decision.staging) is not None else None
+    if isinstance(source, Stays):
+        return Held(HeldBy.STAGE, source.why)
     # What is bound and not rendered without a fault stays where it runs, in another cluster.
     return None
 

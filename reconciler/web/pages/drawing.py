@@ -53,6 +53,8 @@ def _environment() -> Environment:
         state_look=looks.state_look,
         health_look=looks.health_look,
         copy_look=looks.copy_look,
+        stage_look=looks.stage_look,
+        phase_look=looks.phase_look,
         count_words=looks.count_words,
         tones=looks.WEIGHTS,
         need_words=looks.NEEDS,

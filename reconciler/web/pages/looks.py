@@ -47,6 +47,26 @@ LEGEND: Final = (
     ("◌", "unk", "cluster left"),
     ("·", "no", "not placed"),
 )
+STAGES: Final = {
+    "done": Look("✓", "ok", "done"),
+    "running": Look("…", "prog", "in progress"),
+    "waits-for-stage": Look("·", "no", "waits for a stage"),
+    "waits-for-time": Look("…", "prog", "waits"),
+    "waits-for-approval": Look("‖", "warn", "needs an approval"),
+    "waits-for-window": Look("‖", "warn", "waits for its window"),
+    "paused": Look("✗", "bad", "paused"),
+    "pinned": Look("!", "warn", "pinned"),
+    "skipped": Look("·", "no", "no cluster"),
+    "unclear": Look("?", "bad", "unclear"),
+}
+PHASES: Final = {
+    "done": Look("✓", "ok", "done"),
+    "running": Look("…", "prog", "in progress"),
+    "behind": Look("·", "no", "behind"),
+    "failed": Look("✗", "bad", "failed"),
+    "pinned": Look("!", "warn", "pinned"),
+    "frozen": Look("‖", "bad", "frozen"),
+}
 NEEDS: Final = {
     What.SOURCE: "store",
     What.AWAY: "cluster away",
@@ -62,6 +82,16 @@ _WIDEST: Final = 5
 def state_look(state: str) -> Look:
     """The look of a state of sync; a state that a later version brings looks as one that is not known."""
     return STATES.get(state) or _NEW._replace(words=state)
+
+
+def stage_look(state: str) -> Look:
+    """The look of the state of a stage of a rollout."""
+    return STAGES.get(state) or _NEW._replace(words=state)
+
+
+def phase_look(phase: str) -> Look:
+    """The look of how a cluster is beside the revision that goes over the clusters."""
+    return PHASES.get(phase) or _NEW._replace(words=phase)
 
 
 def health_look(health: str) -> Look:

@@ -10,6 +10,7 @@ from reconciler.adapters.notify.deliveries import Deliveries
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.stages.state import HealthWord, Lag, Step
 from reconciler.web.metrics import HISTOGRAMS, METRICS, PREFIX, exposition, reference
+from tests.fakes.rollouts import PAUSED
 from tests.unit.web.vital_signs import busy
 
 ROOT = Path(__file__).parents[3]
@@ -87,7 +88,7 @@ def test_names_follow_the_rules_of_prometheus() -> None:
         assert re.fullmatch(r"[a-z][a-z_]*[a-z]", row.name), row.name
         assert (row.kind == "counter") == row.name.endswith("_total"), row.name
         assert set(row.labels) <= {"cluster", "state", "health", "action", "result", "reason", "phase", "severity",
-                                   "version", "revision", "receiver"}, row.name  # fmt: skip
+                                   "version", "revision", "receiver", "rollout", "stage"}, row.name  # fmt: skip
 
 
 def test_the_reference_page_is_that_of_the_table() -> None:
@@ -159,3 +160,15 @@ def test_receivers_are_told_of_by_their_host() -> None:
 def test_the_reference_names_every_metric_and_no_other() -> None:
     shown = set(re.findall(rf"{PREFIX}(\w+)", reference()))
     assert shown == {row.name for row in METRICS} | {row.name for row in HISTOGRAMS}
+
+
+def test_rollouts_are_told_by_stage_and_by_phase() -> None:
+    vitals = busy()
+    vitals.rollouts = (PAUSED,)
+    found = _samples(vitals)
+    assert found["rollout_stage_state['canary', 'default', 'paused']"] == 1
+    assert found["rollout_stage_state['canary', 'default', 'running']"] == 0
+    assert found["rollout_clusters['default', 'failed']"] == 1
+    assert found["rollout_clusters['default', 'pinned']"] == 0
+    assert found["rollout_done['default']"] == 0
+    assert not any("rollout" in name for name in _samples(busy()))

@@ -66,6 +66,22 @@ def test_reads_every_commit_as_a_full_reading_does(series: list[list[tuple[str, 
             assert reader.read(store, commit) == store.snapshot(commit, subdir)
 
 
+def test_an_older_commit_is_read_beside_and_shares_its_files(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.yaml": "1", "b.yaml": "1"})
+    old = commit_all(tmp_path, new=True)
+    write_files(tmp_path, {"a.yaml": "2"})
+    head = commit_all(tmp_path)
+    store, reader = GitStore(tmp_path), SnapshotReader()
+    assert reader.read_beside(store, old) == store.snapshot(old)
+    last = reader.read(store, head)
+    beside = reader.read_beside(store, old)
+    assert beside == store.snapshot(old)
+    assert beside.files[1] is last.files[1]
+    write_files(tmp_path, {"b.yaml": "3"})
+    newest = reader.read(store, commit_all(tmp_path))
+    assert newest.files[0] is last.files[0], "the next reading begins where the last one ended"
+
+
 def test_keeps_the_files_that_did_not_change(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.yaml": "1", "b.yaml": "2"})
     first = commit_all(tmp_path, new=True)

@@ -24,6 +24,7 @@ from reconciler.model.plan import Action
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import JsonObject
 
 GVK_WEB = GVK("apps", "v1", "Deployment")
@@ -44,6 +45,7 @@ ROW = AppliedRow(
     revision="abc",
     source=Source("apps/web.yaml", 18),
 )
+BEGUN = Record(revision="c1", begun_at="2026-11-21T10:00:00Z")
 INTENT = Intent(
     cluster="m1", gvk=GVK_WEB, identity=WEB, action=Action.UPDATE, manifest_digest="d", uid="u", revision="r"
 )
@@ -485,9 +487,14 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
         assert old.constraints() == ()
         assert old.evictions() == ()
         assert old.losses() == Losses()
+        assert old.rollout_records() == {}
+        assert old.export()["rollout"] == []
     with Journal.open(path) as current:
         current.record_state({"version": 1})
         assert current.state() == {"version": 1}
+        assert current.rollout_records() == {}
+        current.record_rollouts("web", {"m1": BEGUN})
+        assert current.rollout_records() == {"web": {"m1": BEGUN}}
 
 
 def test_losses_are_recorded_with_their_intents_and_kept_as_long_as_they_count(tmp_path: Path) -> None:

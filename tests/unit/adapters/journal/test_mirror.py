@@ -17,6 +17,7 @@ from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.ledger import AppliedRow, Intent
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import JsonObject
 
 Step = Callable[[Journal], None]
@@ -64,6 +65,10 @@ def finish(written: list[AppliedRow], removed: list[tuple[str, Identity]]) -> St
     return step
 
 
+def record(revision: str) -> Record:
+    return Record(revision=revision, begun_at="2026-11-21T10:00:00Z")
+
+
 class Interrupted(Exception):
     """A step failed half-way."""
 
@@ -88,6 +93,9 @@ simple = st.one_of(
         lambda found: lambda journal: journal.record_good_blobs(found)
     ),
     documents.map(lambda found: lambda journal: journal.record_state(found)),
+    st.tuples(st.sampled_from(NAMES), st.dictionaries(clusters, st.none() | st.sampled_from("12").map(record))).map(
+        lambda found: lambda journal: journal.record_rollouts(*found)
+    ),
 )
 steps: st.SearchStrategy[Step] = st.one_of(
     simple,
@@ -99,7 +107,9 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 def known(journal: Journal) -> Any:
     ledger = {name: list(found.items()) for name, found in journal.ledger().items()}
-    return list(ledger.items()), list(journal.previous_placements().items()), journal.good_blobs(), journal.state()
+    rollouts = [(name, list(found.items())) for name, found in journal.rollout_records().items()]
+    placed = list(journal.previous_placements().items())
+    return list(ledger.items()), placed, journal.good_blobs(), journal.state(), rollouts
 
 
 @settings(max_examples=60)

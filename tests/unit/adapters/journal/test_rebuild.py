@@ -14,10 +14,13 @@ from reconciler.adapters.journal.rebuild import move_aside, rebuild
 from reconciler.errors import JournalLocked, JournalTooNew
 from reconciler.model.ledger import AppliedRow, SuspensionRecord
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.record import Record
 
 ROW = AppliedRow(
     cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=Identity("", "ConfigMap", "demo", "c"), recorded={"a": 1}
 )
+
+DONE = Record(revision="c1", begun_at="2026-11-20T10:00:00Z", completed_at="2026-11-20T10:05:00Z")
 
 
 @pytest.fixture
@@ -29,6 +32,7 @@ def path(tmp_path: Path) -> Path:
         journal.suspend(SuspensionRecord(scope="fleet", reason="incident"))
         journal.record_applied([ROW])
         journal.record_round("r", "t", {})
+        journal.record_rollouts("web", {"m1": DONE})
     return path
 
 
@@ -45,6 +49,7 @@ def test_a_sound_journal_is_reset_in_place(path: Path) -> None:
         assert (journal.uuid, journal.hash_key) == before
         assert journal.ledger() == {}
         assert journal.complete_rounds() == 0
+        assert journal.rollout_records() == {"web": {"m1": DONE}}
 
 
 def test_a_broken_row_sets_the_file_aside_and_saves_the_rest(path: Path) -> None:
@@ -61,6 +66,7 @@ def test_a_broken_row_sets_the_file_aside_and_saves_the_rest(path: Path) -> None
         assert (journal.uuid, journal.hash_key) == before
         assert (journal.fleet, journal.cluster_uids()) == ("shop", {"m1": "u-1"})
         assert (journal.ledger(), journal.suspensions(), journal.complete_rounds()) == ({}, (), 0)
+        assert journal.rollout_records() == {"web": {"m1": DONE}}
         assert journal.verify() == ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +17,9 @@ from reconciler.adapters.sources.repository import RepositorySource
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.sources.url import UrlSource
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
-from tests.fakes.store_trees import commit_all, write_files
+from reconciler.model.rollouts.lineage import Lineage
+from tests.fakes.git_server import needed
+from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 
 Change = Callable[[str], None]
 
@@ -197,3 +200,84 @@ async def test_older_blobs_can_be_read(work: Path, tmp_path: Path, index: int) -
         assert stored is not None
         assert (stored.path, stored.data) == ("a.yaml", b"1")
         assert source.read_blob("a.yaml", "0" * 40) is None
+
+
+@pytest.mark.parametrize("index", [1, 2], ids=["repository", "url"])
+async def test_older_revisions_are_ordered_named_and_read(work: Path, tmp_path: Path, index: int) -> None:
+    text, as_directory, change = _stores(work)[index]
+    async with opened(text, tmp_path / "state", as_directory=as_directory) as source:
+        first = await source.read()
+        assert first is not None
+        old = first.revision
+        change("2")
+        assert await read_new(source) == {"a.yaml": "2"}
+        head = str(pygit2.Repository(str(work)).head.target)
+        assert source.lineage([old, "f" * 40], head) == Lineage(order=(old, head), missing=frozenset({"f" * 40}))
+        assert source.resolve([old[:9], head, "HEAD", "main", "HEAD~1"]) == {old[:9]: old, head: head}
+        recalled = source.recall(old)
+        assert recalled is not None
+        assert content(recalled) == {"a.yaml": "1"}
+        assert source.recall("f" * 40) is None
+        change("3")
+        assert await read_new(source) == {"a.yaml": "3"}, "what was recalled is no base of what is read next"
+
+
+async def test_a_directory_has_no_revisions(work: Path, tmp_path: Path) -> None:
+    async with opened(str(work), tmp_path / "state", as_directory=True) as source:
+        snapshot = await source.read()
+        assert snapshot is not None
+        missing = frozenset({"f" * 40, snapshot.revision})
+        assert source.lineage(["f" * 40], snapshot.revision) == Lineage(missing=missing)
+        assert source.resolve(["f" * 40, "v1"]) == {}
+        source.keep(["f" * 40])
+
+
+async def test_nothing_is_written_into_a_repository_of_a_person(work: Path, tmp_path: Path) -> None:
+    async with opened(str(work), tmp_path / "state") as source:
+        snapshot = await source.read()
+        assert snapshot is not None
+        before = sorted(pygit2.Repository(str(work)).references)
+        source.keep([snapshot.revision])
+        assert sorted(pygit2.Repository(str(work)).references) == before
+        git("update-ref", "-d", "refs/heads/main", at=work)
+        git("reflog", "expire", "--expire=now", "--all", at=work)
+        git("gc", "--quiet", "--prune=now", at=work)
+        assert source.lineage([snapshot.revision], snapshot.revision).missing == {snapshot.revision}
+        assert source.recall(snapshot.revision) is None
+
+
+async def test_what_is_kept_outlasts_a_force_push_fetches_and_a_collection(work: Path, tmp_path: Path) -> None:
+    write_files(work, {"a.yaml": "old"})
+    old = commit_all(work)
+    async with opened(f"file://{work}", tmp_path / "state", accept_rewinds=True) as source:
+        assert await read_new(source) == {"a.yaml": "old"}
+        source.keep([old])
+        repository = pygit2.Repository(str(work))
+        tree = repository.head.peel(pygit2.Commit).tree.id
+        other = repository.create_commit(None, AUTHOR, AUTHOR, "another history", tree, [])
+        repository.references["refs/heads/main"].set_target(other)
+        git("reflog", "expire", "--expire=now", "--all", at=work)
+        git("gc", "--quiet", "--prune=now", at=work)
+        assert pygit2.Repository(str(work)).get(old) is None
+        head = str(other)
+        for number in range(2):
+            write_files(work, {"a.yaml": f"new {number}"})
+            head = commit_all(work)
+            assert await read_new(source) == {"a.yaml": f"new {number}"}
+        (clone,) = (path for path in (tmp_path / "state/git").iterdir() if path.is_dir())
+        # Beside the references for what was in force, which keep it as well.
+        for name in [name for name in pygit2.Repository(str(clone)).references if "/kept/" in name]:
+            pygit2.Repository(str(clone)).references.delete(name)
+        git("gc", "--quiet", "--prune=now", at=clone)
+        assert source.lineage([old], head) == Lineage(order=(head,))
+        recalled = source.recall(old)
+        assert recalled is not None
+        assert content(recalled) == {"a.yaml": "old"}
+        source.keep([])
+        git("gc", "--quiet", "--prune=now", at=clone)
+        assert source.lineage([old], head) == Lineage(order=(head,), missing=frozenset({old}))
+        assert source.recall(old) is None
+
+
+def git(*words: str, at: Path) -> None:
+    subprocess.run([needed("git"), "-C", str(at), *words], check=True, capture_output=True)

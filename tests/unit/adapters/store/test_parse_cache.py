@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from bench import unkind
 from reconciler.adapters.store.parse_cache import _VERSION, ParseCache
@@ -18,6 +19,7 @@ from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
 from reconciler.stages.templates.facts import facts_of, references_of
+from tests.unit.stages.policy_cases import cases
 
 CANARY = "c4n4ry-of-the-mine"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\ndata: {a: 'b'}\n---\nx: 1\n"
@@ -98,6 +100,16 @@ def test_makes_the_same_fleet_as_a_parse(tmp_path: Path) -> None:
     assert set(cached) == {memo_key(file) for file in files if file.path in ("a.yaml", "p.yaml")}
     assert ParseCache(tmp_path / "c.db").keys() == cached.keys()
     assert parse(snapshot, cached) == parse(snapshot)
+
+
+def test_keeps_rollouts_as_they_were(tmp_path: Path) -> None:
+    (case, *_) = cases("rollouts/documents.yaml")
+    spec = yaml.safe_dump({"spec": case.values[0]["spec"]})
+    head = "apiVersion: fleet.reconciler/v1alpha1\nkind: Rollout\nmetadata: {name: default}\n"
+    file = _file("rollouts/default.yaml", head + spec)
+    parsed = _saved(tmp_path / "c.db", file)
+    assert ParseCache(tmp_path / "c.db").load([file]) == parsed
+    assert [found.rollouts[0].name for found in parsed.values()] == ["default"]
 
 
 def test_keeps_documents_of_every_kind_as_they_were(tmp_path: Path) -> None:
@@ -207,7 +219,7 @@ def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
     """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
     shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
     fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
-    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 9, "78ba0ecc226a120c")
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 9, "1d0a787bcf6828f1")
 
 
 def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:

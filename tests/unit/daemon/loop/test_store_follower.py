@@ -27,6 +27,7 @@ from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
+from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import commit_all, write_files
 from tests.fakes.worlds import config_map
 
@@ -312,3 +313,69 @@ async def test_the_copy_of_a_directory_holds_no_secret_and_a_restart_freezes_it(
         followed.put({"fleet.yaml": fleet_yaml()})
         fleet = await followed.until(follower)
         assert Identity("", "Secret", "demo", "s") in fleet.templates and not fleet.frozen
+
+
+async def test_an_older_revision_is_read_without_coming_into_force(tmp_path: Path) -> None:
+    followed = Followed(tmp_path, "url")
+    old = followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
+    async with followed.follower() as follower:
+        assert value(await followed.until(follower)) == "1"
+        followed.put({"app.yaml": app_yaml("2")})
+        assert value(await followed.until(follower)) == "2"
+        fleet = await follower.at(old)
+        assert fleet is not None
+        assert (value(fleet), fleet.revision) == ("1", old)
+        assert await follower.at("f" * 40) is None
+        assert await follower.at("HEAD") is None
+        assert await follower.read() is None
+        followed.put({"app.yaml": BROKEN})
+        assert value(await followed.until(follower)) == "2", "the last good content is that which was in force"
+
+
+async def test_a_fault_with_an_older_revision_is_its_own_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed = Followed(tmp_path, "work tree")
+    old = followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
+    async with followed.follower() as follower:
+        await followed.until(follower)
+
+        def fail(*_: object) -> None:
+            raise InterpreterFault("hunter2")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(StoreInForce, "fleet_at", fail)
+            for _ in range(3):
+                assert await follower.at(old) is None
+        assert len([one for one in caplog.records if "older revision" in one.message]) == 1
+        assert followed.vitals.source_error == ""
+        followed.put({"app.yaml": app_yaml("2")})
+        assert value(await followed.until(follower)) == "2"
+        assert value(await follower.at(old)) == "1"
+
+
+ROLLOUT = yaml.safe_dump(
+    {
+        "apiVersion": "fleet.reconciler/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": "careful"},
+        "spec": {"stages": [{"name": "all", "clusters": {}}]},
+    }
+)
+
+
+async def test_a_directory_with_a_rollout_is_refused_by_its_name_and_line(followed: Followed) -> None:
+    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
+    async with followed.follower() as follower:
+        assert value(await followed.until(follower)) == "1"
+        followed.put({"app.yaml": app_yaml("2"), "rollouts/careful.yaml": "# who goes first\n" + ROLLOUT})
+        if followed.kind != "directory":
+            assert value(await followed.until(follower)) == "2"
+            return
+        while "rollout-needs-revisions" not in followed.vitals.source_error:
+            assert await followed.next(follower) is None
+        assert "rollouts/careful.yaml:2" in followed.vitals.source_error
+        assert "Rollout careful" in followed.vitals.source_error
+        followed.put({}, gone=("rollouts/careful.yaml",))
+        assert value(await followed.until(follower)) == "2"
+        assert followed.vitals.source_error == ""

@@ -12,7 +12,7 @@ from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.daemon.loop import store_in_force
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.stages.fleet import ParsedFile, parse_file
+from reconciler.stages.fleet import ParsedFile, assemble, parse_file
 from tests.fakes.worlds import FLEET, config_map
 
 GOOD = yaml.safe_dump(config_map(value="good"))
@@ -125,3 +125,65 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     for _ in range(2):
         store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "missing" / "parsed.db"))
         assert value(store.parse(snapshot(app=GOOD))) == "good"
+
+
+def test_an_older_revision_is_parsed_beside_what_is_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = yaml.safe_dump(config_map("other", value="1"))
+    store, twin = StoreInForce({}, nothing_stored), StoreInForce({}, nothing_stored)
+    for one in (store, twin):
+        one.parse(snapshot(app=GOOD, other=other))
+        one.parse(snapshot(app=BETTER, other=other))
+    parsed = _parsed_anew(monkeypatch)
+    older = snapshot(app=GOOD, other=other)
+    fleet = store.fleet_at(older)
+    assert parsed == ["app.yaml"], "blobs that are equal are parsed once"
+    assert fleet == assemble("r", [parse_file(found) for found in older.files])
+    shared = next(found for found in fleet.templates.values() if found.identity.name == "other")
+    in_force = store.parse(snapshot(app=BETTER, other=other))
+    assert in_force.templates[shared.identity] is shared
+    parsed.clear()
+    assert store.fleet_at(older) == fleet
+    assert parsed == [], "what was asked for before is known"
+    for text in (BROKEN, GOOD, BROKEN):
+        assert store.parse(snapshot(app=text, other=other)) == twin.parse(snapshot(app=text, other=other))
+        assert store.good_blobs == twin.good_blobs
+
+
+def test_what_is_broken_in_an_older_revision_is_frozen_and_has_no_past() -> None:
+    store = StoreInForce({}, nothing_stored)
+    in_force = store.parse(snapshot(app=GOOD))
+    good_blobs = store.good_blobs
+    fleet = store.fleet_at(snapshot(app=BROKEN))
+    assert (value(fleet), fleet.is_complete, len(fleet.frozen)) == (None, False, 1)
+    assert (store.parse(snapshot(app=GOOD)), store.good_blobs) == (in_force, good_blobs)
+    store.parse(snapshot(app=BROKEN))
+    assert value(store.fleet_at(snapshot(app=GOOD))) == "good"
+    assert value(store.parse(snapshot(app=BROKEN))) == "good", "the last good content stays"
+
+
+def test_an_older_revision_of_many_files_comes_out_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def texts(value: str) -> dict[str, str]:
+        return {f"a{number}": yaml.safe_dump(config_map(f"a{number}", value=value)) for number in range(300)}
+
+    before = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    for text in ("1", "2"):
+        before.parse(snapshot(**texts(text)))
+    parsed = _parsed_anew(monkeypatch)
+    store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    store.parse(snapshot(**texts("2")))
+    assert len(store.fleet_at(snapshot(**texts("1"))).templates) == 300
+    assert parsed == []
+
+
+def test_files_of_older_revisions_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_in_force, "_OLDER_MAX", 3)
+    store = StoreInForce({}, nothing_stored)
+    store.parse(snapshot())
+    for number in range(10):
+        store.fleet_at(snapshot(app=yaml.safe_dump(config_map(value=str(number)))))
+    parsed = _parsed_anew(monkeypatch)
+    for number in (9, 8, 7, 0):
+        store.fleet_at(snapshot(app=yaml.safe_dump(config_map(value=str(number)))))
+    assert parsed == ["app.yaml"]

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.round.hold import Holder, Mark, is_own
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.round.mark import Mark, is_own
 from reconciler.errors import FleetHeld, HeldByCopy, MemberClusterError
 from reconciler.model.ledger import HoldRecord
 from reconciler.sim import Request

@@ -11,12 +11,14 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round import act
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.perform import Done, perform
 from reconciler.daemon.round.rebuild import rebuild_once
 from reconciler.daemon.round.session import Access, apply_once, plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Change
+from reconciler.model.rollouts.record import Record
 from reconciler.report.mask import Masker
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.clocks import QuickClock
@@ -197,6 +199,34 @@ async def test_history_has_who_applied_and_which_cluster_was_away(tmp_path: Path
         ("apply", "fleet", "li@host", 2),
         ("cluster-back", "cluster m2", None, None),
     ], "an apply that changes nothing, or that nobody agreed to, is none"
+
+
+@pytest.mark.parametrize("takes_over", [False, True])
+async def test_a_lost_journal_learns_from_the_marks_where_rollouts_stand(tmp_path: Path, *, takes_over: bool) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    path = tmp_path / "journal.db"
+    record = Record(revision="c2", begun_at="2020-11-21T10:00:00Z")
+    async with opened(tmp_path / "scene") as scene:
+        access = Access(
+            kubeconfig=scene.box.kubeconfig, journal=path, clock=QuickClock(), interpreters=BUILT_IN_KINDS
+        )  # fmt: skip
+        with Journal.open(path) as journal:
+            holder = Holder(journal, QuickClock())
+            for name in ("m1", "m2"):
+                assert await holder.enter(scene.members[name], fleet.settings.name, {"web": record}) is None
+        path.unlink()
+        if takes_over:
+            await scene.box.servers["m2"].stop()
+        await rebuild_once(fleet, access, take_over=takes_over)
+        with Journal.open(path) as journal:
+            there = ("m1",) if takes_over else ("m1", "m2")
+            assert journal.rollout_records() == {"web": dict.fromkeys(there, record)}
+            if takes_over:
+                await scene.box.servers["m2"].start()
+                holder = Holder(journal, QuickClock())
+                members = scene.members.values()
+                assert await holder.hold(members, fleet.settings.name, take_over=True) == {}
+                assert journal.rollout_records() == {"web": {"m1": record, "m2": record}}
 
 
 @pytest.mark.parametrize("takes_over", [False, True])

@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.report.notify.commit_status import DESCRIPTION_MAX, commit_status
 from reconciler.stages.state import HealthWord, Lag, Step
+from tests.fakes.rollouts import AWAITED, DONE, PAUSED
 
 ALL = Lag.SYNCED
 CASES: tuple[tuple[str, dict[str, Any], str, str, str], ...] = (
@@ -43,3 +44,14 @@ def test_table(given: dict[str, Any], source_error: str, verdict: str, words: st
 def test_words_fit_what_forges_take() -> None:
     step = Step(revision="c0ffee", clusters=3, in_step=0, away=("x" * 100, "y" * 100, "z" * 100))
     assert len(commit_status(step)[1]) == DESCRIPTION_MAX
+
+
+def test_a_commit_that_has_not_reached_all_stages_is_pending() -> None:
+    """Each cluster is in step with its own revision, which is not yet that of the commit."""
+    step = Step(revision="c0ffee", clusters=3, in_step=3)
+    assert commit_status(step, "", (AWAITED,)) == (
+        "pending",
+        "3 of 3 clusters in step; default: canary done; the next stage needs an approval",
+    )
+    assert commit_status(step, "", (PAUSED,)) == ("failure", "3 of 3 clusters in step; default paused in canary")
+    assert commit_status(step, "", (DONE,)) == ("success", "3 of 3 clusters in step")

@@ -25,7 +25,7 @@ def _document(body: JsonObject, path: str = "f.yaml") -> Document:
         ("cluster.open-cluster-management.io/v1", "ManagedCluster", DocumentKind.CLUSTER),
         ("cluster.open-cluster-management.io/v1beta1", "Placement", DocumentKind.TEMPLATE),
         ("fleet.reconciler/v1alpha1", "Fleet", DocumentKind.FLEET_SETTINGS),
-        ("fleet.reconciler/v1", "Flete", DocumentKind.FLEET_SETTINGS),
+        ("fleet.reconciler/v1", "Flete", DocumentKind.MISTYPED),
         ("kustomize.config.k8s.io/v1beta1", "Kustomization", DocumentKind.SKIPPED),
         ("kustomize.toolkit.fluxcd.io/v1", "Kustomization", DocumentKind.TEMPLATE),
     ],

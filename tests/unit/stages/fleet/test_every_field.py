@@ -15,11 +15,13 @@ from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
 from reconciler.stages.fleet.settings import parse_fleet_settings
 from reconciler.stages.policies.override import parse_override_policy
 from reconciler.stages.policies.propagation import parse_propagation_policy
+from reconciler.stages.rollouts.document.read import parse_rollout
 
 API_VERSIONS = {
     "Cluster": "cluster.karmada.io/v1alpha1",
     "ManagedCluster": "cluster.open-cluster-management.io/v1",
     "Fleet": "fleet.reconciler/v1alpha1",
+    "Rollout": "fleet.reconciler/v1alpha1",
 }
 PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "PropagationPolicy": parse_propagation_policy,
@@ -29,6 +31,7 @@ PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "Cluster": parse_cluster,
     "ManagedCluster": parse_cluster,
     "Fleet": parse_fleet_settings,
+    "Rollout": parse_rollout,
 }
 ALL_ROWS = [row for kind in KINDS for row in field_rows(kind) if not kind.startswith("Cluster") or kind == "Cluster"]
 
@@ -42,6 +45,7 @@ WRONG: dict[FieldType, Json] = {
     FieldType.TEXT: 7,
     FieldType.FLAG: "yes",
     FieldType.INTEGER: "7",
+    FieldType.INTEGER_OR_TEXT: True,
     FieldType.TEXTS: "a",
     FieldType.MAP: {"a": 7},
     FieldType.OBJECT: "a",
@@ -65,7 +69,7 @@ def _value(field: Field, spelling: int = 0) -> Json:
             return next(iter(field.values), "text")
         case FieldType.FLAG:
             return True
-        case FieldType.INTEGER:
+        case FieldType.INTEGER | FieldType.INTEGER_OR_TEXT:
             return 1
         case FieldType.TEXTS:
             return ["a"]

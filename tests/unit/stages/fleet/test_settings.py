@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.stages.fleet.settings import parse_duration, parse_fleet_settings
+from reconciler.stages.documents import parse_duration
+from reconciler.stages.fleet.settings import parse_fleet_settings
 from tests.unit.stages.policy_cases import cases, check_problems, check_values, document_of
 
 

@@ -1,0 +1,98 @@
+"""One commit after another under a Rollout: `python -m bench.staged 10000` prints JSON.
+
+A hundred clusters in three stages, all of them at the commit before; each commit begins in the first stage.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+from msgspec import field
+from msgspec.structs import replace
+
+from bench import corpus
+from bench.incremental import COMMITS, NOW, Loop, _series, _settle_everything, _workload
+from bench.repository import commit_files
+from reconciler.engine import Decision, World, copies_in
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
+from reconciler.model.rollouts.record import Record
+from reconciler.stages.staging import Revisions, Seen, SelectedTables, changed_by_staging, staged, stand
+
+_CANARY = 5
+
+
+class StagedLoop(Loop):
+    """The loop with a Rollout between decision and plan."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    older: dict[str, Fleet] = field(default_factory=dict)
+    tables: SelectedTables = field(default_factory=SelectedTables)
+    before: Decision | None = None
+    copies: dict[Identity, set[str]] = field(default_factory=dict)
+
+    def restaged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
+        """The decision as the revisions in force leave it, and what is rendered otherwise by that."""
+        return self._step("stage", lambda: self._staged(decision, world))
+
+    def _staged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
+        fleet = decision.fleet
+        named = {record.revision for record in self.records.values()} - {fleet.revision}
+        self.older = {revision: self.older[revision] for revision in self.older if revision in named}
+        revisions = Revisions(fleets=self.older, order=(*self.older, fleet.revision))
+        standing = stand(decision, self.tables.update(decision), {"all": self.records}, revisions, Seen(), NOW)
+        after = staged(decision, standing, world.ledger, self.copies, self.observations.previous)
+        changed = changed_by_staging(self.before, after)
+        self.records = {name: replace(found, completed_at=NOW) for name, found in standing.records["all"].items()}
+        self.before = after
+        self.older = {**self.older, fleet.revision: fleet}
+        return after, changed
+
+
+def rollout() -> bytes:
+    """Five clusters, then a tenth at once of what is left."""
+    names = [f"cluster-{index:03d}" for index in range(_CANARY)]
+    stages: list[dict[str, Any]] = [
+        {"name": "canary", "clusters": {"clusterNames": names}, "maxConcurrency": _CANARY, "after": {"approval": True}},
+        {"name": "rest", "clusters": {}, "maxConcurrency": "10%"},
+    ]
+    body = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"},
+            "spec": {"stages": stages}}  # fmt: skip
+    return yaml.safe_dump(body).encode()
+
+
+def main(workloads: int) -> dict[str, float]:
+    """CPU seconds from the id of a commit of one workload to its plan: what the first stage gets of it."""
+    gc.disable()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "store"
+        first = commit_files(root, [*corpus.store_files(workloads), ("rollout.yaml", rollout())])
+        loop = StagedLoop(_store(root))
+        loop.follow(first)
+        _settle_everything(loop)
+        assert loop.world is not None, "everything was settled"
+        loop.copies = copies_in(loop.world.ledger)
+        loop.older = {first: loop.world.fleet}
+        loop.records = {
+            name: Record(revision=first, begun_at=NOW, completed_at=NOW) for name in loop.world.fleet.clusters
+        }
+        gc.collect()
+        gc.freeze()
+        namespaces = workloads // corpus.PER_NAMESPACE
+        return _series(loop, root, "commit", COMMITS, lambda n: _workload(corpus.workload_file, n % namespaces, n))
+
+
+def _store(root: Path) -> Any:
+    from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415
+
+    return GitStore(root)
+
+
+if __name__ == "__main__":
+    json.dump(main(int(sys.argv[1])), sys.stdout)

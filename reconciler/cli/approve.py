@@ -1,0 +1,163 @@
+"""`reconciler approve`: let a revision leave a stage of a Rollout, as a commit in a checkout of the store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.access import journal_path
+from reconciler.cli.printing import answer, remark
+from reconciler.cli.served import Server, server_options
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconciler.model.rollouts.rollout import Rollout
+
+_REVISION_CHARS = 12
+
+
+class _Awaited(NamedTuple):
+    """A stage that waits for an approval, as `status` has it."""
+
+    rollout: str
+    revision: str
+
+
+@click.command(context_settings=options.SETTINGS)
+@click.argument("stage")
+@options.option("--rollout", "name", default=None, help="The Rollout, when more than one has such a stage.")
+@options.option("--revision", default=None, metavar="REV", help="What is approved. Default: what waits there.")
+@options.option("--until", "span", default=None, metavar="SPAN", help="The approval ends after so long: 30m, 2h, 2d.")
+@options.named_store
+@options.journal
+@server_options
+def command(
+    *,
+    stage: str,
+    name: str | None,
+    revision: str | None,
+    span: str | None,
+    store: str,
+    journal: Path | None,
+    server: Server | None,
+) -> None:
+    """Let the revision that waits after STAGE go on: write it under `spec.approvals`, and commit that file.
+
+    The commit is yours, on the branch that is checked out, and is in force once it is pushed and merged. What waits is
+    read from the journal, or from the service (--server); with neither, --revision says what is approved.
+    """
+    from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
+    from reconciler.adapters.durations import seconds_in
+    from reconciler.adapters.git.work_tree import commit_file, resolved
+    from reconciler.cli.reading import read_fleet
+    from reconciler.model.rollouts.rollout import Approval
+    from reconciler.stages.approving import approved
+
+    until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
+    folder = _folder(store)
+    fleet_rollouts = read_fleet(store).rollouts
+    waiting = _awaited(_status(server, journal, store, needed=revision is None), stage, name)
+    rollout = _rollout(fleet_rollouts, stage, name or (waiting.rollout if waiting is not None else None))
+    chosen = resolved(folder, _revision(stage, revision, waiting))
+    _refuse_what_is_not_awaited(stage, chosen, waiting)
+    approval = Approval(stage=stage, revision=chosen[:_REVISION_CHARS], until=until)
+    _refuse_twice(rollout, approval)
+    file = folder / rollout.source.path
+    data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval)
+    subject = f"Approve {approval.revision} after the stage {stage} of the rollout {rollout.name}"
+    made = commit_file(file, data, subject, os.environ)
+    answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")
+    answer(f"{rollout.source.path}: commit {made.commit[:_REVISION_CHARS]} on {made.branch}")
+    remark("next: push it ('git push'); it is in force once the branch that is followed has it")
+
+
+def _folder(store: str) -> Path:
+    from reconciler.adapters.git.url import is_git_url
+
+    if is_git_url(store) or not Path(store).is_dir():
+        raise ConfigurationError(f"{store}: a commit is made in a checkout; name its folder with --store")
+    return Path(store)
+
+
+def _status(server: Server | None, journal: Path | None, store: str, *, needed: bool) -> Mapping[str, Any]:
+    """What `status` says; nothing where there is no journal here and the revision is given."""
+    from reconciler.adapters.journal.journal import Journal
+    from reconciler.daemon.answers.status import picture_in
+    from reconciler.errors import JournalError
+
+    if server is not None:
+        document: Mapping[str, Any] = server.open().get("status").document
+        return document
+    try:
+        with Journal.open(journal_path(journal, store), read_only=True) as opened:
+            return picture_in(opened)
+    except (ConfigurationError, JournalError) as error:
+        if needed or journal is not None:
+            message = f"what waits is not known here: {error}; give --revision, --journal or --server"
+            raise ConfigurationError(message) from error
+        remark("what waits is not known here, so it is not checked that this revision does")
+        return {}
+
+
+def _awaited(status: Mapping[str, Any], stage: str, name: str | None) -> _Awaited | None:
+    """What waits for an approval after a stage; None where that is not known.
+
+    Raises:
+        ConfigurationError: nothing does, or it is not clear which Rollout is meant.
+    """
+    if not status:
+        return None
+    rollouts = [found for found in status.get("rollouts", ()) if name in (None, found["name"])]
+    waiting = [
+        (found, one) for found in rollouts for one in found["stages"] if one["name"] == stage and one["approval"]
+    ]
+    if len(waiting) > 1:
+        names = ", ".join(sorted(found["name"] for found, _ in waiting))
+        raise ConfigurationError(f"the stage {stage} waits in several rollouts; say which: --rollout {names}")
+    if waiting:
+        return _Awaited(waiting[0][0]["name"], waiting[0][0]["release"])
+    told = [f"{found['name']}: {one['why']}" for found in rollouts for one in found["stages"] if one["name"] == stage]
+    why = "; ".join(told) or f"no rollout has such a stage{f' ({name})' if name else ''}"
+    raise ConfigurationError(f"nothing waits for an approval of the stage {stage}: {why}")
+
+
+def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str | None) -> Rollout:
+    found = [one for one in rollouts if name in (None, one.name) and any(known.name == stage for known in one.stages)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(sorted(one.name for one in found))
+        raise ConfigurationError(f"several rollouts have a stage {stage}; say which: --rollout {names}")
+    known = ", ".join(f"{one.name}/{each.name}" for one in rollouts for each in one.stages) or "none"
+    of = f" of the rollout {name}" if name else ""
+    raise ConfigurationError(f"the store has no stage {stage}{of}; it has {known}")
+
+
+def _revision(stage: str, revision: str | None, waiting: _Awaited | None) -> str:
+    found = revision or (waiting.revision if waiting is not None else "")
+    if not found:
+        raise ConfigurationError(f"it is not known what waits after the stage {stage}; give --revision")
+    return found
+
+
+def _refuse_what_is_not_awaited(stage: str, chosen: str, waiting: _Awaited | None) -> None:
+    if waiting is not None and chosen != waiting.revision:
+        raise ConfigurationError(
+            f"{chosen[:_REVISION_CHARS]} is not what waits after the stage {stage}: "
+            f"that is {waiting.revision[:_REVISION_CHARS]}"
+        )
+
+
+def _refuse_twice(rollout: Rollout, approval: Any) -> None:
+    for one in rollout.approvals:
+        is_same = one.stage == approval.stage and approval.revision.startswith(one.revision[:_REVISION_CHARS])
+        if is_same and one.until == approval.until:
+            raise ConfigurationError(
+                f"{rollout.source.path}: {approval.revision} is approved there already ({one.source}); push it"
+            )

@@ -1,0 +1,100 @@
+"""Older revisions of the store that a command was given, for clusters that are behind in a Rollout."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.adapters.git.url import GitUrl
+    from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
+    from reconciler.model.fleet import Fleet, Snapshot
+    from reconciler.model.rollouts.lineage import Lineage
+
+
+def older_revisions(store: str, fleet: Fleet) -> RevisionsInForce | None:
+    """The revisions of the store; None where it has no Rollout, or no revisions."""
+    from reconciler.adapters.git.url import is_git_url, parse_git_url
+    from reconciler.adapters.sources.location import locate_store
+    from reconciler.adapters.sources.read_once import clone_of
+    from reconciler.cli.reading import cache_folder
+    from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
+
+    if not fleet.rollouts:
+        return None
+    if is_git_url(store):
+        url, kept = parse_git_url(store), cache_folder()
+        source = _Repository(clone_of(url, (kept or Path()) / "git"), url.subdir, url if kept is not None else None)
+        return RevisionsInForce(source, source.fleet_at)
+    location = locate_store(store)
+    if location.repository is None:
+        return None
+    source = _Repository(location.repository, location.subdir, None)
+    return RevisionsInForce(source, source.fleet_at)
+
+
+class _Repository:
+    """A repository on this machine: a person's, or the clone of a URL, into which a commit may still be fetched."""
+
+    def __init__(self, folder: Path, subdir: str, url: GitUrl | None) -> None:
+        from reconciler.adapters.git.older_revisions import OlderRevisions
+
+        self._folder = folder
+        self._subdir = subdir
+        self._url = url
+        self._older = OlderRevisions()
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """Files as they lie have no place in the order: they come after the commit that is checked out."""
+        from reconciler.adapters.git.snapshot import GitStore
+        from reconciler.errors import StoreError
+
+        if not head.startswith("dir:"):
+            return self._older.lineage(self._folder, revisions, head)
+        try:
+            with GitStore(self._folder) as repository:
+                tip = repository.resolve("HEAD")
+        except StoreError:
+            tip = head
+        return self._older.lineage(self._folder, revisions, tip)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name."""
+        from reconciler.adapters.git.older_revisions import resolve_revisions
+
+        return resolve_revisions(self._folder, texts)
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Nothing: the service keeps what it needs, and the repository of a person is theirs."""
+
+    async def fleet_at(self, revision: str) -> Fleet | None:
+        """The fleet of a commit; None: it is not there."""
+        from reconciler.stages.fleet import parse
+
+        snapshot = await asyncio.to_thread(self._snapshot, revision)
+        if snapshot is None and self._url is not None:
+            snapshot = await self._fetched(revision)
+        return await asyncio.to_thread(parse, snapshot) if snapshot is not None else None
+
+    def _snapshot(self, revision: str) -> Snapshot | None:
+        from reconciler.adapters.git.snapshot import GitStore
+        from reconciler.errors import StoreError
+
+        try:
+            with GitStore(self._folder) as repository:
+                return repository.snapshot(revision, self._subdir, ())
+        except StoreError:
+            return None
+
+    async def _fetched(self, revision: str) -> Snapshot | None:
+        from reconciler.adapters.sources.read_once import fetch_snapshot
+        from reconciler.errors import StoreError
+
+        assert self._url is not None, "only a clone is fetched into"
+        try:
+            return await fetch_snapshot(self._url, revision, self._folder.parent, os.environ, tell=lambda _: None)
+        except StoreError:
+            return None

@@ -1,0 +1,108 @@
+"""Rollouts and windows in the rounds of the service: when they are judged, and what has to be looked at then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from reconciler.daemon.loop.agenda import Agenda
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.reader import Reader
+from reconciler.daemon.loop.state import State
+from reconciler.daemon.loop.store_follower import StoreFollower
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
+from reconciler.daemon.rollouts.stager import Look, Stager, away_in
+from reconciler.daemon.round.history.episodes import Episodes
+from reconciler.engine import Decision
+from reconciler.model.ledger import Event, EventKind
+from reconciler.model.refs import Identity
+from reconciler.stages.observations import instant
+from reconciler.stages.rollouts import Begun, rollout_events
+from reconciler.stages.staging import changed_by_staging
+from reconciler.stages.windows import Closed, closed_clusters
+
+_NEVER_S = float("inf")
+_LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINNED)
+
+
+class StagedRounds:
+    """Stages the decision of each round, and remembers what it made of the last one."""
+
+    def __init__(self, parts: Parts, follower: StoreFollower) -> None:
+        """What is recorded is read from the journal."""
+        self._parts = parts
+        journal = parts.journal
+        revisions = RevisionsInForce(parts.source, follower.at)
+        self._stager = Stager(revisions, parts.clock, journal.rollout_records(), (journal, parts.holder.enter))
+        self._before: Decision | None = None
+        self._closed: Mapping[str, Closed] = {}
+        self._opens_s = _NEVER_S
+        self._lasting: set[Begun] | None = None
+        """What history had when the process began, and was not over."""
+
+    @property
+    def next_s(self) -> float:
+        """When something can change by itself, by the monotonic clock."""
+        return min(self._stager.next_s, self._opens_s)
+
+    def is_due(self, state: State) -> bool:
+        """Whether something can change now: by the clock, or since something is seen otherwise than before."""
+        return self._parts.clock.monotonic_s() >= self.next_s or self._stager.is_news(state.shown)
+
+    async def stage(self, state: State, reader: Reader, agenda: Agenda, now: str) -> tuple[State, frozenset[Identity]]:
+        """The state with a decision as the revisions in force leave it, and what is rendered otherwise by that.
+
+        Clusters in which a window opened or closed are put on the agenda.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+        """
+        decided = reader.decided
+        self._follow_windows(decided, agenda, now)
+        look = Look(
+            reachable=state.reachable,
+            ledger=state.known.ledger,
+            copies=reader.copies,
+            previous=state.known.observations.previous,
+            away=away_in(state.reachable, state.held_elsewhere, state.observations.closed),
+            closed={name: found.until for name, found in self._closed.items()},
+            shown=state.shown,
+            former=state.known.former,
+        )
+        decision = await self._stager.stage(decided, look, now)
+        self._tell(now)
+        changed = changed_by_staging(self._before, decision)
+        self._before = decision
+        return replace(state, decision=decision, rollouts=self._stager.progress), frozenset(changed)
+
+    def _tell(self, now: str) -> None:
+        """History and metrics of what this look has found."""
+        found, journal = self._stager.progress, self._parts.journal
+        if self._lasting is None:
+            open_now = Episodes(journal, _LASTING)
+            self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
+        number, known = journal.complete_rounds(), {each.rollout: each for each in self._parts.vitals.rollouts}
+        events: list[Event] = []
+        for each in found:
+            told = [begun for begun in self._lasting if _is_about(begun[1], each.rollout)]
+            events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
+        if events:
+            journal.record_events(events)
+        self._parts.vitals.rollouts = found
+
+    def _follow_windows(self, decision: Decision, agenda: Agenda, now: str) -> None:
+        fleet = decision.fleet
+        moment, now_s = instant(now), self._parts.clock.monotonic_s()
+        assert moment is not None, "a round has a time"
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
+        turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
+        agenda.clusters.update(turned & fleet.clusters.keys())
+        self._closed = closed
+        opens = [instant(found.until) for found in closed.values()]
+        waits = [max((found - moment).total_seconds(), 0.0) + 0.1 for found in opens if found is not None]
+        self._opens_s = now_s + min(waits) if waits else _NEVER_S
+
+
+def _is_about(subject: str, rollout: str) -> bool:
+    return subject.startswith((f"rollout {rollout}/", f"rollout {rollout} @ "))

@@ -1,0 +1,139 @@
+"""Rollouts in one look: what `apply` makes and `diff` shows is what the service would do now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.kube.members import Members
+from reconciler.daemon.observing.members import Reachable
+from reconciler.daemon.observing.reading import Known, Reading
+from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
+from reconciler.daemon.rollouts.stager import Look, Stager, Writing, away_in
+from reconciler.engine import Decision, Round, copies_in, plan_round
+from reconciler.errors import ConfigurationError
+from reconciler.model.observation import Read
+from reconciler.model.rollouts.progress import Progress
+from reconciler.stages.observations import instant
+from reconciler.stages.rollouts import lay_out
+from reconciler.stages.state import FleetState
+from reconciler.stages.windows import closed_clusters
+
+
+class StagedOnce:
+    """Stages the decision of one reading, by what the reading itself shows of the clusters."""
+
+    def __init__(self, revisions: RevisionsInForce | None, clock: Clock, known: Known) -> None:
+        """`revisions`: None where the store has none."""
+        self._revisions = revisions
+        self._clock = clock
+        self._known = known
+        self._stager = self._make(None)
+        self._last: tuple[Decision, Look, str, frozenset[str] | None] | None = None
+        self._staged: Decision | None = None
+
+    def _make(self, writing: Writing | None) -> Stager | None:
+        return Stager(self._revisions, self._clock, self._known.rollouts, writing) if self._revisions else None
+
+    @property
+    def progress(self) -> tuple[Progress, ...]:
+        """Where Rollouts stand."""
+        return self._stager.progress if self._stager is not None else ()
+
+    async def plan(
+        self,
+        reading: Reading,
+        members: Members,
+        shown: Callable[[Reading, Round], FleetState],
+        stage: str = "",
+    ) -> tuple[Reading, Round]:
+        """The plan that the service would carry out now; nothing is recorded.
+
+        `shown`: the state of the fleet by a plan. `stage`: only there may a revision begin; empty: in every stage.
+
+        Raises:
+            ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
+        """
+        fleet, now = reading.world.fleet, reading.now
+        asked = frozenset(reading.world.members)
+        only = asked & _clusters_of(reading, stage) if stage else asked
+        if self._stager is None or not fleet.rollouts:
+            if fleet.rollouts:
+                raise ConfigurationError(
+                    "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
+                    "follow a Git repository"
+                )
+            return reading, plan_round(reading.world, now, reading.decision)
+        look = self._look(reading, members)
+        decision = await self._stager.as_recorded(reading.decision, look, now)
+        planned = plan_round(reading.world, now, decision)
+        look = replace(look, shown=shown(replace(reading, decision=decision), planned))
+        self._last = (reading.decision, look, now, only)
+        self._staged = staged = await self._stager.stage(*self._last)
+        if staged is not decision:
+            planned = plan_round(reading.world, now, staged)
+        return replace(reading, decision=staged), planned
+
+    async def as_recorded(self, reading: Reading, members: Members) -> Reading:
+        """The reading with its decision as the revisions that are recorded leave it."""
+        if self._stager is None:
+            return reading
+        look = self._look(reading, members)
+        return replace(reading, decision=await self._stager.as_recorded(reading.decision, look, reading.now))
+
+    async def commit(self, writing: Writing) -> frozenset[str]:
+        """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+        """
+        stager = self._make(writing)
+        if stager is None or self._last is None or self._staged is None:
+            return frozenset()
+        made = await stager.stage(*self._last)
+        planned, done = _in_force(self._staged), _in_force(made)
+        return frozenset(cluster for _, cluster, _ in planned ^ done)
+
+    def _look(self, reading: Reading, members: Members) -> Look:
+        world, fleet, moment = reading.world, reading.world.fleet, instant(reading.now)
+        assert moment is not None, "a reading has a time"
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
+        reachable = _reachable(reading, members)
+        return Look(
+            reachable=reachable,
+            ledger=world.ledger,
+            copies=copies_in(world.ledger),
+            previous=world.observations.previous,
+            away=away_in(reachable, {}, world.observations.closed),
+            closed={name: found.until for name, found in closed.items()},
+            former=self._known.former,
+        )
+
+
+def _in_force(decision: Decision) -> set[tuple[str, str, str]]:
+    found = decision.staging.in_force if decision.staging is not None else {}
+    return {(name, cluster, revision) for name, each in found.items() for cluster, revision in each.items()}
+
+
+def _reachable(reading: Reading, members: Members) -> Reachable:
+    found: Mapping[str, object] = reading.world.members
+    return {
+        name: members[name] if isinstance(found[name], Read) else getattr(found[name], "why", "it was not read")
+        for name in sorted(found)
+    } | {name: "it was not asked" for name in reading.world.fleet.clusters if name not in found}
+
+
+def _clusters_of(reading: Reading, stage: str) -> frozenset[str]:
+    """The clusters of the stages of this name."""
+    fleet = reading.world.fleet
+    layouts = [lay_out(rollout, fleet.clusters) for rollout in fleet.rollouts]
+    found = [each for layout in layouts for each in layout.stages if each.stage.name == stage]
+    if not found:
+        known = sorted({each.stage.name for layout in layouts for each in layout.stages})
+        raise ConfigurationError(
+            f"no Rollout of the store has a stage {stage}; "
+            + (f"there are {', '.join(known)}" if known else "the store has no document of kind Rollout")
+        )
+    return frozenset(cluster for each in found for cluster in each.clusters)

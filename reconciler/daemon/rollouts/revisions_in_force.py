@@ -1,0 +1,71 @@
+"""Older revisions of the store, for clusters that are behind.
+
+Source: ADR 18: blobs are shared, so two revisions cost what differs; a commit that is gone freezes its clusters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.rollouts.lineage import Lineage
+from reconciler.stages.staging import Revisions
+
+FleetAt = Callable[[str], Awaitable[Fleet | None]]
+"""The fleet of a revision; None: it is not there, or cannot be read."""
+
+
+class RevisionSource(Protocol):
+    """What a store knows of its revisions."""
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """Which of these are ancestors of a revision, and which are not there. Reads files."""
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name. Reads files."""
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Keep these readable, and no others. Writes files."""
+
+
+class RevisionsInForce:
+    """The revisions that are recorded, pinned, or were in force a moment ago."""
+
+    def __init__(self, source: RevisionSource, fleet_at: FleetAt) -> None:
+        """Nothing is read yet."""
+        self._source = source
+        self._fleet_at = fleet_at
+        self._fleets: dict[str, Fleet] = {}
+        self._asked: tuple[frozenset[str], str] | None = None
+        self._lineage = Lineage()
+        self._kept: frozenset[str] = frozenset()
+        self._head: Fleet | None = None
+
+    async def of(self, head: Fleet, recorded: Collection[str], pins: Collection[str]) -> Revisions:
+        """What is known of recorded revisions and of those that pins name."""
+        if self._head is not None and self._head is not head:
+            # What was in force a moment ago is the revision of whoever is behind, and need not be read again.
+            self._fleets[self._head.revision] = self._head
+        self._head = head
+        pinned = await asyncio.to_thread(self._source.resolve, sorted(pins)) if pins else {}
+        wanted = frozenset({*recorded, *pinned.values()} - {""})
+        if self._asked != (wanted, head.revision):
+            self._lineage = await asyncio.to_thread(self._source.lineage, sorted(wanted), head.revision)
+            self._asked = (wanted, head.revision)
+        for revision in sorted(wanted - self._fleets.keys() - {head.revision}):
+            found = await self._fleet_at(revision)
+            if found is not None:
+                self._fleets[revision] = found
+        self._fleets = {revision: fleet for revision, fleet in self._fleets.items() if revision in wanted}
+        readable = {revision: fleet for revision, fleet in self._fleets.items() if revision != head.revision}
+        missing = wanted - readable.keys() - {head.revision}
+        return Revisions(fleets=readable, order=self._lineage.order, missing=missing, pinned=pinned)
+
+    async def keep(self, revisions: Collection[str]) -> None:
+        """Keep what is recorded, before anything rests on it."""
+        wanted = frozenset(revisions) - {""}
+        if wanted != self._kept:
+            await asyncio.to_thread(self._source.keep, sorted(wanted))
+            self._kept = wanted

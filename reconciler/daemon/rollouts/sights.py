@@ -1,0 +1,126 @@
+"""What is seen of the clusters on their way: the state of the copies, and the objects that gates name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.containment import awaited
+from reconciler.daemon.observing.members import PROMPT_S, Reachable, told_fault
+from reconciler.errors import MemberClusterError, ObjectNotFound
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.layout import Layout
+from reconciler.model.rollouts.record import Met, Record, Sight, Unseen
+from reconciler.model.rollouts.rollout import Gate, ObjectName
+from reconciler.model.tree import JsonObject
+from reconciler.stages.rollouts import Copy, Selection, named_objects, sight_of
+from reconciler.stages.state import FleetState, copies_of
+
+Records = Mapping[str, Record]
+"""By cluster."""
+
+_AT_ONCE = 16
+"""So many objects of a cluster are asked for side by side."""
+
+
+def selected_by(selection: Selection, rollout: str) -> frozenset[Identity]:
+    """The templates that go with a Rollout."""
+    return frozenset(identity for identity, names in selection.rollouts.items() if rollout in names)
+
+
+def sights_of(
+    layout: Layout, rollout: str, identities: Collection[Identity], records: Records, shown: FleetState | None
+) -> dict[str, Sight]:
+    """What is seen of the copies in the clusters on their way. `shown`: the state of the fleet after the last round.
+
+    Conditions of gates are left out: nobody watches the objects that they name.
+    """
+    decision = shown.facts.decision if shown is not None and shown.facts is not None else None
+    if shown is None or decision is None or decision.staging is None:
+        return {}
+    drawn = decision.staging.in_force.get(rollout, {})
+    found: dict[str, Sight] = {}
+    for name, of_stage in layout.stage_of.items():
+        record, state = records.get(name), shown.clusters.get(name)
+        if record is None or not record.revision or record.completed_at or state is None:
+            continue
+        if state.why_away is not None:
+            found[name] = Unseen(state.why_away)
+        else:
+            plain = replace(of_stage.stage.gate, checks=())
+            found[name] = sight_of(plain, drawn.get(name, ""), copies_of(state, identities), {})
+    return found
+
+
+async def with_conditions(
+    layout: Layout,
+    identities: Collection[Identity],
+    records: Records,
+    plain: Mapping[str, Sight],
+    shown: FleetState | None,
+    reachable: Reachable,
+) -> dict[str, Sight]:
+    """The same with the conditions of gates, which are looked up where all the rest is well."""
+    found = dict(plain)
+    for name, of_stage in layout.stage_of.items():
+        gate, sight = of_stage.stage.gate, plain.get(name)
+        is_well = isinstance(sight, Met) and sight.revision == records[name].revision
+        if gate.checks and is_well and shown is not None:
+            found[name] = await _checked(gate, records[name].revision, identities, shown, name, reachable)
+    return found
+
+
+def asks_conditions(layout: Layout, records: Records) -> bool:
+    """Whether a cluster is on its way whose gate has conditions."""
+    on_their_way = {name for name, record in records.items() if record.revision and not record.completed_at}
+    return any(of_stage.stage.gate.checks for name, of_stage in layout.stage_of.items() if name in on_their_way)
+
+
+async def _checked(
+    gate: Gate, revision: str, identities: Collection[Identity], shown: FleetState, name: str, reachable: Reachable
+) -> Sight:
+    """A cluster whose copies are well: whether the conditions of its gate hold, too."""
+    member = reachable.get(name)
+    if not isinstance(member, MemberCluster):
+        return Unseen(member or "it was not asked yet")
+    asked = await awaited(asyncio.wait_for(_read(gate, identities, shown, member), PROMPT_S))
+    if asked.value is None:
+        fault = asked.fault
+        is_told = isinstance(fault, MemberClusterError)
+        assert fault is not None, "what gives nothing has failed"
+        return Unseen(str(fault) if is_told or isinstance(fault, TimeoutError) else told_fault(name, fault))
+    copies, objects = asked.value
+    return sight_of(gate, revision, copies, objects)
+
+
+async def _read(
+    gate: Gate, identities: Collection[Identity], shown: FleetState, member: MemberCluster
+) -> tuple[list[Copy], dict[ObjectName, JsonObject]]:
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def body(gvk: GVK, namespace: str, name: str) -> JsonObject | None:
+        async with limit:
+            try:
+                return (await member.get(gvk, namespace, name)).body
+            except ObjectNotFound:
+                return None
+
+    named = named_objects(gate)
+    bodies = await asyncio.gather(*(body(each.gvk, each.namespace, each.name) for each in named))
+    objects = {each: found for each, found in zip(named, bodies, strict=True) if found is not None}
+    if len(named) == len(gate.checks):
+        return [], objects
+    kinds = _kinds(identities, shown, member.name)
+    found = await asyncio.gather(*(body(gvk, each.namespace, each.name) for each, gvk in kinds.items()))
+    copies = [Copy(each, True, True, "", body) for each, body in zip(kinds, found, strict=True) if body is not None]
+    return copies, objects
+
+
+def _kinds(identities: Collection[Identity], shown: FleetState, cluster: str) -> dict[Identity, GVK]:
+    """What of these is wanted in a cluster, with its kind."""
+    assert shown.facts is not None, "what is shown was made of something"
+    wanted = shown.facts.manifests.get(cluster, {})
+    return {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}

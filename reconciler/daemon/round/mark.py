@@ -1,0 +1,80 @@
+"""What the ConfigMap of a cluster says: who holds the fleet there, and what is recorded of rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from reconciler.model.ledger import HoldRecord
+from reconciler.model.observation import LiveObject
+from reconciler.model.tree import dig
+
+_OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since"})
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """What the ConfigMap says. `epoch` is 0 and `token` empty where an earlier version wrote it.
+
+    `entries`: what it has beside that, as text; those of rollouts are in it.
+    """
+
+    journal: str
+    epoch: int = 0
+    token: str = ""
+    host: str = ""
+    since: str = ""
+    entries: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Who holds the fleet, since when and where, for people."""
+        epoch = f", epoch {self.epoch}" if self.epoch else ""
+        since = f" since {self.since}" if self.since else ""
+        return f"journal {self.journal}{epoch}{since}" + (f" on host {self.host}" if self.host else "")
+
+
+def read_mark(live: LiveObject) -> Mark:
+    """The mark that an object carries. What is no epoch counts as none."""
+    data = dig(live.body, "data")
+    found = {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
+    epoch = found.get("epoch", "")
+    return Mark(
+        journal=found.get("journal", ""),
+        epoch=int(epoch) if epoch.isascii() and epoch.isdigit() and len(epoch) < 16 else 0,
+        token=found.get("instance", ""),
+        host=found.get("host", ""),
+        since=found.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
+        entries={key: value for key, value in found.items() if key not in _OWN_KEYS},
+    )
+
+
+def is_own(mark: Mark, known: tuple[HoldRecord, ...]) -> bool:
+    """Whether a mark with our journal's name is what this journal wrote last, or older than that.
+
+    An older one is of an earlier version, or of a cluster that was restored; a newer one, or another one of the same
+    epoch, was written with a copy of the journal.
+    """
+    confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
+    is_known = any((found.epoch, found.token) == (mark.epoch, mark.token) for found in known)
+    return mark.epoch == 0 or is_known or mark.epoch < confirmed
+
+
+def holder_name(fleet: str) -> str:
+    """The ConfigMap's name."""
+    return f"fleet-{fleet}"
+
+
+def refusal(member: str, fleet: str, mark: Mark) -> str:
+    """What is said where another journal holds the fleet in a member."""
+    return (
+        f"{member}: fleet {fleet} is held by {mark}; use that journal, or take the fleet over with "
+        "'reconciler journal rebuild --takeover'"
+    )
+
+
+def copy_refusal(fleet: str, mark: Mark) -> str:
+    """What is said where a copy of our journal holds the fleet."""
+    return (
+        f"fleet {fleet} is held by a copy of this journal: {mark}; nothing is written here. Let that one go on and "
+        "stop this one, or stop that one and take the fleet over with 'reconciler journal rebuild --takeover'"
+    )

@@ -1,0 +1,55 @@
+"""What a plan does in the stages of a rollout: what a review shows of it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from reconciler.model.rollouts.progress import Progress
+from reconciler.model.rollouts.rollout import OnNewCommit, Stage, When
+
+
+class StagePlan(Struct, frozen=True, kw_only=True):
+    """A stage with its clusters in the order of their turns.
+
+    `at_once`: how many of them change at once. `changes`: how many changes of a plan wait for their turn in it,
+    deletions that come after the last stage apart. `pinned`: what a person pinned it to, or empty.
+    """
+
+    stage: Stage
+    clusters: tuple[str, ...]
+    at_once: int
+    changes: int = 0
+    pinned: str = ""
+
+
+class RolloutPlan(Struct, frozen=True, kw_only=True):
+    """What a plan does in the stages of one Rollout.
+
+    `is_sound` False: it is not clear where a cluster belongs, and nothing begins. `later_deletions`: how many deletions
+    come after the last stage. `placements`: how many placements of what it stages change. `progress`: where it stands;
+    None: it is not known, since no cluster was asked. `is_merge`: the plan compares two revisions, so that it is
+    said what the newer one would do. `is_new`: the older one has no Rollout of this name.
+    """
+
+    name: str
+    stages: tuple[StagePlan, ...]
+    is_sound: bool = True
+    on_new_commit: OnNewCommit = OnNewCommit.RESTART
+    deletions: When = When.LAST
+    placement: When = When.NOW
+    later_deletions: int = 0
+    placements: int = 0
+    progress: Progress | None = None
+    is_merge: bool = False
+    is_new: bool = False
+
+    @property
+    def changes(self) -> int:
+        """How many changes go through its stages."""
+        return sum(found.changes for found in self.stages) + self.later_deletions
+
+    @property
+    def superseded(self) -> str:
+        """The revision under way whose place the newer one takes, or for which it waits; empty: none is."""
+        found = self.progress
+        return found.release if found is not None and self.is_merge and self.changes and not found.is_done else ""

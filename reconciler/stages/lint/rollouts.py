@@ -1,0 +1,16 @@
+"""Clusters that no stage or two stages of a Rollout have, and templates of which it is not clear how they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.problem import Problem
+from reconciler.stages.rollouts import Selection, lay_out
+
+
+def lint_rollouts(fleet: Fleet, selection: Selection) -> Iterator[Problem]:
+    """What is to be said of the layouts of all Rollouts, and of what they select."""
+    for rollout in fleet.rollouts:
+        yield from lay_out(rollout, fleet.clusters).problems
+    yield from selection.problems

@@ -1,0 +1,110 @@
+"""Entries of rollouts in the mark of a cluster: what is written there of records, and what is believed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.model.rollouts.record import Record
+from reconciler.stages.documents import is_dns_subdomain
+from reconciler.stages.observations import instant
+from reconciler.stages.rollouts.book import entry_of, record_of
+
+_PREFIX: Final = "rollout."
+_KEY_CHARS_MAX: Final = 253
+"""Of a key of a ConfigMap (Kubernetes, `IsConfigMapKey`)."""
+ROLLOUT_NAME_CHARS_MAX: Final = _KEY_CHARS_MAX - len(_PREFIX)
+_ENTRY_CHARS_MAX: Final = 1024
+_REVISION_CHARS_MAX: Final = 128
+_ENTRIES_MAX: Final = 1000
+"""Of one mark: they fill a quarter of what a ConfigMap may hold."""
+
+
+def entries_of(records: Mapping[str, Record]) -> dict[str, str]:
+    """Key to text for the mark of one cluster, sorted. `records`: those of the cluster, by rollout.
+
+    A record of a turn alone is the journal's, and makes none.
+    """
+    told = {name: record for name, record in sorted(records.items()) if record.revision and record.begun_at}
+    return {_PREFIX + name: entry_of(record) for name, record in told.items() if _is_name(name)}
+
+
+def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
+    """The records that the entries of a mark tell, by rollout, sorted. What is broken or too large is passed over.
+
+    Who can write to a cluster can write its mark, so that a time which is yet to come (`now`: RFC 3339) counts as now:
+    no gate waits for ever, and no later record seems older.
+    """
+    told: dict[str, Record] = {}
+    for key, text in islice(sorted(entries.items()), _ENTRIES_MAX):
+        record = record_of(text) if len(text) <= _ENTRY_CHARS_MAX else None
+        name = key.removeprefix(_PREFIX)
+        if key.startswith(_PREFIX) and _is_name(name) and record is not None and _is_revision(record.revision):
+            begun, completed = _not_later(record.begun_at, now), _not_later(record.completed_at, now)
+            if begun:
+                told[name] = Record(revision=record.revision, begun_at=begun, completed_at=completed)
+    return told
+
+
+def believed(known: Record | None, told: Record) -> Record | None:
+    """What is to be recorded of what a mark tells; None: what is known stays.
+
+    The revision that began later counts: a mark is written before the journal, so a journal that is behind its mark was
+    lost, or restored from a backup. Of the same beginning the journal knows more, but perhaps not the completion.
+    """
+    if known is None or not known.revision:
+        return told if known is None else replace(told, turn=known.turn, turn_at=known.turn_at)
+    if _is_later(told.begun_at, known.begun_at):
+        return told
+    is_same = (known.revision, known.begun_at) == (told.revision, told.begun_at)
+    if is_same and told.completed_at and not known.completed_at:
+        return replace(known, completed_at=told.completed_at, steady_since="")
+    return None
+
+
+def is_past(known: Record | None, begun: Record) -> bool:
+    """Whether it is recorded by now that a revision began, or that a later one did."""
+    return known is not None and known.revision != "" and not _is_later(begun.begun_at, known.begun_at)
+
+
+def is_told(entries: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a mark says of each wanted entry which revision began, and when. A completion alone is worth no write."""
+    return all(_beginning(entries.get(key, "")) == _beginning(text) for key, text in wanted.items())
+
+
+def _beginning(text: str) -> tuple[str, str] | None:
+    record = record_of(text) if len(text) <= _ENTRY_CHARS_MAX else None
+    return (record.revision, record.begun_at) if record is not None else None
+
+
+def _is_name(name: str) -> bool:
+    return len(name) <= ROLLOUT_NAME_CHARS_MAX and is_dns_subdomain(name)
+
+
+def _is_revision(text: str) -> bool:
+    return len(text) <= _REVISION_CHARS_MAX and text.isascii() and text.isprintable() and " " not in text
+
+
+def _is_later(one: str, other: str) -> bool:
+    first, second = instant(one), instant(other)
+    return first is not None and (second is None or first > second)
+
+
+def _not_later(text: str, now: str) -> str:
+    """The time as it is written here (RFC 3339 UTC), at most now; empty where there is none, or no sane one."""
+    moment, limit = instant(text), instant(now)
+    if moment is None or limit is None:
+        return ""
+    try:
+        found = min(moment.astimezone(UTC), limit.astimezone(UTC))
+    except OverflowError:
+        return ""
+    return _written(found)
+
+
+def _written(moment: datetime) -> str:
+    return moment.replace(microsecond=0).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,90 @@
+"""What history has of rollouts: what begins and is completed in clusters, and what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.model.ledger import ENDS, Event, EventKind
+from reconciler.model.rollouts.progress import Paused, Phase, Pinned, Progress, WaitsForApproval
+from reconciler.model.rollouts.record import Begin, Complete
+
+Begun = tuple[EventKind, str]
+"""What lasts until something ends it: its kind and its subject."""
+
+_END_OF: Final = {begin: end for end, begin in ENDS.items()}
+
+
+def rollout_events(
+    before: Progress | None, after: Progress, time: str, *, number: int = 0, told: Collection[Begun] = ()
+) -> tuple[Event, ...]:
+    """The events of one look at a rollout, in order.
+
+    `before`: the look before it; None where there was none since the process began, and then `told` is what history
+    has of it that is not over. `time`: RFC 3339 UTC. `number`: of the round. What `after` is to record (`changes`) is
+    told once, so this is asked once for each look that is recorded.
+    """
+    found = list(_of_clusters(before, after))
+    was: Mapping[Begun, Mapping[str, Any]] = _lasting(before) if before is not None else {key: {} for key in told}
+    is_now = _lasting(after)
+    over = sorted(was.keys() - is_now.keys())
+    found.extend((_END_OF[kind], subject, {"revision": after.release}) for kind, subject in over)
+    for (kind, subject), data in sorted(is_now.items(), key=lambda one: one[0]):
+        known = was.get((kind, subject))
+        if known is None or (known and known != data):
+            found.append((kind, subject, data))
+    if after.is_done and _is_news(before, after):
+        why = "it is completed in every stage"
+        found.append((EventKind.ROLLOUT_DONE, f"rollout {after.rollout}", {"revision": after.release, "why": why}))
+    return tuple(Event(round=number, time=time, kind=kind, subject=subject, data=data) for kind, subject, data in found)
+
+
+def _of_clusters(before: Progress | None, after: Progress) -> Iterator[tuple[EventKind, str, Mapping[str, Any]]]:
+    was = before.records if before is not None else {}
+    for change in after.changes:
+        if not isinstance(change, Begin | Complete):
+            continue
+        subject, found = f"rollout {after.rollout} @ {change.cluster}", after.clusters.get(change.cluster)
+        stage = found.stage if found is not None else ""
+        if isinstance(change, Begin):
+            known = was.get(change.cluster)
+            earlier = known.revision if known else ""
+            data = {"revision": change.revision, "stage": stage, "before": earlier}
+            why = f"its turn in the stage {stage}; {earlier[:12] or 'nothing'} before"
+            yield EventKind.ROLLOUT_BEGUN, subject, {**data, "why": why}
+        else:
+            revision = after.records[change.cluster].revision
+            data = {"revision": revision, "stage": stage, "why": f"it meets the gate of the stage {stage}"}
+            yield EventKind.ROLLOUT_COMPLETED, subject, data
+
+
+def _lasting(progress: Progress) -> dict[Begun, dict[str, Any]]:
+    """What waits for a person or was said by one, by kind and subject."""
+    found: dict[Begun, dict[str, Any]] = {}
+    pinned = set()
+    for stage in progress.stages:
+        subject, state = f"rollout {progress.rollout}/{stage.name}", stage.state
+        data: dict[str, Any] = {"revision": progress.release}
+        match state:
+            case Paused(failed=failed):
+                data |= {"clusters": list(failed), "why": f"failed: {', '.join(failed)}"}
+                found[EventKind.ROLLOUT_PAUSED, subject] = data
+            case WaitsForApproval(entry=entry):
+                data |= {"entry": entry, "why": f"add under spec.approvals: {entry}"}
+                found[EventKind.APPROVAL_AWAITED, subject] = data
+            case Pinned(revision=revision):
+                pinned.add(stage.name)
+                data |= {"pinned": revision, "why": f"the stage is pinned to {revision}"}
+                found[EventKind.PINNED, subject] = data
+    for name, cluster in progress.clusters.items():
+        if cluster.phase is Phase.PINNED and cluster.stage not in pinned:
+            data = {"revision": progress.release, "pinned": cluster.revision, "why": cluster.why}
+            found[EventKind.PINNED, f"rollout {progress.rollout} @ {name}"] = data
+    return found
+
+
+def _is_news(before: Progress | None, after: Progress) -> bool:
+    """Whether that it is done is told for the first time."""
+    if before is None:
+        return bool(after.changes)
+    return not before.is_done or before.release != after.release

@@ -1,0 +1,88 @@
+"""Which Rollouts speak for what a decision binds, kept up from one decision to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity, PolicyRef
+from reconciler.stages.decision import Decision
+from reconciler.stages.incremental import changed_keys, patched
+from reconciler.stages.rollouts import Selection, select
+
+
+class SelectedTables:
+    """The selection of the last decision. Source: design#incremental."""
+
+    def __init__(self) -> None:
+        """Nothing is selected."""
+        self._decision: Decision | None = None
+        self._selection = Selection()
+
+    def update(self, decision: Decision) -> Selection:
+        """The selection of a decision; the same object as before where nothing differs."""
+        before = self._decision
+        if before is not decision:
+            selection = self._patched(before, decision) if before is not None else None
+            self._selection = selected_of(decision) if selection is None else selection
+            self._decision = decision
+        return self._selection
+
+    def _patched(self, before: Decision, decision: Decision) -> Selection | None:
+        """What differs selected anew; None: that is not enough, since more may hang on it."""
+        known = self._selection
+        if before.fleet.rollouts != decision.fleet.rollouts or known.problems:
+            return None
+        pairs = (
+            (before.fleet.templates, decision.fleet.templates),
+            (before.policies, decision.policies),
+            (before.bindings, decision.bindings),
+        )
+        dirty: set[Identity] = set().union(*(changed_keys(old, new) for old, new in pairs))
+        found = _selected_among(decision, dirty)
+        if found.problems:
+            return None
+        for identity in dirty:
+            is_other = known.rollouts.get(identity) != found.rollouts.get(identity)
+            if is_other and identity in before.bindings and identity in decision.bindings:
+                return None  # What it brings along may go with another Rollout, too.
+        changes = {identity: found.rollouts.get(identity) for identity in dirty}
+        rollouts = patched(known.rollouts, changes)
+        return known if rollouts is known.rollouts else replace(known, rollouts=rollouts)
+
+
+def selected_of(decision: Decision) -> Selection:
+    """The Rollouts of each template of a decision. A dependency goes with those that bring it; a Namespace with none.
+
+    Source: ADR 18.
+    """
+    return _selected_among(decision, None)
+
+
+def _selected_among(decision: Decision, identities: Collection[Identity] | None) -> Selection:
+    """`identities`: these alone; None: all."""
+    fleet = decision.fleet
+    if not fleet.rollouts:
+        return Selection()
+    among = decision.bindings if identities is None else identities
+    owners: dict[Identity, tuple[Identity, ...]] = {}
+    for identity in among:
+        binding = decision.bindings.get(identity)
+        if binding is not None and binding.owners and identity[:2] != ("", "Namespace"):
+            owners[identity] = binding.owners
+    meant = (
+        fleet
+        if identities is None
+        else _restricted(fleet, {*identities, *(o for each in owners.values() for o in each)})
+    )
+    governing: dict[Identity, PolicyRef] = {
+        identity: decision.policies[identity].ref for identity in meant.templates if identity in decision.policies
+    }
+    return select(meant, governing, owners)
+
+
+def _restricted(fleet: Fleet, identities: Collection[Identity]) -> Fleet:
+    templates = {identity: fleet.templates[identity] for identity in sorted(identities) if identity in fleet.templates}
+    return replace(fleet, templates=templates)

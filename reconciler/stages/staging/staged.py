@@ -1,0 +1,192 @@
+"""A decision as the revisions in force leave it: who is behind keeps its revision, and what it has.
+
+Source: ADR 18: staged are bodies, what overrides make of them, and dependencies with their owners; placement is HEAD's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.model.binding import Binding, PreviousPlacement, TargetCluster
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import with_problems
+from reconciler.model.refs import Identity
+from reconciler.model.rollouts.staging import Staging
+from reconciler.stages.decision import Decision
+from reconciler.stages.staging.needed import Needs, needs_of
+from reconciler.stages.staging.removed import rollouts_of_removed
+from reconciler.stages.staging.standing import Standing
+
+Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
+Value = TypeVar("Value")
+
+
+def staged(
+    decision: Decision,
+    standing: Standing,
+    ledger: Ledger,
+    copies: Mapping[Identity, Collection[str]],
+    previous: Mapping[Identity, PreviousPlacement],
+) -> Decision:
+    """The decision with what each copy is rendered from, with what stays until its turn, and with placements that wait.
+
+    `ledger`: what was last applied, by cluster; `copies`: the same by object. `previous`: the placements that were
+    recorded last.
+    """
+    in_force = {
+        name: {cluster: record.revision for cluster, record in standing.records.get(name, {}).items()}
+        for name in standing.progress
+    }
+    staging = Staging(
+        rollouts=standing.selection.rollouts,
+        in_force=in_force,
+        newest=standing.newest,
+        fleets=standing.fleets,
+        order=standing.order,
+        tied=standing.selection.tied,
+    )
+    said = (progress.problems for progress in standing.progress.values())
+    decision = replace(
+        decision,
+        bindings=_with_placement_held(decision, standing, previous),
+        problems=with_problems(decision.problems, standing.selection.problems, *said),
+    )
+    needs = needs_of(decision, staging, ledger)
+    kept = {**dict(_lingering(decision, standing, staging, ledger, copies)), **_needed(decision, needs, ledger)}
+    removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
+    staging = replace(
+        staging,
+        rollouts={**staging.rollouts, **removed} if removed else staging.rollouts,
+        lingering={identity: one.clusters for identity, one in kept.items()},
+        early=needs.early,
+    )
+    if not kept:
+        return replace(decision, staging=staging)
+    templates = {identity: one.template for identity, one in kept.items()}
+    policies = {identity: one.policy for identity, one in kept.items() if one.policy is not None}
+    bound = {identity: _kept_binding(decision, identity, one, ledger) for identity, one in kept.items()}
+    fleet = decision.fleet
+    return replace(
+        decision,
+        fleet=replace(fleet, templates=_sorted({**templates, **fleet.templates})),
+        bindings=_sorted({**decision.bindings, **bound}),
+        policies=_sorted({**policies, **decision.policies}),
+        staging=staging,
+    )
+
+
+def _sorted(mapping: dict[Identity, Value]) -> dict[Identity, Value]:
+    return {identity: mapping[identity] for identity in sorted(mapping)}
+
+
+class _Kept(Struct, frozen=True, kw_only=True):
+    """What HEAD does not have in some clusters, and these keep."""
+
+    template: Template
+    policy: PropagationPolicy | None
+    rollouts: tuple[str, ...]
+    clusters: frozenset[str]
+    owners: tuple[Identity, ...] = ()
+
+
+def _lingering(
+    decision: Decision,
+    standing: Standing,
+    staging: Staging,
+    ledger: Ledger,
+    copies: Mapping[Identity, Collection[str]],
+) -> Iterator[tuple[Identity, _Kept]]:
+    """What left the store, where its deletion is not due."""
+    templates, bindings = decision.fleet.templates, decision.bindings
+    for identity in sorted(each for each in copies if each not in templates and each not in bindings):
+        clusters = [cluster for cluster in sorted(copies[identity]) if identity in ledger.get(cluster, {})]
+        template = _newest_template(identity, staging)
+        if template is None:
+            continue
+        policy = _policy_of(decision, staging, [ledger[cluster][identity].policy for cluster in clusters])
+        names = rollouts_of_removed(decision.fleet.rollouts, template, policy)
+        due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
+        if not due:
+            continue
+        staying = frozenset(cluster for cluster in clusters if not any(cluster in each for each in due))
+        staying &= decision.fleet.clusters.keys()
+        if staying:
+            yield identity, _Kept(template=template, policy=policy, rollouts=names, clusters=staying)
+
+
+def _newest_template(identity: Identity, staging: Staging) -> Template | None:
+    places = {revision: index for index, revision in enumerate(staging.order)}
+    for revision in sorted(staging.fleets, key=lambda revision: (places.get(revision, -1), revision), reverse=True):
+        found = staging.fleets[revision].templates.get(identity)
+        if found is not None:
+            return found
+    return None
+
+
+def _policy_of(decision: Decision, staging: Staging, names: Collection[str]) -> PropagationPolicy | None:
+    """The policy under which copies were applied, as HEAD has it, else as an older revision had it."""
+    for fleet in (decision.fleet, *staging.fleets.values()):
+        for policy in fleet.propagation:
+            if str(policy.ref) in names:
+                return policy
+    return None
+
+
+def _needed(decision: Decision, needs: Needs, ledger: Ledger) -> dict[Identity, _Kept]:
+    """What the revision of a cluster refers to, and HEAD does not bring there any more."""
+    return {
+        identity: _Kept(
+            template=need.template,
+            policy=decision.policies.get(need.owners[0]),
+            rollouts=need.rollouts,
+            clusters=need.clusters,
+            owners=need.owners,
+        )
+        for identity, need in needs.kept.items()
+        if any(identity in ledger.get(cluster, {}) for cluster in need.clusters)
+    }
+
+
+def _kept_binding(decision: Decision, identity: Identity, kept: _Kept, ledger: Ledger) -> Binding:
+    """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
+    rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(kept.clusters)}
+    own = decision.bindings.get(identity) or Binding(
+        identity=identity,
+        policy=kept.policy.ref if kept.policy is not None else None,
+        is_dependency=all(row is None or row.dependency for row in rows.values()),
+        owners=kept.owners,
+    )
+    held = {cluster: TargetCluster(cluster, row.replicas if row is not None else None) for cluster, row in rows.items()}
+    targets = {**held, **{target.cluster: target for target in own.targets}}
+    return replace(own, targets=tuple(targets[cluster] for cluster in sorted(targets)))
+
+
+def _with_placement_held(
+    decision: Decision, standing: Standing, previous: Mapping[Identity, PreviousPlacement]
+) -> Mapping[Identity, Binding]:
+    """The bindings, those of Rollouts that hold placement as they were; what a tick or a person took away goes at once.
+
+    Source: ADR 18, `placement: last`.
+    """
+    waiting = {name for name, progress in standing.progress.items() if not progress.placement_due}
+    if not waiting:
+        return decision.bindings
+    ticked = {identity for identity, _ in decision.ticked}
+    held = {}
+    for identity, names in standing.selection.rollouts.items():
+        binding, before = decision.bindings.get(identity), previous.get(identity)
+        if binding is None or before is None or identity in ticked or not waiting.intersection(names):
+            continue
+        if before.targets and before.targets != binding.targets and _are_there(decision.fleet, before):
+            held[identity] = replace(binding, targets=before.targets)
+    return {**decision.bindings, **held} if held else decision.bindings
+
+
+def _are_there(fleet: Fleet, before: PreviousPlacement) -> bool:
+    return all(target.cluster in fleet.clusters for target in before.targets)

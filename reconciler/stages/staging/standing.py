@@ -1,0 +1,158 @@
+"""Where the Rollouts of a decision stand: each by itself, of what is recorded and seen.
+
+Source: ADR 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.model.fleet import Fleet
+from reconciler.model.refs import Identity
+from reconciler.model.rollouts.layout import Layout
+from reconciler.model.rollouts.progress import Progress
+from reconciler.model.rollouts.record import Facts, Record, Sight
+from reconciler.model.rollouts.rollout import Rollout
+from reconciler.stages.decision import Decision
+from reconciler.stages.rollouts import Selection, adopted, lay_out, progress, release_of_head
+from reconciler.stages.staging.differing import stages_the_same
+from reconciler.stages.staging.removed import rollouts_of_removed
+
+
+class Revisions(Struct, frozen=True, kw_only=True):
+    """The older revisions that matter. `fleets`: those that can be read.
+
+    `order`: the oldest first. `missing`: those that are not there. `pinned`: what the texts of pins name.
+    """
+
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] = field(default_factory=dict)
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What is known of the clusters. `sights`: by Rollout and cluster.
+
+    `away`: clusters that cannot be changed now, and why. `closed`: those that a window of the fleet closes, with
+    RFC 3339 of the end, empty: no end is known. `applied`: whether something of ours is in any cluster.
+    """
+
+    sights: Mapping[str, Mapping[str, Sight]] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+    applied: Callable[[Identity], bool] = lambda identity: False
+
+
+Records = Mapping[str, Mapping[str, Record]]
+"""By Rollout and cluster."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where the Rollouts of a decision stand, and what that rests on.
+
+    `progress`: by Rollout. `records`: by Rollout and cluster what is recorded by now. `newest`: by Rollout the revision
+    that stages what HEAD stages. `fleets`: the older revisions that can be read. `order`: the oldest first.
+    """
+
+    selection: Selection = Selection()
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
+    newest: Mapping[str, str] = field(default_factory=dict)
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+
+
+def stand(
+    decision: Decision, selection: Selection, records: Records, revisions: Revisions, seen: Seen, now: str
+) -> Standing:
+    """Where each Rollout stands, and what is to be recorded. `now`: RFC 3339."""
+    fleet = decision.fleet
+    found: dict[str, Progress] = {}
+    newest: dict[str, str] = {}
+    for rollout in fleet.rollouts:
+        known = records.get(rollout.name, {})
+        head = newest[rollout.name] = _release(decision, selection, rollout, known, revisions, seen)
+        facts = Facts(
+            order=revisions.order,
+            missing=revisions.missing,
+            pinned=revisions.pinned,
+            away=seen.away,
+            closed=seen.closed,
+        )
+        layout, sights = lay_out(rollout, fleet.clusters), seen.sights.get(rollout.name, {})
+        found[rollout.name] = progress(rollout, layout, head, known, sights, now, facts)
+    return Standing(
+        selection=selection,
+        progress=found,
+        records={name: each.records for name, each in found.items()},
+        newest=newest,
+        fleets=revisions.fleets,
+        order=revisions.order,
+    )
+
+
+def begun_with(
+    decision: Decision, selection: Selection, records: Records, seen: Seen, before: str, now: str
+) -> dict[str, dict[str, Record]]:
+    """The records of Rollouts that are new and speak for what runs already. `before`: the revision that runs.
+
+    One of which nothing runs yet has none: its first revision goes stage by stage.
+    """
+    return {
+        rollout.name: adopted(lay_out(rollout, decision.fleet.clusters), before, now)
+        for rollout in decision.fleet.rollouts
+        if before and not records.get(rollout.name) and _runs(selection, rollout, seen)
+    }
+
+
+def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
+    """The Rollouts of a fleet with the clusters of their stages."""
+    for rollout in fleet.rollouts:
+        yield rollout, lay_out(rollout, fleet.clusters)
+
+
+def _runs(selection: Selection, rollout: Rollout, seen: Seen) -> bool:
+    return any(rollout.name in names and seen.applied(identity) for identity, names in selection.rollouts.items())
+
+
+def _release(
+    decision: Decision,
+    selection: Selection,
+    rollout: Rollout,
+    records: Mapping[str, Record],
+    revisions: Revisions,
+    seen: Seen,
+) -> str:
+    """The revision of which HEAD is told."""
+    head = decision.fleet
+    digests = {head.revision: "head"}
+    for revision in sorted({record.revision for record in records.values()} - {"", head.revision}):
+        fleet = revisions.fleets.get(revision)
+        if fleet is not None:
+            is_meant = _meaning(decision, selection, rollout, fleet, seen)
+            digests[revision] = "head" if stages_the_same(fleet, head, is_meant) else revision
+    return release_of_head(head.revision, digests, revisions.order)
+
+
+def _meaning(
+    decision: Decision, selection: Selection, rollout: Rollout, older: Fleet, seen: Seen
+) -> Callable[[Identity], bool]:
+    """Whether a Rollout speaks for a template, which HEAD may have no more. What is placed nowhere is nothing new."""
+    policies = {policy.ref: policy for policy in (*older.propagation, *decision.fleet.propagation)}
+
+    def is_meant(identity: Identity) -> bool:
+        if identity in decision.fleet.templates:
+            return identity in decision.bindings and rollout.name in selection.rollouts.get(identity, ())
+        template = older.templates.get(identity)
+        if template is None or not seen.applied(identity):
+            return False
+        # By which policy it was governed is not known any more: by any that a Rollout may name.
+        return any(
+            rollout.name in rollouts_of_removed(decision.fleet.rollouts, template, policy)
+            for policy in (None, *(policies.values() if rollout.templates.policies else ()))
+        )
+
+    return is_meant

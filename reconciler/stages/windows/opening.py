@@ -1,0 +1,112 @@
+"""What windows leave open at a time, and until when.
+
+Source: Argo CD, sync windows: deny wins over allow, and where anything allows, nothing else is allowed. A window lasts
+its duration as clocks without summer time count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.rollouts.window import FleetWindow, Window, WindowKind
+from reconciler.stages.claims import matches_cluster
+from reconciler.stages.windows.cron import begins_after, begins_until, zone_of
+
+_AHEAD: Final = timedelta(days=2)
+"""A window that is on for longer than this, begun again and again, is looked at again then."""
+_STEPS_MAX: Final = 64
+"""So many beginnings and ends are followed that leave open what is open; then it is looked at again."""
+
+
+class Opening(NamedTuple):
+    """Whether changes may be made, and when that ends at the earliest; None: it never does."""
+
+    is_open: bool
+    until: datetime | None
+
+    @property
+    def until_text(self) -> str:
+        """RFC 3339, empty when it never ends."""
+        return self.until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if self.until else ""
+
+
+class Closed(NamedTuple):
+    """A cluster that windows close. `until`: RFC 3339, empty when no opening is known."""
+
+    until: str
+    heals_drift: bool
+
+
+class _Standing(NamedTuple):
+    is_on: bool
+    changes_at: datetime | None
+    is_endless: bool = False
+    """It begins anew before it ends, for as long as it was followed."""
+
+
+def opening(windows: Sequence[Window], now: datetime) -> Opening:
+    """Whether the windows are open, and until when that stays so. Without any they are open for ever."""
+    moment, is_open, is_endless = now, True, False
+    for step in range(_STEPS_MAX):
+        standings = [_standing(window, moment) for window in windows]
+        found = _is_open(windows, standings)
+        if step == 0:
+            is_open = found
+        elif found is not is_open or is_endless:
+            break
+        changes = [each.changes_at for each in standings if each.changes_at is not None]
+        if not changes:
+            return Opening(is_open, None)
+        moment = min(changes)
+        is_endless = any(each.is_endless and each.changes_at == moment for each in standings)
+    return Opening(is_open, moment)
+
+
+def closed_clusters(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now: datetime) -> Mapping[str, Closed]:
+    """The clusters that windows of the Fleet document close now."""
+    closed: dict[str, Closed] = {}
+    known: dict[tuple[int, ...], Closed | None] = {}
+    for cluster in clusters if windows else ():
+        own = tuple([index for index, found in enumerate(windows) if matches_cluster(found.clusters, cluster)[0]])
+        if own not in known:
+            known[own] = _closed([windows[index] for index in own], now)
+        found = known[own]
+        if found is not None:
+            closed[cluster.name] = found
+    return closed
+
+
+def _closed(windows: Sequence[FleetWindow], now: datetime) -> Closed | None:
+    found = opening([each.window for each in windows], now)
+    if found.is_open:
+        return None
+    denying = [each for each in windows if each.window.kind is WindowKind.DENY and _standing(each.window, now).is_on]
+    closing = denying or [each for each in windows if each.window.kind is WindowKind.ALLOW]
+    return Closed(until=found.until_text, heals_drift=all(each.heals_drift for each in closing))
+
+
+def _is_open(windows: Sequence[Window], standings: Sequence[_Standing]) -> bool:
+    are_on: dict[WindowKind, list[bool]] = {kind: [] for kind in WindowKind}
+    for window, standing in zip(windows, standings, strict=True):
+        are_on[window.kind].append(standing.is_on)
+    allowing = are_on[WindowKind.ALLOW]
+    return not any(are_on[WindowKind.DENY]) and (not allowing or any(allowing))
+
+
+def _standing(window: Window, moment: datetime) -> _Standing:
+    """Whether a window is on at a moment, and when that changes at the latest."""
+    zone, lasts = zone_of(window.time_zone), timedelta(seconds=window.duration_s)
+    assert zone is not None, "its reader knew the zone"
+    begin = begins_until(window.cron, zone, moment, window.duration_s)
+    if begin is None or begin + lasts <= moment:
+        return _Standing(False, begins_after(window.cron, zone, moment))
+    end = begin + lasts
+    while end < moment + _AHEAD:
+        later = begins_until(window.cron, zone, end, window.duration_s)
+        if later is None or later + lasts <= end:
+            break
+        end = later + lasts
+    return _Standing(True, end, is_endless=end - begin > lasts and end >= moment + _AHEAD)

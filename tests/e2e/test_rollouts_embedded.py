@@ -1,0 +1,191 @@
+"""Commits go over six embedded clusters in three stages, whatever happens to the service and to the clusters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.model.refs import Identity
+from reconciler.sim import BackgroundFleet
+from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.fakes.documents import config_map, divided, policy, web
+from tests.soak.rollouts import CLUSTERS, DRIFT, Referee, all_have, put, recorded, rollout, scene, until
+
+WEB = Identity("apps", "Deployment", "demo", "web")
+BEHIND = ("m2", "m3", "m4", "m5", "m6")
+
+
+def images(first: str, rest: str) -> dict[str, str]:
+    """What the clusters have when the first stage is ahead."""
+    return {"m1": first, **dict.fromkeys(BEHIND, rest)}
+
+
+def have(referee: Referee, wanted: dict[str, str]) -> Callable[[], bool]:
+    return lambda: referee.images() == wanted
+
+
+def waits(daemon: Daemon, stage: str) -> dict[str, Any]:
+    """What the journal's picture says of a stage."""
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        document = journal.state() or {}
+    stages = [each for found in document.get("rollouts", ()) for each in found["stages"]]
+    return next((each for each in stages if each["name"] == stage), {})
+
+
+def begun(store: GitRepository, daemon: Daemon, referee: Referee) -> str:
+    """The first revision, completed everywhere."""
+    revision = put(store, "nginx:1")
+    daemon.start()
+    until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
+    until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
+    return revision
+
+
+def test_commits_go_stage_by_stage(tmp_path: Path) -> None:
+    with scene(tmp_path) as (_, store, daemon, referee):
+        begun(store, daemon, referee)
+        revision = put(store, "nginx:2")
+        until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
+        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
+        assert not referee.wrong
+        assert daemon.stop() == 0
+
+
+def test_what_does_not_become_healthy_reaches_nobody_else(tmp_path: Path) -> None:
+    with scene(tmp_path, canary_timeout="3s") as (_, store, daemon, referee):
+        begun(store, daemon, referee)
+        put(store, "nginx:broken")
+        until(daemon, have(referee, images("nginx:broken", "nginx:1")), "the broken revision in the first stage")
+        until(daemon, lambda: "paused" in json.dumps(waits(daemon, "canary")), "the first stage to be paused")
+        assert referee.images() == images("nginx:broken", "nginx:1")
+        put(store, "nginx:2")
+        until(daemon, all_have(referee, "nginx:2"), "what mends it everywhere")
+        assert not referee.wrong
+
+
+def test_a_cluster_that_is_behind_is_kept_at_its_revision(tmp_path: Path) -> None:
+    with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
+        begun_with_approval(store, daemon, referee)
+        put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
+        drift(fleet, "m4", DRIFT)
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back")
+        daemon.stop()
+        daemon.start()
+        daemon.says("SourceAdvanced")
+        drift(fleet, "m5", DRIFT)
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back after a restart")
+        assert not referee.wrong
+
+
+def drift(fleet: BackgroundFleet, cluster: str, image: str) -> None:
+    """Somebody sets another image."""
+    operation = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
+    kubectl = ["kubectl", "--kubeconfig", str(fleet.kubeconfig), "--context", cluster, "-n", "demo"]
+    subprocess.run(
+        [*kubectl, "patch", "deployment", "web", "--type=json", "-p", json.dumps(operation)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def test_an_approval_is_a_commit(tmp_path: Path) -> None:
+    with scene(tmp_path, approval=True) as (_, store, daemon, referee):
+        begun_with_approval(store, daemon, referee)
+        revision = put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
+        until(daemon, lambda: revision[:12] in json.dumps(waits(daemon, "canary")), "what waits for an approval")
+        other = rollout(approval=True, approvals=[{"stage": "canary", "revision": "0123456789ab"}])
+        store.write("rollout.yaml", other)
+        store.commit("another revision")
+        store.write("notes.yaml", config_map("unclaimed", a="1"))
+        last = store.commit("something else")
+        until(daemon, lambda: followed(daemon) == last, "the commits to be followed")
+        assert referee.images() == images("nginx:2", "nginx:1"), "an approval of another revision is none"
+        store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
+        store.commit("approve")
+        until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
+        assert not referee.wrong
+
+
+def followed(daemon: Daemon) -> str:
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        return str((journal.state() or {}).get("revision", ""))
+
+
+def begun_with_approval(store: GitRepository, daemon: Daemon, referee: Referee) -> None:
+    """The first revision, which a person lets leave the first stage as well."""
+    revision = put(store, "nginx:1")
+    daemon.start()
+    until(daemon, have(referee, images("nginx:1", "")), "the first revision in the first stage")
+    store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
+    store.commit("approve")
+    until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
+
+
+@pytest.mark.parametrize("kind", ["restart", "queue"])
+def test_a_second_commit(tmp_path: Path, kind: str) -> None:
+    with scene(tmp_path, onNewCommit=kind) as (_, store, daemon, referee):
+        begun(store, daemon, referee)
+        put(store, "nginx:2")
+        until(daemon, lambda: referee.images()["m2"] == "nginx:2", "the second revision in the second stage")
+        put(store, "nginx:3")
+        until(daemon, all_have(referee, "nginx:3"), "the third revision everywhere")
+        assert not referee.wrong
+        is_complete = {name for name, image in referee.seen if image == "nginx:2"} == set(CLUSTERS)
+        assert is_complete == (kind == "queue")
+
+
+def test_a_lost_journal_in_the_middle(tmp_path: Path) -> None:
+    with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
+        begun_with_approval(store, daemon, referee)
+        revision = put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
+        assert daemon.stop() == 0
+        for file in daemon.journal.parent.glob("journal.db*"):
+            file.unlink()
+        command = [sys.executable, "-m", "reconciler", "journal", "rebuild", str(store.folder), "--takeover"]
+        options = ["--kubeconfig", str(fleet.kubeconfig), "--journal", str(daemon.journal)]
+        subprocess.run([*command, *options], check=True, capture_output=True)
+        daemon.start()
+        until(daemon, lambda: bool(waits(daemon, "canary")), "the service to go on")
+        drift(fleet, "m5", DRIFT)
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back to its revision")
+        store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
+        store.commit("approve")
+        until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
+        assert not referee.wrong
+
+
+def test_a_policy_moves_replicas_between_one_that_is_ahead_and_one_that_is_behind(tmp_path: Path) -> None:
+    with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
+        store.write("web-policy.yaml", policy("web", "Deployment", "m1", "m4", placement=divided("m1", "m4")))
+        revision = put(store, "nginx:1")
+        daemon.start()
+        until(daemon, lambda: referee.images()["m1"] == "nginx:1", "the first revision in the first stage")
+        store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
+        store.commit("approve")
+        until(daemon, lambda: referee.images()["m4"] == "nginx:1", "the first revision in the last stage")
+        put(store, "nginx:2")
+        until(daemon, lambda: referee.images()["m1"] == "nginx:2", "the second revision in the first stage")
+        weights = [
+            {"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in (("m1", 3), ("m4", 1))
+        ]
+        placement = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                                           "weightPreference": {"staticWeightList": weights}}}  # fmt: skip
+        store.write("web.yaml", web("nginx:2", 4))
+        store.write("web-policy.yaml", policy("web", "Deployment", "m1", "m4", placement=placement))
+        store.commit("move")
+        until(daemon, lambda: replicas(fleet) == {"m1": 3, "m4": 1}, "the replicas to be divided anew")
+        assert referee.images()["m4"] == "nginx:1", "the body is that of its revision"
+
+
+def replicas(fleet: BackgroundFleet) -> dict[str, int]:
+    found = fleet.call(lambda box: {name: box[name].state.get("Deployment", "demo", "web") for name in CLUSTERS})
+    return {name: body["spec"]["replicas"] for name, body in found.items() if body is not None}

@@ -1,0 +1,59 @@
+"""Rollouts in `status`: a line for each stage, what a person has to do, and clusters that stick out."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from reconciler.model.rollouts.progress import Progress
+from reconciler.report.rollouts.document import rollouts_part
+from reconciler.report.rollouts.status import status_lines
+from reconciler.report.status.state_document import state_document
+from reconciler.report.text.style import PLAIN
+from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
+from tests.unit.report.status.test_state_document import picture, planned
+
+
+def shown(found: Progress) -> list[str]:
+    return status_lines(rollouts_part([found], str), PLAIN, None)
+
+
+def test_the_entry_of_an_approval_can_be_pasted() -> None:
+    assert shown(AWAITED) == [
+        "Rollout default  bbbbbbbbbbbb goes over the clusters",
+        "  STAGE    CLUSTERS   AT IT    STATE",
+        "  canary   m1         1 of 1   done; the next stage needs an approval",
+        f"    to approve, add under spec.approvals: {ENTRY}",
+        "    or run: reconciler approve canary",
+        "  rest     m2, m3     0 of 2   waits for the stage canary",
+    ]
+
+
+def test_a_cluster_that_failed_says_why_and_equal_ones_are_one() -> None:
+    assert "  failed m1 at bbbbbbbbbbbb: why m1 is failed" in shown(PAUSED)
+    alike = {name: replace(one, why="the stage rest is pinned") for name, one in PINNED.clusters.items()}
+    assert "  pinned m2, m3 at aaaaaaaaaaaa: the stage rest is pinned" in shown(replace(PINNED, clusters=alike))
+
+
+def test_what_is_done_is_short() -> None:
+    assert shown(DONE)[0] == "Rollout default  bbbbbbbbbbbb is done everywhere"
+    assert shown(replace(DONE, is_done=False, waiting=OLD))[0].endswith("; aaaaaaaaaaaa waits until it is")
+
+
+def test_the_document_has_each_stage_and_each_cluster() -> None:
+    seen = replace(picture(planned()), rollouts=(AWAITED,))
+    (found,) = state_document(seen)["rollouts"]
+    assert (found["name"], found["release"], found["waiting"], found["done"]) == ("default", NEW, None, False)
+    canary, rest = found["stages"]
+    assert canary == {
+        "name": "canary", "clusters": ["m1"], "state": "waits-for-approval",
+        "why": "done; the next stage needs an approval", "done": None, "until": None, "approval": ENTRY, "failed": [],
+        "pinned": None,
+    }  # fmt: skip
+    assert rest["state"] == "waits-for-stage"
+    assert found["clusters"][1] == {
+        "name": "m2", "stage": "rest", "revision": OLD, "phase": "behind", "why": "why m2 is behind",
+    }  # fmt: skip
+
+
+def test_a_picture_without_rollouts_is_as_before() -> None:
+    assert "rollouts" not in state_document(picture(planned()))
