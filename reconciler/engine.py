@@ -19,6 +19,7 @@ from reconciler.model.observation import LiveObject, Member, Observations, Prese
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.sealed import Opened
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison import Scene, Stance, compare
 from reconciler.stages.decision import Decision, decide, fixed_share
@@ -26,7 +27,18 @@ from reconciler.stages.deletion import guard
 from reconciler.stages.diff import Bodies
 from reconciler.stages.ownership import is_terminating, read_owner
 from reconciler.stages.plan import Settled, Surroundings, after_owners, settle, waves
-from reconciler.stages.rendering import RenderCache, Rendered, Rendering, problems_in, render, render_all, render_inputs
+from reconciler.stages.rendering import (
+    RenderCache,
+    Rendered,
+    Rendering,
+    problems_in,
+    render,
+    render_all,
+    render_inputs,
+    revealed,
+    still_sealed,
+    unopened,
+)
 from reconciler.stages.revisions import (
     named_alike,
     passage_between,
@@ -76,6 +88,8 @@ class World(Struct, frozen=True, kw_only=True):
     """What the guards count beside what is due."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
+    opened: Mapping[Identity, Opened | Problem] = field(default_factory=dict)
+    """The values of encrypted templates, or why there are none."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -176,7 +190,7 @@ def compare_revisions(
         ledger=written.ledger,
         only=only,
     )
-    settled = settle(replace(_scene(world, after, now), are_shared=True))
+    settled = settle(replace(_scene(world, after, now, is_offline=True), are_shared=True))
     open_questions = unjudged(before, after)
     silent = {found.identity for found in open_questions}
     changes = tuple([passage.told(one) for one in settled.changes if one.identity not in silent])
@@ -213,14 +227,27 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
     return copies
 
 
-def _scene(world: World, decision: Decision, now: str) -> Scene:
+def _scene(world: World, decision: Decision, now: str, *, is_offline: bool = False) -> Scene:
+    """What settling rests on. `is_offline`: no cluster is met; encrypted values are compared as they are written."""
+    opened = {} if is_offline else _opened(world, decision)
+    values = {identity: found for identity, found in opened.items() if isinstance(found, Opened)}
+    shown: dict[int, tuple[Manifest, Manifest | None]] = {}
     inputs, cache = render_inputs(decision, _fixed_completions(world, decision)), RenderCache()
 
     def render_object(
         identity: Identity, cluster: str, replicas: int | None
     ) -> tuple[Manifest | None, tuple[Problem, ...]]:
         rendered = render(inputs, identity, cluster, replicas, cache)
-        return rendered.manifest, rendered.problems
+        manifest = rendered.manifest
+        if manifest is None or identity not in values:
+            return manifest, rendered.problems
+        key = id(manifest.content)
+        if key not in shown:  # Clusters that get the same body share it; it is kept, so that its id stays its own.
+            shown[key] = manifest, revealed(manifest, values[identity])
+        found = shown[key][1]
+        if found is None:
+            return None, (*rendered.problems, still_sealed(manifest))
+        return replace(manifest, content=found.content), rendered.problems
 
     return Scene(
         decision=decision,
@@ -236,7 +263,20 @@ def _scene(world: World, decision: Decision, now: str) -> Scene:
         now=now,
         has_history=world.has_history,
         only=world.only,
+        unopened={identity: found for identity, found in opened.items() if isinstance(found, Problem)},
     )
+
+
+def _opened(world: World, decision: Decision) -> dict[Identity, Opened | Problem]:
+    """The values of every encrypted object that is placed; one that nobody has tried to open has none."""
+    bound = decision.bindings.keys()
+    templates = decision.fleet.templates
+    chosen = [templates[one] for one in (bound if world.only is None else bound & world.only) if one in templates]
+    return {
+        template.identity: world.opened.get(template.identity) or unopened(template)
+        for template in chosen
+        if template.sealed is not None
+    }
 
 
 def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[str, int]]:

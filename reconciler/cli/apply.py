@@ -31,6 +31,7 @@ _NAMED_MAX: Final = 5
 @options.as_directory
 @options.kubeconfig
 @options.journal
+@options.sops_age_key_file
 @options.cluster_filter
 @options.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 @options.output("text", "json", default="text")
@@ -41,6 +42,7 @@ def command(
     as_directory: bool,
     kubeconfig: Path | None,
     journal: Path | None,
+    sops_age_key_file: Path | None,
     clusters: tuple[str, ...],
     yes: bool,
     output: str,
@@ -75,7 +77,9 @@ def command(
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(store))
+    access = access_to(
+        kubeconfig, journal, clusters, fleet=fleet, store=full_name(store), sops_age_key_file=sops_age_key_file
+    )
     applied = run(apply_once(fleet, access, agree, tell))
     plan = applied.round.plan
     if fleet.settings.observe_only:

@@ -44,6 +44,7 @@ def _files(
 @options.option("--live", is_flag=True, help="With --base: compare with the clusters as well.")
 @options.kubeconfig
 @options.journal
+@options.sops_age_key_file
 @options.observations
 @options.cluster_filter
 @options.time("--at", words="Compute as of this time (RFC 3339).")
@@ -77,6 +78,7 @@ def command(
     live: bool,
     kubeconfig: Path | None,
     journal: Path | None,
+    sops_age_key_file: Path | None,
     observations: Path | None,
     clusters: tuple[str, ...],
     at: str | None,
@@ -105,7 +107,9 @@ def command(
             before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
         check_clusters(clusters, before, after)
-        access = access_to(kubeconfig, journal, clusters, fleet=after) if live else None
+        access = (
+            access_to(kubeconfig, journal, clusters, fleet=after, sops_age_key_file=sops_age_key_file) if live else None
+        )
         interpreters = access.interpreters if access is not None else with_plugins()
         plan = compare_revisions(before, after, read_observations(observations), now, interpreters=interpreters)
         members = (_live(after, access, at, server_side),) if access is not None else ()
@@ -114,7 +118,17 @@ def command(
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
         check_clusters(clusters, fleet)
-        plans = (only(_live(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet), at, server_side), clusters),)
+        plans = (
+            only(
+                _live(
+                    fleet,
+                    access_to(kubeconfig, journal, clusters, fleet=fleet, sops_age_key_file=sops_age_key_file),
+                    at,
+                    server_side,
+                ),
+                clusters,
+            ),
+        )
     for form, path in also:
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))
     say = prose if output == "text" else answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct, field
@@ -13,6 +14,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.sealed import Sealed
 from reconciler.model.tree import JsonObject
 
 
@@ -43,6 +45,8 @@ class _TemplateFields(Struct, frozen=True, kw_only=True):
     body: JsonObject | Content
     source: Source
     digest: str = ""
+    sealed: Sealed | None = None
+    """What sops wrote of the file, of a document that it encrypted; the body has the ciphertext."""
 
 
 _given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
@@ -111,6 +115,14 @@ class IgnoreRule(Struct, frozen=True, kw_only=True):
     source: Source = NOWHERE
 
 
+class PlainSecrets(StrEnum):
+    """What is said of Secrets in clear: `spec.secrets.plain`."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
 class FleetSettings(Struct, frozen=True, kw_only=True):
     """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
 
@@ -128,6 +140,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     partial: bool = False
     """`spec.placement.partial`: place what fits when not everything does."""
     ignore: tuple[IgnoreRule, ...] = ()
+    plain_secrets: PlainSecrets = PlainSecrets.WARN
     source: Source = NOWHERE
 
 

@@ -27,10 +27,12 @@ from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, Template
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Member, Observations
+from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.model.sealed import Opened
 from reconciler.stages.observations import in_force
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.schemas import Schema, schema_of_openapi
@@ -125,6 +127,15 @@ def _eviction(order: EvictionRecord) -> Constraint:
     )
 
 
+Opener = Callable[[Collection[Template], bool], Mapping[Identity, Opened | Problem]]
+"""Decrypts the encrypted ones among templates; True: they are all of the fleet."""
+
+
+def no_keys(templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
+    """Nothing is decrypted."""
+    return {}
+
+
 ReadMembers = Callable[
     [
         Mapping[str, MemberCluster | str],
@@ -156,6 +167,8 @@ class Extent(Struct, frozen=True, kw_only=True):
     """Kinds that members have described already."""
     progress: Callable[[], None] = lambda: None
     """Told after each cluster that was read."""
+    open: Opener = no_keys
+    """Decrypts the encrypted ones among templates."""
     read: ReadMembers = read_members
     """How the clusters are read."""
 
@@ -215,7 +228,18 @@ async def read_world(
         only=only,
         losses=known.losses,
         schemas=schemas,
+        opened=await _opened(decision, only, extent.open),
     )
+
+
+async def _opened(
+    decision: Decision, only: frozenset[Identity] | None, opener: Opener
+) -> Mapping[Identity, Opened | Problem]:
+    """The values of the encrypted templates that a round settles, or why there are none. `only`: of these."""
+    templates, bound = decision.fleet.templates, decision.bindings.keys()
+    chosen = [templates[one] for one in (bound if only is None else bound & only) if one in templates]
+    sealed = [template for template in chosen if template.sealed is not None]
+    return await asyncio.to_thread(opener, sealed, only is None) if sealed else {}
 
 
 async def described_kinds(

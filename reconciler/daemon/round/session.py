@@ -14,7 +14,17 @@ from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
+from reconciler.daemon.observing.reading import (
+    EVERYTHING,
+    Extent,
+    Known,
+    Opener,
+    Reading,
+    answering,
+    no_keys,
+    read,
+    remembered,
+)
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.dry_runs import dry_run
@@ -51,6 +61,8 @@ class Access(Struct, frozen=True, kw_only=True):
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
     """How the store was named, for the picture that `status` shows."""
+    open: Opener = no_keys
+    """Decrypts what sops encrypted."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
 
@@ -72,7 +84,9 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     """
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, at=at or ""))
+        reading = await _read(
+            fleet, members, known, access, Extent(clusters=access.clusters, at=at or "", open=access.open)
+        )
         planned = plan_round(reading.world, reading.now, reading.decision)
         planned = await dry_run(planned, members, reading.world, every=server_side)
     return restrained(planned, in_force(known.suspensions, reading.now))
@@ -165,7 +179,7 @@ async def apply_once(
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
-            reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters))
+            reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, open=access.open))
             planned = plan_round(reading.world, reading.now, reading.decision)
             planned = await dry_run(planned, members, reading.world)
             planned = restrained(planned, in_force(known.suspensions, reading.now))

@@ -13,8 +13,9 @@ from reconciler.stages.lint.codes import LINT_CODES
 from reconciler.stages.moves import MOVE_CODES
 from reconciler.stages.policies import POLICY_CODES
 from reconciler.stages.rendering import RENDER_CODES
+from reconciler.stages.sealed import SEALED_CODES
 
-_TABLES: tuple[Mapping[str, ProblemCode], ...] = (POLICY_CODES, LINT_CODES, RENDER_CODES, MOVE_CODES)
+_TABLES: tuple[Mapping[str, ProblemCode], ...] = (POLICY_CODES, LINT_CODES, RENDER_CODES, MOVE_CODES, SEALED_CODES)
 
 PROBLEM_CODES: Mapping[str, ProblemCode] = MappingProxyType(
     {code: explained for table in _TABLES for code, explained in sorted(table.items())}

@@ -16,6 +16,7 @@ from reconciler.stages.lint.claims import lint_overlaps, lint_selectors, lint_un
 from reconciler.stages.lint.clusters import lint_clusters
 from reconciler.stages.lint.overrides import lint_overrides
 from reconciler.stages.lint.placement import lint_placement
+from reconciler.stages.lint.secrets import lint_secrets
 from reconciler.stages.lint.unread import known_to_be_missing
 from reconciler.stages.lint.volumes import lint_volumes
 
@@ -33,6 +34,7 @@ def lint(fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset
         ("placements", lambda: lint_placement(fleet)),
         ("overrides", lambda: lint_overrides(fleet, claims)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
+        ("secrets", lambda: lint_secrets(fleet)),
     )
     found = {problem for name, check in checks for problem in _found(name, check)}
     return tuple(sorted(known_to_be_missing(fleet, found)))

@@ -48,7 +48,14 @@ from reconciler.stages.ownership.ownership import (
     ownership_of,
     tool_of,
 )
-from reconciler.stages.ownership.recorded import LAST_APPLIED, decoded, recorded_digest, recorded_form
+from reconciler.stages.ownership.recorded import (
+    LAST_APPLIED,
+    decoded,
+    hashed_leaves,
+    holds_hashes,
+    recorded_digest,
+    recorded_form,
+)
 from reconciler.stages.ownership.shared_lists import shared_list, with_entries_of_others
 from reconciler.stages.ownership.terminating import is_terminating, terminating
 from reconciler.stages.ownership.yielded import Yielded, replicas_path, steady_path, with_live_replicas, yielded
@@ -75,7 +82,9 @@ __all__ = [
     "entries_of",
     "field_manager",
     "fields_of",
+    "hashed_leaves",
     "holds_field",
+    "holds_hashes",
     "index_of",
     "is_applied_by",
     "is_marked",

@@ -131,6 +131,8 @@ def _settled_anew(identity: Identity, wanted: Decided, scene: Scene) -> _Part:
 
 def _settled(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _Part:
     """What is to be done about one object: where it is wanted, and where copies of it are that are not."""
+    if identity in scene.unopened:
+        return _Part(problems=(scene.unopened[identity],), copies=tuple(seen.copies))
     part = _settle_identity(scene, identity, seen) if identity in scene.decision.bindings else _Part()
     changes, problems = [*part.changes], [*part.problems]
     for lost in lost_copies(identity, seen, scene.members, wanted):
