@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.interpreters.registry import Registry
+from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
 from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.sealed import Opened
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison import Scene, Stance, compare
 from reconciler.stages.decision import Decision, decide, fixed_share

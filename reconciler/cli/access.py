@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from reconciler.adapters.sops.keyring import Keyring
     from reconciler.daemon.observing.reading import Opener
     from reconciler.daemon.round.session import Access
+    from reconciler.model.content import Opened
     from reconciler.model.fleet import Fleet, Template
     from reconciler.model.problem import Problem
     from reconciler.model.refs import Identity
-    from reconciler.model.sealed import Opened
 
 
 def access_to(

@@ -9,12 +9,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.content import Content, mapping_in_metadata
+from reconciler.model.content import Content, Sealed, mapping_in_metadata
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.model.sealed import Sealed
 from reconciler.model.tree import JsonObject
 
 

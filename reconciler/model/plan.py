@@ -8,10 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from reconciler.model.binding import Reason, TargetCluster
-from reconciler.model.content import Content
+from reconciler.model.content import Content, Revealed
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.model.sealed import Revealed
 from reconciler.model.tree import JsonObject, Step
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from reconciler.adapters.sops.identities import Identities, identities_file, read_identities
 from reconciler.adapters.sops.opening import NO_KEY, Refused, opened
 from reconciler.errors import ConfigurationError
+from reconciler.model.content import Opened, Sealed
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.model.sealed import Opened
 
 
 class Keyring:
@@ -22,7 +22,7 @@ class Keyring:
         """Open with the identities of a file, else with those of the credential `sops-age`, else nothing."""
         self._named = named
         self._environ = os.environ if environ is None else environ
-        self._known: dict[str, Opened | Refused] = {}
+        self._known: dict[Sealed, Opened | Refused] = {}
         self._digest = b""
 
     def check(self) -> None:
@@ -46,13 +46,13 @@ class Keyring:
         if identities.digest != self._digest:
             self._known.clear()
             self._digest = identities.digest
-        known: dict[str, Opened | Refused] = {}
+        known: dict[Sealed, Opened | Refused] = {}
         found: dict[Identity, Opened | Problem] = {}
         for template in sealed:
             part = template.sealed
             assert part is not None, "these are encrypted"
-            made = known.get(part.blob) or self._known.get(part.blob) or opened(part, identities.keys)
-            known[part.blob] = made
+            made = known.get(part) or self._known.get(part) or opened(part, identities.keys)
+            known[part] = made
             found[template.identity] = _told(template, made, fault) if isinstance(made, Refused) else made
         self._known = known if is_all else {**self._known, **known}
         return found

@@ -17,7 +17,7 @@ import pyrage
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from reconciler.model.sealed import Leaf, Opened, Sealed
+from reconciler.model.content import Leaf, Opened, Sealed
 from reconciler.model.tree import Json
 from reconciler.stages.sealed import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
 

@@ -27,12 +27,12 @@ from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
+from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Member, Observations
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
-from reconciler.model.sealed import Opened
 from reconciler.stages.observations import in_force
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.schemas import Schema, schema_of_openapi

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.model.content import Opened, Revealed
 from reconciler.model.fleet import Template
 from reconciler.model.plan import Manifest
 from reconciler.model.problem import Problem
-from reconciler.model.sealed import Opened, Revealed
 from reconciler.model.tree import JsonObject
 from reconciler.stages.overrides import FieldOverride
 from reconciler.stages.sealed import ciphertexts_in, disturbed, replaced

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from reconciler.model.sealed import Leaf
+from reconciler.model.content import Leaf
 from reconciler.model.tree import Json, JsonObject, Step
 
 MARK: Final = "ENC[AES256_GCM,"

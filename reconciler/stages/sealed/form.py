@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from reconciler.model.content import Sealed
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Document, Problem
-from reconciler.model.sealed import Sealed
 from reconciler.model.tree import Json, Step
 from reconciler.stages.sealed.ciphertext import TYPES, is_ciphertext, leaves_in, names_of, parts_of
 from reconciler.stages.sealed.rules import RULES, is_to_be_encrypted
