@@ -243,7 +243,8 @@ def _scene(world: World, decision: Decision, now: str, *, is_offline: bool = Fal
             return manifest, rendered.problems
         key = id(manifest.content)
         if key not in shown:  # Clusters that get the same body share it; it is kept, so that its id stays its own.
-            shown[key] = manifest, revealed(manifest, values[identity])
+            interpreter = decision.interpreters.of(*identity[:2])
+            shown[key] = manifest, revealed(manifest, values[identity], interpreter)
         found = shown[key][1]
         if found is None:
             return None, (*rendered.problems, still_sealed(manifest))

@@ -20,6 +20,9 @@ _NOTHING: Final = Raw()
 _unpacked = msgspec.msgpack.Decoder(dict).decode
 
 
+CIPHERTEXT_MARK: Final = "ENC[AES256_GCM,"
+"""What every value begins with that sops encrypted."""
+
 Leaf = tuple[tuple[str, ...], str]
 """An encrypted value: the names that lead to it, without places in lists, and its ciphertext.
 

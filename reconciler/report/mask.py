@@ -21,7 +21,7 @@ from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.report.known_values import SHORTEST, KnownValues
-from reconciler.stages.ownership import LAST_APPLIED, decoded
+from reconciler.stages.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.stages.sealed import MARK, is_ciphertext
 from reconciler.stages.secrecy import (
     BASE64_JSON,
@@ -52,6 +52,8 @@ SECRET_ANNOTATIONS = frozenset(
 
 _CIPHERTEXT = MARK.encode()
 """What is not secret, and nobody wants to read."""
+_SEALED_VALUE = "encrypted value"
+_ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
 _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
 """What of an object with encrypted values is in clear: sops must not encrypt it."""
 
@@ -191,7 +193,12 @@ class Masker:
             data = orjson.dumps(body)
         except TypeError:
             return True
-        return _CIPHERTEXT in data or any(mark in data for mark in self._marks) or may_hold_credentials(data)
+        return (
+            _CIPHERTEXT in data
+            or _ENCRYPTED in data
+            or any(mark in data for mark in self._marks)
+            or may_hold_credentials(data)
+        )
 
     def document(self, document: Json) -> Json:
         """A document of ours that holds manifests somewhere inside, with their values masked."""
@@ -253,6 +260,8 @@ class Masker:
         return value
 
     def _members(self, value: Mapping[str, Json]) -> dict[str, Json]:
+        if is_marked_encrypted(value):
+            return {self._name(name): self._hidden_below(name, below) for name, below in value.items()}
         is_secret = is_secret_kind(value.get("kind"))
         # A reference has a kind as well; what has metadata or data is a manifest, where a value may stand anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
@@ -287,7 +296,7 @@ class Masker:
 
     def _cleaned(self, text: str) -> str:
         if is_ciphertext(text):
-            return self._numbered(text.encode(errors="surrogatepass"), "encrypted value")
+            return self._numbered(text.encode(errors="surrogatepass"), _SEALED_VALUE)
         if is_file_of_secrets(text):
             return self._hidden(text)
         if "://" in text and "@" in text:
@@ -364,6 +373,11 @@ def _forms(raw: bytes) -> Iterable[str]:
     except UnicodeDecodeError:
         return
     yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""))
+
+
+def is_hidden_ciphertext(value: Json) -> bool:
+    """Whether a value of a masked output stands for one that the store has encrypted."""
+    return isinstance(value, str) and value.startswith(f"«{_SEALED_VALUE} #")
 
 
 def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:

@@ -27,10 +27,13 @@ from reconciler.stages.ownership.managed_fields import (
     union,
 )
 from reconciler.stages.ownership.marks import (
+    ENCRYPTED_ANNOTATION,
     FLEET_LABEL,
     OWNER_ANNOTATION,
     Owner,
+    is_marked_encrypted,
     mark,
+    mark_encrypted,
     read_owner,
     strip_marks,
     written_terms,
@@ -61,6 +64,7 @@ from reconciler.stages.ownership.terminating import is_terminating, terminating
 from reconciler.stages.ownership.yielded import Yielded, replicas_path, steady_path, with_live_replicas, yielded
 
 __all__ = [
+    "ENCRYPTED_ANNOTATION",
     "FLEET_LABEL",
     "LAST_APPLIED",
     "NOTHING",
@@ -88,9 +92,11 @@ __all__ = [
     "index_of",
     "is_applied_by",
     "is_marked",
+    "is_marked_encrypted",
     "is_terminating",
     "managers_of_fleet",
     "mark",
+    "mark_encrypted",
     "matches",
     "missing_marks",
     "missing_witness",

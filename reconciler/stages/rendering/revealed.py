@@ -7,18 +7,20 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.interpreters.base import Interpreter
 from reconciler.model.content import Opened, Revealed
 from reconciler.model.fleet import Template
 from reconciler.model.plan import Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.tree import JsonObject
 from reconciler.stages.overrides import FieldOverride
+from reconciler.stages.ownership import mark_encrypted
 from reconciler.stages.sealed import ciphertexts_in, disturbed, replaced
 
 _CODE: Final = "sops-override"
 
 
-def revealed(manifest: Manifest, opened: Opened) -> Manifest | None:
+def revealed(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Manifest | None:
     """The manifest as it is sent; None where it holds ciphertext that is none of its template's.
 
     Its digest stays that of the ciphertext, which may be kept anywhere.
@@ -26,7 +28,9 @@ def revealed(manifest: Manifest, opened: Opened) -> Manifest | None:
     body, leaves = replaced(manifest.body, lambda leaf: (opened.values[leaf],) if leaf in opened.values else None)
     if ciphertexts_in(body):
         return None
-    return replace(manifest, content=Revealed(tree=body, known_digest=manifest.digest, leaves=leaves))
+    if manifest.identity[:2] == ("", "Secret"):
+        body = interpreter.sanitize(body)  # `stringData` is folded into `data` now that it can be.
+    return replace(manifest, content=Revealed(tree=mark_encrypted(body), known_digest=manifest.digest, leaves=leaves))
 
 
 def touched_ciphertext(

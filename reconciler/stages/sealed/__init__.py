@@ -1,7 +1,7 @@
 """Documents that sops encrypted: the form of what it writes, read without a key. Knows nothing of keys and clusters."""
 
+from reconciler.model.content import CIPHERTEXT_MARK as MARK
 from reconciler.stages.sealed.ciphertext import (
-    MARK,
     ciphertexts_in,
     disturbed,
     is_ciphertext,

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from reconciler.model.content import CIPHERTEXT_MARK as MARK
 from reconciler.model.content import Leaf
 from reconciler.model.tree import Json, JsonObject, Step
 
-MARK: Final = "ENC[AES256_GCM,"
-"""What every encrypted value begins with."""
 _FORM: Final = re.compile(
     r"ENC\[AES256_GCM,data:([A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]"
 )
