@@ -7,11 +7,9 @@ seeing what it is: no length, no hash to try words against. Source: design#secre
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from urllib.parse import quote
 
 import orjson
 from msgspec.structs import replace
@@ -20,7 +18,7 @@ from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.report.known_values import SHORTEST, KnownValues
+from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
 from reconciler.stages.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.stages.sealed import MARK, is_ciphertext
 from reconciler.stages.secrecy import (
@@ -137,7 +135,7 @@ class Masker:
         root = path.partition(".")[0].partition("[")[0]
         if value is MISSING or value is None or root in _OPEN_OF_SEALED or is_ciphertext(value):
             return self._walked(value)
-        for leaf in _texts_in(value):
+        for leaf in texts_in(value):
             self._hidden_data(leaf, plain=True)
         return self._hidden_data(value)
 
@@ -338,7 +336,7 @@ class Masker:
             return {name: self._hidden_data(below, plain=plain) for name, below in value.items()}
         raw = value.encode(errors="surrogatepass") if plain and isinstance(value, str) else decoded(value)
         placeholder = self._numbered(raw)
-        for form in _forms(raw) if len(raw) >= SHORTEST else ():
+        for form in forms_of(raw) if len(raw) >= SHORTEST else ():
             self._known.add(form, placeholder)
         return placeholder
 
@@ -352,27 +350,6 @@ class Masker:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
-
-
-def _texts_in(value: Json) -> Iterable[str]:
-    """Every text in a value; numbers and flags are too short to be looked for."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for below in value.values():
-            yield from _texts_in(below)
-    elif isinstance(value, list):
-        for below in value:
-            yield from _texts_in(below)
-
-
-def _forms(raw: bytes) -> Iterable[str]:
-    yield base64.b64encode(raw).decode()
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return
-    yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""))
 
 
 def is_hidden_ciphertext(value: Json) -> bool:

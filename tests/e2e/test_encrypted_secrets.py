@@ -16,6 +16,7 @@ from tests.e2e.daemon_process import Daemon
 from tests.e2e.test_daemon_follows import Scene
 from tests.fakes.sops import SECRET_RULE, Sops
 from tests.real_clusters import wait_until
+from tests.unit.cli.command_line import run
 
 pytestmark = pytest.mark.apiserver
 
@@ -65,6 +66,10 @@ class Encrypted(Scene):
         values = [body["data"]["a"] for body in found if body is not None]
         return values == [encoded, value, encoded, value]
 
+    def status(self) -> str:
+        """What `status` says."""
+        return run("status", "--journal", str(self.journal), "-o", "json").out
+
     def versions(self) -> list[str]:
         """Resource versions of all four."""
         found = [self.found(cluster, kind) for cluster in ("m1", "m2") for kind in ("secret", "configmap")]
@@ -94,7 +99,8 @@ def test_a_service_opens_what_it_has_a_key_for_and_leaves_the_rest(
         key.write_bytes(sops.new_identity("other.key").read_bytes())
         versions = scene.versions()
         scene.put_file(scene.encrypted("hunter2-third"))
-        scene.daemon.says("sops-no-key")
+        wait_until(lambda: "sops-no-key" in scene.status(), "the missing key to be told", seen=scene.status)
+        assert sops.recipient() in scene.status()
         assert scene.holds("hunter2-second")
         assert scene.versions() == versions
 

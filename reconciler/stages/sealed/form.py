@@ -53,7 +53,7 @@ def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tupl
     """What sops wrote of a document, and every problem of it; None when it cannot be used. No key is asked for."""
     block = document.body[BLOCK]
     assert isinstance(block, Mapping), "the document was taken for an encrypted one because of it"
-    faults = [*_of_block(block), *_of_values(document.body, block)]
+    faults = list(_of_block(block)) or list(_of_values(document.body, block))
     problems = tuple(document.problem(code, message, *steps) for code, message, steps in faults)
     if problems:
         return None, problems
