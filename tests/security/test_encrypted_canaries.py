@@ -97,6 +97,11 @@ class Scenario:
             self.crashed.append(f"{when}: {line}: {ran.err.decode()[-2000:]}")
         return ran
 
+    def kept(self) -> bytes:
+        """What the journal holds; its rows are compressed."""
+        with Journal.open(self.journal, read_only=True) as journal:
+            return json.dumps(journal.export(), ensure_ascii=False).encode()
+
     def live(self, cluster: str) -> bytes:
         def objects(box: FleetInABox) -> bytes:
             return json.dumps([box[cluster].get(kind, NAMESPACE, "sealed") for kind in KINDS]).encode()
@@ -127,6 +132,15 @@ def scenario(tmp_path_factory: pytest.TempPathFactory, sops_binaries: Path) -> I
             scenario.run("changed", "diff STORE")
             scenario.run("without a key", "diff STORE", has_key=False)
             scenario.run("second", "apply STORE --yes -o json")
+            # What equals the store already is recorded without being written.
+            data = sops.rotate((scenario.store / "config.yaml").read_bytes())
+            (scenario.store / "config.yaml").write_bytes(data)
+            commit_all(scenario.store, "encrypted anew", new=False)
+            scenario.run("encrypted anew", "apply STORE --yes")
+            scenario.outputs["the journal after it was encrypted anew"] = scenario.kept()
+            scenario.run("rebuilt", "journal rebuild STORE")
+            scenario.run("rebuilt", "apply STORE --yes")
+            scenario.outputs["the journal after it was rebuilt"] = scenario.kept()
             (scenario.store / "config.yaml").write_text(
                 "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sealed, namespace: demo}\ndata: {b: clear}\n"
             )
@@ -162,8 +176,7 @@ def test_no_output_holds_a_value(scenario: Scenario) -> None:
 def test_nothing_that_is_kept_holds_a_value(scenario: Scenario) -> None:
     files = [file for place in (scenario.journal.parent, scenario.home) for file in place.rglob("*") if file.is_file()]
     assert {str(file): found for file in files if (found := scenario.canaries.leaks(file.read_bytes()))} == {}
-    with Journal.open(scenario.journal, read_only=True) as journal:
-        kept = json.dumps(journal.export(), ensure_ascii=False).encode()
+    kept = scenario.kept()
     assert kept.count(b"hmac:") >= 4
     assert scenario.canaries.leaks(kept) == []
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.plan import Change, Manifest
 from reconciler.stages.diff import Bodies
-from reconciler.stages.ownership import holds_hashes
+from reconciler.stages.ownership import holds_hashes, is_marked_encrypted
 
 
 def veiled(change: Change, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Change:
@@ -19,7 +19,8 @@ def veiled(change: Change, manifest: Manifest, row: AppliedRow | None, bodies: B
     if leaves and change.manifest is not None:
         kept = bodies.recorded(change.declared or change.manifest, leaves)
         return replace(change, is_sealed=True, declared=kept)
-    is_secret = manifest.identity[:2] == ("", "Secret")
-    if row is None or is_secret or not holds_hashes(row.recorded):
+    if manifest.identity[:2] == ("", "Secret"):
         return change
-    return replace(change, is_sealed=True)
+    was_sealed = row is not None and holds_hashes(row.recorded)
+    is_marked = change.before is not None and is_marked_encrypted(change.before)
+    return replace(change, is_sealed=True) if was_sealed or is_marked else change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,7 +14,17 @@ from reconciler.model.fleet import StoreFile, Template
 from reconciler.model.problem import Document, Problem, Source
 from reconciler.model.tree import JsonObject, with_value
 from reconciler.stages.fleet.documents import DocumentKind, kind_of
-from reconciler.stages.sealed import BLOCK, MARK, UNKNOWN, is_ciphertext, leaves_in, parts_of, read_block, replaced
+from reconciler.stages.sealed import (
+    BLOCK,
+    MARK,
+    TAMPERED,
+    UNKNOWN,
+    is_ciphertext,
+    leaves_in,
+    parts_of,
+    read_block,
+    replaced,
+)
 from reconciler.stages.templates import read_template
 
 _STAND_INS: Final = {"str": "eA==", "int": 1, "float": 1.5, "bool": True, "time": "2006-01-02T15:04:05Z"}
@@ -49,6 +60,20 @@ def read_encrypted(document: Document, file: StoreFile) -> tuple[Template | None
         return None, (*problems, *hidden)
     named = with_value(clear, ("metadata",), template.body["metadata"])
     return replace(template, body=Content(tree=_in_order(clear, named)), sealed=sealed), problems
+
+
+def with_one_block(
+    document: Document, template: Template, before: Iterable[Template], problems: tuple[Problem, ...]
+) -> tuple[Template | None, tuple[Problem, ...]]:
+    """The template, unless its block is another one than those of documents before it: sops writes one for a file.
+
+    Else the whole file would have to be opened for each of its documents.
+    """
+    first = next((found.sealed for found in before if found.sealed is not None), template.sealed)
+    if first == template.sealed:
+        return replace(template, sealed=first), problems
+    message = "the documents of a file have one block of sops, and this is another one; restore the file"
+    return None, (*problems, document.problem(TAMPERED, message, BLOCK))
 
 
 def _in_order(written: JsonObject, made: JsonObject) -> JsonObject:

@@ -15,7 +15,7 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.broken import reach_of_document, reach_of_text
 from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.fleet.documents import DocumentKind, classify
-from reconciler.stages.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext
+from reconciler.stages.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext, with_one_block
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
 from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
@@ -123,6 +123,8 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
         said.problems.append(stray)
     elif kind in _PARSERS or kind is DocumentKind.ENCRYPTED:
         name, value, remarks = _read(kind, document, file)
+        if value is not None and kind is DocumentKind.ENCRYPTED:
+            value, remarks = with_one_block(document, value, said.found["templates"], remarks)
         said.problems.extend(remarks)
         if value is not None:
             said.found[name].append(value)

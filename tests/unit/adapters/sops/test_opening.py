@@ -83,8 +83,8 @@ def templates(data: bytes, path: str = "s.yaml") -> tuple[Template, ...]:
     return parsed.templates
 
 
-def sealed_of(data: bytes, path: str = "s.yaml", document: int = 0) -> Sealed:
-    found = templates(data, path)[document].sealed
+def sealed_of(data: bytes, path: str = "s.yaml") -> Sealed:
+    found = templates(data, path)[0].sealed
     assert found is not None
     return found
 
@@ -225,9 +225,12 @@ def test_a_bit_of_any_value_or_of_the_code_makes_it_refused(sops: Sops) -> None:
     ]
     assert len(judged) > 60
     for what, changed in judged:
-        # Each document has a block of its own, with which the whole file is opened.
-        found = [opened_with(sops, sealed_of(changed)), opened_with(sops, sealed_of(changed, document=1))]
-        assert "sops-tampered" in {refused.code for refused in found if isinstance(refused, Refused)}, what
+        parsed = parse_file(StoreFile(path="s.yaml", blob="b", data=changed))
+        codes = [problem.code for problem in parsed.problems]
+        if not codes:  # Each document repeats what sops says of the file, which is compared without a key.
+            refused = opened_with(sops, sealed_of(changed))
+            codes = [refused.code] if isinstance(refused, Refused) else []
+        assert codes == ["sops-tampered"], what
 
 
 def _place(what: str) -> int:

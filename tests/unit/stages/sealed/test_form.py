@@ -68,3 +68,14 @@ def test_rules_of_words_are_judged_and_expressions_are_not(
     rule: dict[str, str], names: tuple[str, ...], expected: bool | None
 ) -> None:
     assert is_to_be_encrypted(rule, names) is expected
+
+
+def test_documents_of_a_file_share_what_sops_says_of_it() -> None:
+    first, second = sealed(name="one", a="b"), sealed(name="two", a="b")
+    parsed = parse_file(StoreFile(path="s.yaml", blob="1", data=text_of(first, second).encode()))
+    assert parsed.problems == ()
+    assert parsed.templates[0].sealed is parsed.templates[1].sealed
+    second["sops"] = {**second["sops"], "mac": ciphertext("another")}
+    parsed = parse_file(StoreFile(path="s.yaml", blob="1", data=text_of(first, second).encode()))
+    assert [(problem.code, problem.path) for problem in parsed.problems] == [("sops-tampered", "sops")]
+    assert [template.identity.name for template in parsed.templates] == ["one"]
