@@ -148,6 +148,29 @@ def test_what_leaves_the_store_goes_without_a_key() -> None:
     assert [str(change.action) for change in changes(bed.plan(store()))] in (["delete"], ["release"])
 
 
+def test_a_value_is_judged_by_its_type_where_the_store_defines_the_kind() -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"port": {"type": "integer"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "versions": [version],
+                 "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}},
+    }  # fmt: skip
+    claim = policy("Widget", "m1")
+    claim["spec"]["resourceSelectors"] = [{"apiVersion": "example.com/v1", "kind": "Widget"}]
+
+    def problems(type_: str) -> list[str]:
+        widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "demo"},
+                  "spec": {"port": ciphertext("5432", type_)}, "sops": block(encrypted_regex="^port$")}  # fmt: skip
+        fleet = store(widget, more=(definition, claim))
+        found = render_decision(decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
+        return [problem.code for problem in found.problems]
+
+    assert problems("int") == []
+    assert problems("str") == ["wrong-type"]
+
+
 def override(path: str, value: Any, operator: str = "replace") -> dict[str, Any]:
     plaintext = {"path": path, "operator": operator, **({} if operator == "remove" else {"value": value})}
     return {

@@ -21,14 +21,11 @@ from reconciler.stages.sealed import (
     UNKNOWN,
     is_ciphertext,
     leaves_in,
-    parts_of,
     read_block,
-    replaced,
+    with_stand_ins,
 )
 from reconciler.stages.templates import read_template
 
-_STAND_INS: Final = {"str": "eA==", "int": 1, "float": 1.5, "bool": True, "time": "2006-01-02T15:04:05Z"}
-"""What is judged in place of a value that nobody can read: right by its type, and base64 where it is a text."""
 _DATA: Final = frozenset({("", "Secret"), ("", "ConfigMap")})
 _OPEN_FIELDS: Final = frozenset({"value", "args", "command"})
 """Fields of what has an interpreter that no interpreter looks at: env values, args, commands."""
@@ -51,8 +48,7 @@ def read_encrypted(document: Document, file: StoreFile) -> tuple[Template | None
     if sealed is None:
         return None, faults
     clear = {name: below for name, below in body.items() if name != BLOCK}
-    judged, _ = replaced(clear, lambda leaf: (_STAND_INS[parts_of(leaf[1]).type],))  # type: ignore[union-attr]
-    template, problems = read_template(replace(document, body=judged))
+    template, problems = read_template(replace(document, body=with_stand_ins(clear)))
     if template is None:
         return None, problems
     hidden = _hidden_from_interpreters(document, template, clear)

@@ -45,6 +45,7 @@ from reconciler.stages.rendering.faults import fault_of
 from reconciler.stages.rendering.override_references import AddedReference, added_references, not_there
 from reconciler.stages.rendering.revealed import touched_ciphertext
 from reconciler.stages.schemas import Schema
+from reconciler.stages.sealed import with_stand_ins
 
 _JOB: Final = ("batch", "Job")
 
@@ -374,7 +375,8 @@ def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: R
         return _Common(None, (*problems, *touched), trace)
     if may_add_fields(terms.rules):  # What must never be sent may be there again.
         body = strip_marks(interpreter.sanitize(body))
-    unfit = cache.check.problems(body, template, terms.rules, trace, subject.defined)
+    judged = body if template.sealed is None else with_stand_ins(body)
+    unfit = cache.check.problems(judged, template, terms.rules, trace, subject.defined)
     if unfit:
         return _Common(None, (*problems, *unfit), trace)
     policy, written = _owner(inputs, template.identity, terms, cache)

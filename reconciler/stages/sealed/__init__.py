@@ -8,6 +8,7 @@ from reconciler.stages.sealed.ciphertext import (
     leaves_in,
     parts_of,
     replaced,
+    with_stand_ins,
 )
 from reconciler.stages.sealed.codes import SEALED_CODES
 from reconciler.stages.sealed.form import BLOCK, TAMPERED, UNKNOWN, read_block
@@ -30,4 +31,5 @@ __all__ = [
     "read_block",
     "replaced",
     "values_in_order",
+    "with_stand_ins",
 ]

@@ -14,7 +14,9 @@ from reconciler.model.tree import Json, JsonObject, Step
 _FORM: Final = re.compile(
     r"ENC\[AES256_GCM,data:([A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]"
 )
-TYPES: Final = frozenset({"str", "int", "float", "bool", "time"})
+_STAND_INS: Final = {"str": "eA==", "int": 1, "float": 1.5, "bool": True, "time": "2006-01-02T15:04:05Z"}
+"""What is judged in place of a value that nobody can read: right by its type, and base64 where it is a text."""
+TYPES: Final = frozenset(_STAND_INS)
 """Types of values that become part of an object. Source: sops 3.13, aes/cipher.go."""
 
 
@@ -84,3 +86,13 @@ def replaced(
         return other[0]
 
     return of(body, ()), tuple(found)
+
+
+def with_stand_ins(body: JsonObject) -> JsonObject:
+    """The body as it can be judged without a key: in place of each encrypted value one of its type."""
+
+    def of(leaf: Leaf) -> tuple[Json] | None:
+        parts = parts_of(leaf[1])
+        return (_STAND_INS[parts.type],) if parts is not None and parts.type in _STAND_INS else None
+
+    return replaced(body, of)[0]
