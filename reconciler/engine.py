@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.interpreters.registry import Registry
+from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
@@ -35,6 +36,9 @@ from reconciler.stages.rendering import (
     problems_in,
     render_all,
     render_inputs,
+    revealed,
+    still_sealed,
+    unopened,
 )
 from reconciler.stages.revisions import (
     named_alike,
@@ -85,6 +89,8 @@ class World(Struct, frozen=True, kw_only=True):
     """What the guards count beside what is due."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
+    opened: Mapping[Identity, Opened | Problem] = field(default_factory=dict)
+    """The values of encrypted templates, or why there are none."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -187,7 +193,7 @@ def compare_revisions(
         ledger=written.ledger,
         only=only,
     )
-    settled = settle(replace(_scene(world, after, now), are_shared=True))
+    settled = settle(replace(_scene(world, after, now, is_offline=True), are_shared=True))
     open_questions = unjudged(before, after)
     silent = {found.identity for found in open_questions}
     changes = tuple([passage.told(one) for one in settled.changes if one.identity not in silent])
@@ -224,14 +230,31 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
     return copies
 
 
-def _scene(world: World, decision: Decision, now: str) -> Scene:
+def _scene(world: World, decision: Decision, now: str, *, is_offline: bool = False) -> Scene:
+    """What settling rests on. `is_offline`: no cluster is met; encrypted values are compared as they are written."""
+    opened = {} if is_offline else _opened(world, decision)
+    shown: dict[int, tuple[Manifest, Manifest | None]] = {}
     renderer = Renderer(decision, _fixed_completions(world, decision))
 
     def render_object(
         identity: Identity, cluster: str, replicas: int | None
     ) -> tuple[Manifest | None, tuple[Problem, ...]]:
         rendered = renderer(identity, cluster, replicas)
-        return rendered.manifest, rendered.problems
+        manifest = rendered.manifest
+        is_plain = identity not in opened if decision.staging is None else not _is_sealed(decision, identity, cluster)
+        if manifest is None or is_offline or is_plain:
+            return manifest, rendered.problems
+        found = world.opened.get(identity)
+        if not isinstance(found, Opened):
+            return None, (*rendered.problems, *((found,) if found is not None else (still_sealed(manifest),)))
+        key = id(manifest.content)
+        if key not in shown:  # Clusters that get the same body share it; it is kept, so that its id stays its own.
+            interpreter = decision.interpreters.of(*identity[:2])
+            shown[key] = manifest, revealed(manifest, found, interpreter)
+        opened_one = shown[key][1]
+        if opened_one is None:
+            return None, (*rendered.problems, still_sealed(manifest))
+        return replace(manifest, content=opened_one.content), rendered.problems
 
     return Scene(
         decision=decision,
@@ -247,7 +270,28 @@ def _scene(world: World, decision: Decision, now: str) -> Scene:
         now=now,
         has_history=world.has_history,
         only=world.only,
+        unopened={identity: found for identity, found in opened.items() if isinstance(found, Problem)},
     )
+
+
+def _is_sealed(decision: Decision, identity: Identity, cluster: str) -> bool:
+    """Whether the template that a copy is rendered from is encrypted: HEAD's, or that of an older revision."""
+    source = decision.staging.of(identity, cluster) if decision.staging is not None else None
+    fleet = source if isinstance(source, Fleet) else decision.fleet
+    template = fleet.templates.get(identity)
+    return template is not None and template.sealed is not None
+
+
+def _opened(world: World, decision: Decision) -> dict[Identity, Opened | Problem]:
+    """The values of every encrypted object that is placed; one that nobody has tried to open has none."""
+    bound = decision.bindings.keys()
+    templates = decision.fleet.templates
+    chosen = [templates[one] for one in (bound if world.only is None else bound & world.only) if one in templates]
+    return {
+        template.identity: world.opened.get(template.identity) or unopened(template)
+        for template in chosen
+        if template.sealed is not None
+    }
 
 
 def _fixed_completions(world: World, decision: Decision) -> dict[Identity, dict[str, int]]:

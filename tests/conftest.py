@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import pytest
 from xdist.remote import Producer
 
+from tests.fakes.sops import Sops
 from tests.lanes import Lanes
 from tests.leftovers import end_together
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
@@ -102,6 +104,27 @@ def kubernetes_binaries() -> Path:
     if os.environ.get("CI"):
         pytest.fail(f"{lack}; CI runs every test", pytrace=False)
     pytest.skip(lack)
+
+
+@pytest.fixture(scope="session")
+def sops_binaries() -> Path:
+    """The folder with sops and age-keygen. Without it a test skips; in CI it fails."""
+    value = os.environ.get("SOPS_ASSETS") or str(Path(shutil.which("sops") or "").parent)
+    missing = [name for name in ("sops", "age-keygen") if not os.access(Path(value) / name, os.X_OK)]
+    if not missing:
+        return Path(value)
+    lack = f"SOPS_ASSETS={value} lacks {', '.join(missing)}"
+    if os.environ.get("CI"):
+        pytest.fail(f"{lack}; CI runs every test", pytrace=False)
+    pytest.skip(lack)
+
+
+@pytest.fixture
+def sops(sops_binaries: Path, tmp_path: Path) -> Sops:
+    """sops with an age identity of its own."""
+    folder = tmp_path / "sops"
+    folder.mkdir()
+    return Sops(sops_binaries, folder)
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ _NAMED_MAX: Final = 5
 @options.as_directory
 @options.kubeconfig
 @options.journal
+@options.sops_age_key_file
 @options.cluster_filter
 @options.option("--stage", default="", metavar="NAME", help="Let a revision begin in this stage of a Rollout alone.")
 @options.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
@@ -43,6 +44,7 @@ def command(
     as_directory: bool,
     kubeconfig: Path | None,
     journal: Path | None,
+    sops_age_key_file: Path | None,
     clusters: tuple[str, ...],
     stage: str,
     yes: bool,
@@ -80,9 +82,16 @@ def command(
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
-    revisions = older_revisions(store, fleet) if not as_directory else None
-    name = full_name(store)
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=name, revisions=revisions, stage=stage)
+    access = access_to(
+        kubeconfig,
+        journal,
+        clusters,
+        fleet=fleet,
+        store=full_name(store),
+        revisions=older_revisions(store, fleet) if not as_directory else None,
+        stage=stage,
+        sops_age_key_file=sops_age_key_file,
+    )
     applied = run(apply_once(fleet, access, agree, tell))
     plan = applied.round.plan
     if fleet.settings.observe_only:

@@ -18,6 +18,7 @@ from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
     from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
     from reconciler.model.plan import Plan
@@ -45,6 +46,7 @@ def _files(
 @options.option("--live", is_flag=True, help="With --base: compare with the clusters as well.")
 @options.kubeconfig
 @options.journal
+@options.sops_age_key_file
 @options.observations
 @options.cluster_filter
 @options.time("--at", words="Compute as of this time (RFC 3339).")
@@ -78,6 +80,7 @@ def command(
     live: bool,
     kubeconfig: Path | None,
     journal: Path | None,
+    sops_age_key_file: Path | None,
     observations: Path | None,
     clusters: tuple[str, ...],
     at: str | None,
@@ -102,6 +105,12 @@ def command(
             "asked; give --base, or leave --observations out"
         )
     now = at or SystemClock().now()
+
+    def asking(fleet: Fleet, revisions: RevisionsInForce | None) -> Access:
+        return access_to(
+            kubeconfig, journal, clusters, fleet=fleet, revisions=revisions, sops_age_key_file=sops_age_key_file
+        )
+
     plans: tuple[Plan, ...]
     if base is not None:
         with bulk_load():
@@ -109,8 +118,7 @@ def command(
             before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
             after = read_fleet(store, head, parsed=parsed)
         check_clusters(clusters, before, after)
-        revisions = older_revisions(store, after)
-        access = access_to(kubeconfig, journal, clusters, fleet=after, revisions=revisions) if live else None
+        access = asking(after, older_revisions(store, after)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
@@ -128,8 +136,7 @@ def command(
             fleet = read_fleet(store, head or rev, as_directory=as_directory)
         check_revisions(fleet)
         check_clusters(clusters, fleet)
-        revisions = older_revisions(store, fleet) if not as_directory else None
-        access = access_to(kubeconfig, journal, clusters, fleet=fleet, revisions=revisions)
+        access = asking(fleet, older_revisions(store, fleet) if not as_directory else None)
         plans = (only(_live(fleet, access, at, server_side), clusters),)
     for form, path in also:
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))

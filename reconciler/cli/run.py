@@ -28,6 +28,7 @@ _POLL_MAX_S: Final = 86_400.0
 @options.as_directory
 @options.kubeconfig
 @options.journal
+@options.sops_age_key_file
 @options.option(
     "--poll",
     "poll_s",
@@ -61,6 +62,7 @@ def command(
     as_directory: bool,
     kubeconfig: Path | None,
     journal: Path | None,
+    sops_age_key_file: Path | None,
     poll_s: float,
     accept_rewinds: bool,
     listen: str | None,
@@ -77,7 +79,7 @@ def command(
 
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
-    access = access_to(kubeconfig, chosen)
+    access = access_to(kubeconfig, chosen, sops_age_key_file=sops_age_key_file)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(

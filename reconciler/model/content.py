@@ -1,22 +1,63 @@
 """What a template or manifest says, in the form that is at hand; other forms are made when they are first asked for.
 
 Half of the templates of a store are governed by no policy: nobody reads their bodies, and nobody asks for a digest
-unless it compares with an earlier round.
+unless it compares with an earlier round. What sops encrypted is
+such a form too: its values are there once a key was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from reconciler.model.demand import Facts
-from reconciler.model.tree import JsonObject, digest_of
+from reconciler.model.tree import Json, JsonObject, Step, digest_of
 
 _NOTHING: Final = Raw()
 _unpacked = msgspec.msgpack.Decoder(dict).decode
+
+
+CIPHERTEXT_MARK: Final = "ENC[AES256_GCM,"
+"""What every value begins with that sops encrypted."""
+
+Leaf = tuple[tuple[str, ...], str]
+"""An encrypted value: the names that lead to it, without places in lists, and its ciphertext.
+
+sops binds a value to these names, so that it says nothing anywhere else.
+"""
+
+
+class Sealed(Struct, frozen=True, kw_only=True):
+    """What sops wrote about a file. Everything in it stands in the store for all to read.
+
+    `data`: the whole file, whose values are authenticated together. `age`: recipients with the data key encrypted for
+    """
+
+    blob: str
+    data: bytes
+    is_json: bool
+    age: tuple[tuple[str, str], ...]
+    others: tuple[str, ...]
+    mac: str
+    last_modified: str
+    mac_only_encrypted: bool = False
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """The values of a file, decrypted. They are in memory only, and in no text that is made of this."""
+
+    values: Mapping[Leaf, Json]
+
+    def __repr__(self) -> str:
+        """Nothing of the values: a traceback may show this."""
+        return f"Opened({len(self.values)} values)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """The same for tracebacks that are drawn."""
+        return [("values", len(self.values))]
 
 
 class Content(Struct, eq=False, array_like=True):
@@ -87,6 +128,19 @@ class Unmade(Content, eq=False, array_like=True):
             self.make = None
         assert self.tree is not None, "content is made of something"
         return self.tree
+
+
+class Revealed(Content, eq=False, array_like=True):
+    """The body of an encrypted object with its values in it; `digest` is that of its ciphertext.
+
+    `leaves`: where the decrypted values stand.
+    """
+
+    leaves: tuple[tuple[Step, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        """Nothing of the values."""
+        return f"Revealed({self.known_digest})"
 
 
 def mapping_in_metadata(body: JsonObject, name: str) -> Mapping[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct, field
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.content import Content, mapping_in_metadata
+from reconciler.model.content import Content, Sealed, mapping_in_metadata
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
@@ -45,6 +46,8 @@ class _TemplateFields(Struct, frozen=True, kw_only=True):
     body: JsonObject | Content
     source: Source
     digest: str = ""
+    sealed: Sealed | None = None
+    """What sops wrote of the file, of a document that it encrypted; the body has the ciphertext."""
 
 
 _given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
@@ -113,6 +116,14 @@ class IgnoreRule(Struct, frozen=True, kw_only=True):
     source: Source = NOWHERE
 
 
+class PlainSecrets(StrEnum):
+    """What is said of Secrets in clear: `spec.secrets.plain`."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
 class FleetSettings(Struct, frozen=True, kw_only=True):
     """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
 
@@ -132,6 +143,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     windows: tuple[FleetWindow, ...] = ()
     """When changes may be made, in which clusters."""
     ignore: tuple[IgnoreRule, ...] = ()
+    plain_secrets: PlainSecrets = PlainSecrets.WARN
     source: Source = NOWHERE
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import Struct
 
 from reconciler.model.binding import Reason, TargetCluster
-from reconciler.model.content import Content
+from reconciler.model.content import Content, Revealed
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.rollouts.plan import RolloutPlan
-from reconciler.model.tree import JsonObject
+from reconciler.model.tree import JsonObject, Step
 
 
 class Action(StrEnum):
@@ -139,6 +139,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """Why a person must let it pass, whatever the limits of the guards are; empty: nobody need."""
     after: frozenset[Identity] = frozenset()
     """What has to leave the cluster before: where one of them cannot, this is not done either."""
+    is_sealed: bool = False
+    """Values of the object are or were encrypted in the store: all of them are masked, as those of a Secret."""
     guarded: bool = False
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
     stage: str = ""
@@ -170,8 +172,13 @@ class Manifest(Struct, frozen=True, gc=False):
 
     @property
     def digest(self) -> str:
-        """The digest of the body."""
+        """The digest of the body; of one that was decrypted, that of its ciphertext."""
         return self.content.digest()
+
+    @property
+    def leaves(self) -> tuple[tuple[Step, ...], ...]:
+        """Where decrypted values stand in the body."""
+        return self.content.leaves if isinstance(self.content, Revealed) else ()
 
 
 class PlacementChange(Struct, frozen=True, kw_only=True):

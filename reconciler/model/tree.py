@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import orjson
@@ -69,6 +69,18 @@ def without(tree: JsonObject, steps: tuple[str, ...]) -> JsonObject:
         return tree
     pruned = without(below, rest)
     return tree if pruned is below else {**tree, head: pruned}
+
+
+def with_leaf(tree: Json, steps: tuple[Step, ...], change: Callable[[Json], Json]) -> Json:
+    """The tree with one value changed; the tree itself where no such value is."""
+    if not steps:
+        return tree if isinstance(tree, (Mapping, list)) else change(tree)
+    head, rest = steps[0], steps[1:]
+    if isinstance(tree, Mapping) and head in tree:
+        return {**tree, head: with_leaf(tree[head], rest, change)}
+    if isinstance(tree, list) and isinstance(head, int) and head < len(tree):
+        return [with_leaf(below, rest, change) if index == head else below for index, below in enumerate(tree)]
+    return tree
 
 
 def canonical_bytes(tree: Json) -> bytes:

@@ -32,9 +32,6 @@ FILES: Mapping[str, Code] = {
     "duplicate-identity": Code(
         "Same object twice", "Two documents have one kind, namespace and name; neither is used.", "Keep one of them."
     ),
-    "sops-encrypted": Code(
-        "Encrypted document", "Ciphertext of sops must not land in a cluster.", "Decrypt it before it enters the store."
-    ),
     "secret-not-kept": Code(
         "Secret not kept",
         "After a restart without the store, its copy is in force, which holds no Secrets nor overrides.",

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import quote
+
+from reconciler.model.tree import Json
 
 SHORTEST: Final = 4
 """Shorter values occur everywhere by chance."""
@@ -63,3 +69,25 @@ class KnownValues:
                 found.append((start, start + length, placeholder))
                 longest = length
         return found
+
+
+def texts_in(value: Json) -> Iterable[str]:
+    """Every text in a value; numbers and flags are too short to be looked for."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for below in value.values():
+            yield from texts_in(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from texts_in(below)
+
+
+def forms_of(raw: bytes) -> Iterable[str]:
+    """The forms in which a value may be quoted: base64, and as text, escaped or not."""
+    yield base64.b64encode(raw).decode()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return
+    yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""))

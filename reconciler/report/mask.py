@@ -7,11 +7,9 @@ seeing what it is: no length, no hash to try words against. Source: design#secre
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from urllib.parse import quote
 
 import orjson
 from msgspec.structs import replace
@@ -20,8 +18,9 @@ from reconciler.model.binding import Reason
 from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.model.problem import Problem
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.report.known_values import SHORTEST, KnownValues
-from reconciler.stages.ownership import LAST_APPLIED, decoded
+from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
+from reconciler.stages.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
+from reconciler.stages.sealed import MARK, is_ciphertext
 from reconciler.stages.secrecy import (
     BASE64_JSON,
     BASE64_PEM,
@@ -48,6 +47,13 @@ SECRET_ANNOTATIONS = frozenset(
     {LAST_APPLIED, "objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied", "kapp.k14s.io/original"}
 )
 """Annotations in which tools keep whole manifests."""
+
+_CIPHERTEXT = MARK.encode()
+"""What is not secret, and nobody wants to read."""
+_SEALED_VALUE = "encrypted value"
+_ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
+_OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
+"""What of an object with encrypted values is in clear: sops must not encrypt it."""
 
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
@@ -94,6 +100,8 @@ class Masker:
         """The change with its values masked and without its manifest."""
         if self._shows:
             return change
+        if change.is_sealed and not is_secret_kind(change.identity.kind):
+            return self._sealed(change)
         is_secret = is_secret_kind(change.identity.kind)
         if is_secret:
             self.learn(change.manifest)
@@ -105,6 +113,31 @@ class Masker:
         if is_same and change.manifest is None and change.before is None:
             return change
         return replace(change, fields=masked, manifest=None, before=None)
+
+    def _sealed(self, change: Change) -> Change:
+        """A change of an object with encrypted values: all but its metadata is hidden, as it is of a Secret."""
+        for body in (change.manifest, change.before):
+            for name, below in (body or {}).items():
+                self._hidden_below(name, below)
+        fields = tuple(
+            replace(
+                field,
+                path=self._path(field.path),
+                before=self._hidden_below(field.path, field.before),
+                after=self._hidden_below(field.path, field.after),
+            )
+            for field in change.fields
+        )
+        return replace(change, fields=fields, manifest=None, before=None, declared=None)
+
+    def _hidden_below(self, path: str, value: Json) -> Json:
+        """A field of an object with encrypted values; a value is learned in both forms that it may have."""
+        root = path.partition(".")[0].partition("[")[0]
+        if value is MISSING or value is None or root in _OPEN_OF_SEALED or is_ciphertext(value):
+            return self._walked(value)
+        for leaf in texts_in(value):
+            self._hidden_data(leaf, plain=True)
+        return self._hidden_data(value)
 
     def value(self, kind: str, path: str, value: Json) -> Json:
         """The value of a field of an object of this kind, masked. `path`: as people write it."""
@@ -125,6 +158,8 @@ class Masker:
     def _at(self, path: str, value: Json, is_secret: bool) -> Json:
         if value is MISSING or value is None:
             return value
+        if is_ciphertext(value):
+            return self._walked(value)
         if any(name in path for name in self._annotations):
             return self._hidden(value)
         if not is_secret and path.startswith("stringData"):  # No other kind has such a field.
@@ -156,7 +191,12 @@ class Masker:
             data = orjson.dumps(body)
         except TypeError:
             return True
-        return any(mark in data for mark in self._marks) or may_hold_credentials(data)
+        return (
+            _CIPHERTEXT in data
+            or _ENCRYPTED in data
+            or any(mark in data for mark in self._marks)
+            or may_hold_credentials(data)
+        )
 
     def document(self, document: Json) -> Json:
         """A document of ours that holds manifests somewhere inside, with their values masked."""
@@ -186,7 +226,14 @@ class Masker:
         return replace(reason, text=self.text(reason.text))
 
     def learn(self, manifest: JsonObject | None) -> None:
-        """Take note of a Secret's values, so that `text` finds them wherever they are quoted."""
+        """Take note of a Secret's values, so that `text` finds them wherever they are quoted.
+
+        Of another kind, whose values were encrypted, all but its metadata counts.
+        """
+        if manifest is not None and not is_secret_kind(manifest.get("kind")):
+            for name, value in manifest.items():
+                self._hidden_below(name, value)
+            return
         for part in ("data", "stringData"):
             values = dig(manifest, part)
             if values is not None:
@@ -211,6 +258,8 @@ class Masker:
         return value
 
     def _members(self, value: Mapping[str, Json]) -> dict[str, Json]:
+        if is_marked_encrypted(value):
+            return {self._name(name): self._hidden_below(name, below) for name, below in value.items()}
         is_secret = is_secret_kind(value.get("kind"))
         # A reference has a kind as well; what has metadata or data is a manifest, where a value may stand anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
@@ -244,6 +293,8 @@ class Masker:
         return self._walked(value)
 
     def _cleaned(self, text: str) -> str:
+        if is_ciphertext(text):
+            return self._numbered(text.encode(errors="surrogatepass"), _SEALED_VALUE)
         if is_file_of_secrets(text):
             return self._hidden(text)
         if "://" in text and "@" in text:
@@ -279,11 +330,13 @@ class Masker:
     def _hidden_data(self, value: Json, *, plain: bool = False) -> Json:
         if value is None:
             return None
+        if is_ciphertext(value):
+            return self._cleaned(value)
         if isinstance(value, Mapping):
             return {name: self._hidden_data(below, plain=plain) for name, below in value.items()}
         raw = value.encode(errors="surrogatepass") if plain and isinstance(value, str) else decoded(value)
         placeholder = self._numbered(raw)
-        for form in _forms(raw) if len(raw) >= SHORTEST else ():
+        for form in forms_of(raw) if len(raw) >= SHORTEST else ():
             self._known.add(form, placeholder)
         return placeholder
 
@@ -291,21 +344,17 @@ class Masker:
         text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
         return self._numbered(text.encode(errors="surrogatepass"))
 
-    def _numbered(self, raw: bytes) -> str:
-        return f"«value #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
+    def _numbered(self, raw: bytes, what: str = "value") -> str:
+        return f"«{what} #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
-def _forms(raw: bytes) -> Iterable[str]:
-    yield base64.b64encode(raw).decode()
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return
-    yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""))
+def is_hidden_ciphertext(value: Json) -> bool:
+    """Whether a value of a masked output stands for one that the store has encrypted."""
+    return isinstance(value, str) and value.startswith(f"«{_SEALED_VALUE} #")
 
 
 def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:
@@ -327,5 +376,9 @@ def scrubber(secrets: Iterable[JsonObject]) -> Callable[[str], str]:
 
 
 def secrets_among(changes: Iterable[Change]) -> list[JsonObject]:
-    """The manifests of Secrets that are sent, whose values an API server may repeat."""
-    return [change.manifest for change in changes if change.manifest and is_secret_kind(change.identity.kind)]
+    """The manifests of Secrets that are sent, and of what was encrypted, whose values an API server may repeat."""
+    return [
+        change.manifest
+        for change in changes
+        if change.manifest and (change.is_sealed or is_secret_kind(change.identity.kind))
+    ]

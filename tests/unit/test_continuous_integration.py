@@ -96,6 +96,20 @@ def test_the_script_says_what_to_install_where_it_may_not(tmp_path: Path, lackin
     assert done.stderr.startswith(f"{lacking} is missing: install it, or Debian's ")
 
 
+def test_the_script_says_what_it_lacks_without_sops(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "dirname", "id", "chromium-browser", "promtool"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "/bin/true")
+    script = tmp_path / "clone/.ci/run"
+    script.parent.mkdir(parents=True)
+    script.write_bytes((ROOT / ".ci/run").read_bytes())
+    environment = {"PATH": str(tmp_path / "bin"), "KUBEBUILDER_ASSETS": str(tmp_path)}
+    command = [str(tmp_path / "bin/bash"), str(script)]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("SOPS_ASSETS must name a folder with sops and age-keygen")
+
+
 def test_every_stage_of_the_script_is_a_target_of_make() -> None:
     stages = re.findall(r"(?m)^stage make (\S+)$", (ROOT / ".ci/run").read_text(encoding="utf-8"))
     assert {"lint", "changelog", "build", "test"} <= set(stages) <= TARGETS

@@ -126,6 +126,8 @@ _decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
 def packed_file(file: ParsedFile) -> bytes | None:
     """A file as bytes. None when something secret may stand in it, or when it would come back as another one."""
     try:
+        if any(template.sealed is not None for template in file.templates):
+            return None  # It would have to be kept as a whole, since that is what sops authenticates.
         bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
         problems = tuple(map(_kept_problem, file.problems))
         said = [part for part in (problems, file.overrides) if part]

@@ -350,7 +350,7 @@ class ControlLoop:
         progress = partial(parts.beat, "reading the clusters", copies)
         progress()
         read = self._late.read if scope is not None else self._late.read_all
-        extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read)
+        extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.open)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
         if scope is not None and has_strangers(world.members, scope):

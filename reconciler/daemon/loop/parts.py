@@ -12,6 +12,7 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource
 from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.observing.reading import Opener, no_keys
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
@@ -38,6 +39,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     clock: Clock
     interpreters: Registry
     vitals: Vitals
+    open: Opener = no_keys
+    """Decrypts what sops encrypted."""
 
     def beat(self, phase: str, items: int = 0) -> None:
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""

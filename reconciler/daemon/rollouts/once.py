@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
-from reconciler.daemon.observing.reading import Known, Reading
+from reconciler.daemon.observing.reading import Known, Opener, Reading, no_keys, opened_for
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import Look, Stager, Writing, away_in
-from reconciler.engine import Decision, Round, copies_in, plan_round
+from reconciler.engine import Decision, Round, World, copies_in, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.observation import Read
 from reconciler.model.rollouts.progress import Progress
@@ -25,8 +25,11 @@ from reconciler.stages.windows import closed_clusters
 class StagedOnce:
     """Stages the decision of one reading, by what the reading itself shows of the clusters."""
 
-    def __init__(self, revisions: RevisionsInForce | None, clock: Clock, known: Known) -> None:
-        """`revisions`: None where the store has none."""
+    def __init__(
+        self, revisions: RevisionsInForce | None, clock: Clock, known: Known, opener: Opener = no_keys
+    ) -> None:
+        """`revisions`: None where the store has none. `opener`: decrypts what sops encrypted."""
+        self._opener = opener
         self._revisions = revisions
         self._clock = clock
         self._known = known
@@ -68,11 +71,13 @@ class StagedOnce:
             return reading, plan_round(reading.world, now, reading.decision)
         look = self._look(reading, members)
         decision = await self._stager.as_recorded(reading.decision, look, now)
+        reading = replace(reading, world=await self._opened(reading.world, decision))
         planned = plan_round(reading.world, now, decision)
         look = replace(look, shown=shown(replace(reading, decision=decision), planned))
         self._last = (reading.decision, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not decision:
+            reading = replace(reading, world=await self._opened(reading.world, staged))
             planned = plan_round(reading.world, now, staged)
         return replace(reading, decision=staged), planned
 
@@ -95,6 +100,9 @@ class StagedOnce:
         made = await stager.stage(*self._last)
         planned, done = _in_force(self._staged), _in_force(made)
         return frozenset(cluster for _, cluster, _ in planned ^ done)
+
+    async def _opened(self, world: World, decision: Decision) -> World:
+        return replace(world, opened=await opened_for(decision, None, self._opener))
 
     def _look(self, reading: Reading, members: Members) -> Look:
         world, fleet, moment = reading.world, reading.world.fleet, instant(reading.now)

@@ -25,7 +25,7 @@ from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
 from reconciler.stages.deletion import losses_after
 from reconciler.stages.moves import Run, run_of, still_established
-from reconciler.stages.ownership import is_marked, read_owner, recorded_digest
+from reconciler.stages.ownership import hashed_leaves, is_marked, read_owner, recorded_digest
 
 _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
 """What keeps a copy away, lets it come back, or says that it did."""
@@ -224,7 +224,7 @@ def _row(
         identity=manifest.identity,
         uid=live.uid,
         manifest_digest=recorded_digest(manifest.digest, manifest.identity, world.record_key),
-        recorded=manifest.body,
+        recorded=hashed_leaves(manifest.body, manifest.leaves, world.record_key),
         policy=str(owner.policy) if owner.policy else "",
         keep=owner.keep,
         flavor=owner.flavor,

@@ -14,7 +14,17 @@ from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
+from reconciler.daemon.observing.reading import (
+    EVERYTHING,
+    Extent,
+    Known,
+    Opener,
+    Reading,
+    answering,
+    no_keys,
+    read,
+    remembered,
+)
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.rollouts.once import StagedOnce
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
@@ -56,6 +66,8 @@ class Access(Struct, frozen=True, kw_only=True):
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
     """How the store was named, for the picture that `status` shows."""
+    open: Opener = no_keys
+    """Decrypts what sops encrypted."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
     revisions: RevisionsInForce | None = None
@@ -81,8 +93,9 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     """
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, at=at or ""))
-        once = StagedOnce(access.revisions, access.clock, known)
+        extent = Extent(clusters=access.clusters, at=at or "", open=access.open)
+        reading = await _read(fleet, members, known, access, extent)
+        once = StagedOnce(access.revisions, access.clock, known, access.open)
         reading, planned = await once.plan(reading, members, looked_state, access.stage)
         planned = await dry_run(planned, members, reading.world, every=server_side)
     planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
@@ -177,8 +190,8 @@ async def apply_once(
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
-            reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters))
-            once = StagedOnce(access.revisions, access.clock, known)
+            reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, open=access.open))
+            once = StagedOnce(access.revisions, access.clock, known, access.open)
             reading, planned = await once.plan(reading, members, looked_state, access.stage)
             planned = await dry_run(planned, members, reading.world)
             planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)

@@ -122,6 +122,7 @@ def _parts(
         clock=access.clock,
         interpreters=access.interpreters,
         vitals=vitals,
+        open=access.open,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import mapping
 from reconciler.interpreters.server_fields import prune_server_fields, without_annotations
+from reconciler.model.content import CIPHERTEXT_MARK
 from reconciler.model.tree import JsonObject, without
 
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
@@ -26,19 +27,25 @@ def _sanitize(body: JsonObject) -> JsonObject:
 def _fold_string_data(body: JsonObject) -> JsonObject:
     """`stringData` in base64 over `data`, as the API server does; a removed key would otherwise stay for ever.
 
-    Entries that are no strings stay where they are: the API server refuses them and says why.
+    Entries that are no strings stay where they are: the API server refuses them and says why. So do encrypted ones,
+    which are folded once they are decrypted: base64 of ciphertext would be taken for a value.
     """
     written = body.get("stringData")
     if not isinstance(written, Mapping):
         return without(body, ("stringData",)) if written is None else body
-    folded = {key: b64encode(value.encode()).decode() for key, value in written.items() if isinstance(value, str)}
-    rest = {key: value for key, value in written.items() if not isinstance(value, str)}
+    plain = {key: value for key, value in written.items() if isinstance(value, str) and not _is_ciphertext(value)}
+    folded = {key: b64encode(value.encode()).decode() for key, value in plain.items()}
+    rest = {key: value for key, value in written.items() if key not in plain}
     if rest and not folded:
         return body
     changed = without(body, ("stringData",))
     if folded:
         changed = {**changed, "data": {**mapping(body.get("data")), **folded}}
     return {**changed, "stringData": rest} if rest else changed
+
+
+def _is_ciphertext(value: str) -> bool:
+    return value.startswith(CIPHERTEXT_MARK)
 
 
 INTERPRETER = Interpreter(kinds=(("", "Secret"),), sanitize=_sanitize)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from reconciler.model.binding import TargetCluster
 from reconciler.model.plan import Action, Cause, Change, PlacementChange, Plan, Unjudged
+from reconciler.report.mask import is_hidden_ciphertext
 from reconciler.report.plan.field_names import by_importance
 from reconciler.report.plan.group import Entry, FieldLine
 from reconciler.report.plan.kinds import counted
@@ -114,6 +115,9 @@ def _field(line: FieldLine, entry: Entry, width: int, style: Style, detail: Deta
         yield f"{_INDENT}{path}{notes}"
         for text in text_diff(line.before, line.after, is_whole=detail.is_whole):
             yield f"{_INDENT}  {_painted(text, style)}"
+        return
+    if is_hidden_ciphertext(line.before) and is_hidden_ciphertext(line.after):
+        yield f"{_INDENT}{path}  encrypted value changed{notes}"
         return
     before, after = (shown(value, detail.value_chars) for value in (line.before, line.after))
     yield f"{_INDENT}{path}  {before} {style.arrow} {after}{notes}"

@@ -96,7 +96,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
         for manifest in secrets_among(changes):
             masker.learn(manifest)
         for change in changes:
-            if is_secret_kind(change.identity.kind):
+            if change.is_sealed or is_secret_kind(change.identity.kind):
                 masker.change(change)
         return masker
 

@@ -18,6 +18,7 @@ from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange, Ma
 from reconciler.model.policy import ConflictResolution, PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.comparison.veiled import veiled
 from reconciler.stages.diff import Bodies, Desired, Difference, difference_from, sendable
 from reconciler.stages.ownership import (
     TAKE_OVER,
@@ -88,6 +89,20 @@ def compare(  # noqa: PLR0913 - what is known of one object
     template. `ownership`: of the live object, when it is known already. `released_uid`: of the object that was released
     there last.
     """
+    found = _compared(manifest, live, row, bodies, stance, policy, ownership, released_uid)
+    return replace(found, change=veiled(found.change, manifest, row, bodies)) if found.change else found
+
+
+def _compared(  # noqa: PLR0913, PLR0917 - what is known of one object
+    manifest: Manifest,
+    live: Live,
+    row: AppliedRow | None,
+    bodies: Bodies,
+    stance: Stance,
+    policy: PropagationPolicy | None,
+    ownership: Ownership | None,
+    released_uid: str,
+) -> Comparison:
     match live:
         case Present(object=found):
             if ownership is None:
@@ -110,7 +125,9 @@ def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies, stance: 
         return Comparison(in_sync=True)
     # What was applied and is gone was deleted by somebody else.
     cause = Cause.DECLARED if row is None else Cause.DRIFT
-    return Comparison(change=_change(manifest, Action.CREATE, cause, stance, body=bodies.wanted(manifest.body).body))
+    return Comparison(
+        change=_change(manifest, Action.CREATE, cause, stance, body=bodies.wanted(manifest.body, manifest.leaves).body)
+    )
 
 
 def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
@@ -119,7 +136,7 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
         # After a rename the fields of the old name become ours first; else what leaves the store would stay for ever.
         live = replace(live, body=adopted(live.body, field_manager(stance.fleet), predecessors))
     sent = _sent(manifest, live, row, stance)
-    wanted = bodies.wanted(sent.body)
+    wanted = bodies.wanted(sent.body, manifest.leaves)
     difference = _difference(manifest, wanted, live, row, bodies, stance, sent.paths)
     if not difference.fields and not difference.removed_paths:
         # What stands for a real object holds nothing that nobody wrote, so that there is nothing to be unsure of.
@@ -224,7 +241,7 @@ def _adoption(
     # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
     taken = replace(live, body=adopted(live.body, field_manager(stance.fleet)))
     sent = _sent(manifest, taken, None, stance)
-    wanted = bodies.wanted(sent.body)
+    wanted = bodies.wanted(sent.body, manifest.leaves)
     difference = _difference(manifest, wanted, taken, None, bodies, stance, sent.paths)
     change = _change(manifest, Action.ADOPT, Cause.ADOPTION, stance, body=wanted.body, live=live)
     return Comparison(

@@ -44,6 +44,9 @@ class Scene(Struct, frozen=True, kw_only=True):
     are_shared: bool = False
     """Members that got the same hold one and the same object: they stand for real ones."""
 
+    unopened: Mapping[Identity, Problem] = field(default_factory=dict)
+    """Why encrypted objects cannot be decrypted: they stay as they are everywhere."""
+
     def is_evicted(self, identity: Identity, cluster: str) -> bool:
         """Whether a person took the copy in a cluster away."""
         order = self.decision.ticked.get((identity, cluster))

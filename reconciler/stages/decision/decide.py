@@ -78,6 +78,10 @@ class Decision(Struct, frozen=True, kw_only=True):
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
 
+    def lingers(self, identity: Identity) -> bool:
+        """Whether HEAD does not have it any more, and stages alone keep its copies."""
+        return self.staging is not None and identity in self.staging.lingering
+
     def definition_of(self, kind: tuple[str, str]) -> Identity | None:
         """The placed CustomResourceDefinition of a (group, kind) of the store; None: the store brings none."""
         definition = self.definitions.get(kind)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.model.tree import JsonObject
+from reconciler.model.tree import JsonObject, Step
 from reconciler.stages.diff.canonical import sendable
 from reconciler.stages.diff.three_way import Desired, Difference, desired_of
-from reconciler.stages.ownership import recorded_form
+from reconciler.stages.ownership import hashed_leaves, recorded_form
 from reconciler.stages.schemas import Schema
 
 
@@ -34,13 +34,18 @@ class Bodies:
             tuple[int, int, int, tuple[str, ...]], tuple[tuple[JsonObject | None, ...], Difference]
         ] = {}
 
-    def wanted(self, body: JsonObject) -> Desired:
-        """A rendered body as it is sent and compared."""
+    def wanted(self, body: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> Desired:
+        """A rendered body as it is sent and compared. `leaves`: where decrypted values stand in it."""
         known = self._ready.get(id(body))
         if known is None:
             sent = sendable(body, self.schema)
-            known = self._ready[id(body)] = (body, desired_of(sent, recorded_form(sent, self._record_key)))
+            known = self._ready[id(body)] = (body, desired_of(sent, self.recorded(sent, leaves)))
         return known[1]
+
+    def recorded(self, sent: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> JsonObject:
+        """A body that is sent, as the journal may keep it."""
+        hidden = hashed_leaves(sent, leaves, self._record_key) if leaves else sent
+        return recorded_form(hidden, self._record_key)
 
     def shared_difference(
         self,

@@ -10,6 +10,7 @@ from reconciler.model.problem import Document
 from reconciler.stages.documents import OVERRIDE_KINDS, is_policy, type_fault
 from reconciler.stages.fleet.clusters import is_cluster
 from reconciler.stages.fleet.settings import FLEET_API_VERSION
+from reconciler.stages.sealed import BLOCK
 
 WITHHELD: Final = "fleet.reconciler/withheld"
 """The field that marks a document of a copy of the store whose values were left out."""
@@ -33,7 +34,7 @@ class DocumentKind(Enum):
     MISTYPED = auto()
     """Of a type that cannot be meant: a kind or an API version which its group, known completely, does not have."""
     ENCRYPTED = auto()
-    """SOPS ciphertext, which must never land in a cluster."""
+    """A template whose values sops encrypted, or a file that it encrypted as a whole."""
     WITHHELD = auto()
     """Its values were left out of the copy that a restart reads."""
 
@@ -46,10 +47,10 @@ def classify(document: Document) -> DocumentKind:
     body = document.body
     if WITHHELD in body:
         return DocumentKind.WITHHELD
+    if isinstance(body.get(BLOCK), dict) and ("kind" in body or body.keys() == {"data", BLOCK}):
+        return DocumentKind.ENCRYPTED
     if "apiVersion" not in body and "kind" not in body:
         return DocumentKind.SKIPPED
-    if isinstance(body.get("sops"), dict):
-        return DocumentKind.ENCRYPTED
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         is_chart = document.path.rpartition("/")[2] in ("Chart.yaml", "Chart.yml") and "kind" not in body

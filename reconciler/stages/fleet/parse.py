@@ -15,10 +15,12 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.broken import reach_of_document, reach_of_text
 from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.fleet.documents import DocumentKind, classify
+from reconciler.stages.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext, with_one_block
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
 from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
 from reconciler.stages.rollouts import parse_rollout
+from reconciler.stages.sealed import MARK
 from reconciler.stages.templates import read_template
 from reconciler.stages.yaml import SUFFIXES, read_yaml
 
@@ -91,8 +93,11 @@ class _Said(Struct):
 def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
     said = _Said(problems=list(read.problems), frozen=[reach_of_text(broken) for broken in read.broken])
+    whole = of_whole_file(file) if read.broken else None
+    if whole is not None:
+        said.problems.append(whole)
     for document in read.documents:
-        fault = contained(_take, document, said).fault
+        fault = contained(_take, document, said, file).fault
         if fault is not None:
             consequence = "it is not read, and what it might concern stays as it is"
             said.problems.append(internal_error(fault, document.source, "this document", consequence))
@@ -109,15 +114,19 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
     )
 
 
-def _take(document: Document, said: _Said) -> None:
+def _take(document: Document, said: _Said, file: StoreFile) -> None:
     """Add what a document says."""
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
         said.skipped.append(document.source)
         return
-    if kind in _PARSERS:
-        name, parser = _PARSERS[kind]
-        value, remarks = parser(document)
+    stray = stray_ciphertext(document) if _may_be_stray(kind, file) else None
+    if stray is not None:
+        said.problems.append(stray)
+    elif kind in _PARSERS or kind is DocumentKind.ENCRYPTED:
+        name, value, remarks = _read(kind, document, file)
+        if value is not None and kind is DocumentKind.ENCRYPTED:
+            value, remarks = with_one_block(document, value, said.found["templates"], remarks)
         said.problems.extend(remarks)
         if value is not None:
             said.found[name].append(value)
@@ -127,11 +136,20 @@ def _take(document: Document, said: _Said) -> None:
     said.frozen.append(reach_of_document(document))
 
 
+def _read(kind: DocumentKind, document: Document, file: StoreFile) -> tuple[str, Any, tuple[Problem, ...]]:
+    """Under which name of `ParsedFile` a document is kept, what it says, and its problems."""
+    if kind is DocumentKind.ENCRYPTED:
+        return ("templates", *read_encrypted(document, file))
+    name, parser = _PARSERS[kind]
+    return (name, *parser(document))
+
+
+def _may_be_stray(kind: DocumentKind, file: StoreFile) -> bool:
+    return kind is not DocumentKind.ENCRYPTED and MARK.encode() in file.data
+
+
 def _refusal(kind: DocumentKind, document: Document) -> Problem:
     """Why a document of this kind is not taken."""
-    if kind is DocumentKind.ENCRYPTED:
-        message = "SOPS ciphertext must not land in a cluster; decrypt it, or take it out of the store"
-        return document.problem("sops-encrypted", message, "sops")
     if kind is DocumentKind.WITHHELD:
         message = "its values are not kept beside the journal; it stays as it is until the store can be followed again"
         return document.problem("secret-not-kept", message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule
+from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule, PlainSecrets
 from reconciler.model.problem import Document, Problem
 from reconciler.stages.documents import (
     Field,
@@ -95,6 +95,20 @@ SPEC_SHAPE = shape(
         shape=FLEET_WINDOW_SHAPE,
     ),
     Field(
+        "secrets",
+        FieldType.OBJECT,
+        "Secrets in the store.",
+        shape=shape(
+            Field(
+                "plain",
+                FieldType.TEXT,
+                "What `validate` says of Secrets that nothing encrypts: nothing, a warning, or an error.",
+                values=exactly(*PlainSecrets),
+                default="warn",
+            )
+        ),
+    ),
+    Field(
         "ignore",
         FieldType.OBJECTS,
         "Fields that are left to others.",
@@ -163,9 +177,16 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         guards=_guards(spec.child("guards")),
         partial=bool(placement and placement.flag("partial")),
         windows=read_fleet_windows(spec),
+        plain_secrets=_plain_secrets(spec),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
+
+
+def _plain_secrets(spec: Fields) -> PlainSecrets:
+    secrets = spec.child("secrets")
+    told = secrets.text("plain", _DEFAULTS.plain_secrets) if secrets else _DEFAULTS.plain_secrets
+    return PlainSecrets(told) if told in set(PlainSecrets) else _DEFAULTS.plain_secrets
 
 
 def _previous_names(spec: Fields) -> tuple[str, ...]:

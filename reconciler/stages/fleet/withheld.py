@@ -49,8 +49,12 @@ def _may_hold_secrets(data: bytes) -> bool:
 def _kept(document: Document) -> JsonObject:
     body = document.body
     kind = body.get("kind")
-    if classify(document) is DocumentKind.SKIPPED:
+    found = classify(document)
+    if found is DocumentKind.SKIPPED:
         return {}
+    if found is DocumentKind.ENCRYPTED:
+        # It is authenticated with its whole file, which is written anew once something of it is left out.
+        return _sketch(body)
     may_be_secret = not isinstance(kind, str) or is_secret_kind(kind) or kind in OVERRIDE_KINDS
     # No other kind has such a field: it was meant to be a Secret.
     return _sketch(body) if may_be_secret or "stringData" in body else body

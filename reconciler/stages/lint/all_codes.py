@@ -14,6 +14,7 @@ from reconciler.stages.moves import MOVE_CODES
 from reconciler.stages.policies import POLICY_CODES
 from reconciler.stages.rendering import RENDER_CODES
 from reconciler.stages.rollouts import ROLLOUT_CODES
+from reconciler.stages.sealed import SEALED_CODES
 from reconciler.stages.windows import WINDOW_CODES
 
 _TABLES: tuple[Mapping[str, ProblemCode], ...] = (
@@ -23,6 +24,7 @@ _TABLES: tuple[Mapping[str, ProblemCode], ...] = (
     MOVE_CODES,
     ROLLOUT_CODES,
     WINDOW_CODES,
+    SEALED_CODES,
 )
 
 PROBLEM_CODES: Mapping[str, ProblemCode] = MappingProxyType(

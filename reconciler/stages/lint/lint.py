@@ -18,6 +18,7 @@ from reconciler.stages.lint.clusters import lint_clusters
 from reconciler.stages.lint.overrides import lint_overrides
 from reconciler.stages.lint.placement import lint_placement
 from reconciler.stages.lint.rollouts import lint_rollouts
+from reconciler.stages.lint.secrets import lint_secrets
 from reconciler.stages.lint.unread import known_to_be_missing
 from reconciler.stages.lint.volumes import lint_volumes
 from reconciler.stages.rollouts import Selection
@@ -42,6 +43,7 @@ def lint(
         ("overrides", lambda: lint_overrides(fleet, claims)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
         ("rollouts", lambda: lint_rollouts(fleet, selection)),
+        ("secrets", lambda: lint_secrets(fleet)),
     )
     found = {problem for name, check in checks for problem in _found(name, check)}
     return tuple(sorted(known_to_be_missing(fleet, found)))

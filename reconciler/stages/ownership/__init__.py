@@ -27,10 +27,13 @@ from reconciler.stages.ownership.managed_fields import (
     union,
 )
 from reconciler.stages.ownership.marks import (
+    ENCRYPTED_ANNOTATION,
     FLEET_LABEL,
     OWNER_ANNOTATION,
     Owner,
+    is_marked_encrypted,
     mark,
+    mark_encrypted,
     read_owner,
     strip_marks,
     written_terms,
@@ -48,12 +51,20 @@ from reconciler.stages.ownership.ownership import (
     ownership_of,
     tool_of,
 )
-from reconciler.stages.ownership.recorded import LAST_APPLIED, decoded, recorded_digest, recorded_form
+from reconciler.stages.ownership.recorded import (
+    LAST_APPLIED,
+    decoded,
+    hashed_leaves,
+    holds_hashes,
+    recorded_digest,
+    recorded_form,
+)
 from reconciler.stages.ownership.shared_lists import shared_list, with_entries_of_others
 from reconciler.stages.ownership.terminating import is_terminating, terminating
 from reconciler.stages.ownership.yielded import Yielded, replicas_path, steady_path, with_live_replicas, yielded
 
 __all__ = [
+    "ENCRYPTED_ANNOTATION",
     "FLEET_LABEL",
     "LAST_APPLIED",
     "NOTHING",
@@ -75,13 +86,17 @@ __all__ = [
     "entries_of",
     "field_manager",
     "fields_of",
+    "hashed_leaves",
     "holds_field",
+    "holds_hashes",
     "index_of",
     "is_applied_by",
     "is_marked",
+    "is_marked_encrypted",
     "is_terminating",
     "managers_of_fleet",
     "mark",
+    "mark_encrypted",
     "matches",
     "missing_marks",
     "missing_witness",

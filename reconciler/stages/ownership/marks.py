@@ -16,13 +16,17 @@ from msgspec import Struct
 from reconciler.interpreters.reading import count
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import PolicyRef
-from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.model.tree import Json, JsonObject, dig, with_value
 
 FLEET_LABEL: Final = "fleet.reconciler/fleet"
 """Label with the name of the fleet."""
 
 OWNER_ANNOTATION: Final = "fleet.reconciler/owner"
 """Annotation with `Owner` as compact JSON with sorted keys."""
+
+ENCRYPTED_ANNOTATION: Final = "fleet.reconciler/encrypted"
+"""Annotation, value `true`, of objects other than Secrets with values that the store has encrypted: they are hidden in
+whatever is shown of the object, also by a command that knows neither the store nor a key."""
 
 _FLAVORS: Final = frozenset(Flavor)
 
@@ -62,6 +66,18 @@ def mark(body: JsonObject, fleet: str, terms: str) -> dict[str, Any]:
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
+def mark_encrypted(body: JsonObject) -> JsonObject:
+    """The body marked as one with encrypted values; a Secret, which is known by its kind, as it is."""
+    if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
+        return body
+    return with_value(body, ("metadata", "annotations", ENCRYPTED_ANNOTATION), "true")
+
+
+def is_marked_encrypted(body: JsonObject) -> bool:
+    """Whether values of an object are encrypted in the store."""
+    return dig(body, "metadata", "annotations", ENCRYPTED_ANNOTATION) is not None
+
+
 def read_owner(body: JsonObject) -> Owner | None:
     """The terms that the object's annotation states; None when it has none or it does not read as ours."""
     text = dig(body, "metadata", "annotations", OWNER_ANNOTATION)
@@ -79,12 +95,16 @@ def _read_terms(text: str) -> Owner | None:
 
 
 def strip_marks(body: JsonObject) -> JsonObject:
-    """The body without our label and annotation, and without a map that they alone filled; else the body itself."""
+    """The body without our label and annotations, and without a map that they alone filled; else the body itself."""
     metadata = _mapping(body.get("metadata"))
     if FLEET_LABEL not in _mapping(metadata.get("labels")) and "annotations" not in metadata:
         return body  # Nearly all that is in a store.
     stripped = metadata
-    for field, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
+    for field, key in (
+        ("labels", FLEET_LABEL),
+        ("annotations", OWNER_ANNOTATION),
+        ("annotations", ENCRYPTED_ANNOTATION),
+    ):
         entries = stripped.get(field)
         if isinstance(entries, (dict, Mapping)) and key in entries:
             rest = {name: value for name, value in entries.items() if name != key}

@@ -11,10 +11,10 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from reconciler.model.refs import Identity
-from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig, with_value, without
+from reconciler.model.tree import Json, JsonObject, Step, canonical_bytes, dig, with_leaf, with_value, without
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation that holds a whole manifest, Secret values included."""
@@ -22,6 +22,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _OPEN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"})
 """Members of a Secret that hold no value, or are hashed one by one."""
 
+_HASH_MARK = b'"hmac:'
 _HASH_FORM = re.compile(r"hmac:[0-9a-f]{64}")
 
 
@@ -37,6 +38,20 @@ def recorded_form(body: JsonObject, key: bytes) -> JsonObject:
     if last_applied is None or _is_hash(last_applied):
         return body
     return with_value(body, ("metadata", "annotations", LAST_APPLIED), keyed_hash(_bytes_of(last_applied), key))
+
+
+def hashed_leaves(body: JsonObject, leaves: Iterable[tuple[Step, ...]], key: bytes) -> JsonObject:
+    """The body with keyed hashes in place of values that were decrypted; those of a Secret, `recorded_form` hashes."""
+    is_secret = body.get("kind") == "Secret" and body.get("apiVersion") == "v1"
+    for steps in leaves:
+        if not (is_secret and steps[0] in ("data", "stringData")):
+            body = with_leaf(body, steps, lambda value: _hashed(value, key))
+    return body
+
+
+def holds_hashes(recorded: JsonObject | None) -> bool:
+    """Whether anything of a recorded manifest was secret."""
+    return recorded is not None and _HASH_MARK in canonical_bytes(recorded)
 
 
 def keyed_hash(value: bytes, key: bytes) -> str:

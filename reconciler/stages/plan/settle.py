@@ -131,6 +131,8 @@ def _settled_anew(identity: Identity, wanted: Decided, scene: Scene) -> _Part:
 
 def _settled(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _Part:
     """What is to be done about one object: where it is wanted, and where copies of it are that are not."""
+    if identity in scene.unopened:
+        return _Part(problems=(scene.unopened[identity],), copies=tuple(seen.copies))
     part = _settle_identity(scene, identity, seen) if identity in scene.decision.bindings else _Part()
     changes, problems = [*part.changes], [*part.problems]
     for lost in lost_copies(identity, seen, scene.members, wanted):
@@ -220,7 +222,7 @@ def _state(
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
         return Effective(targets=target), copies.established()
-    if scene.decision.bindings[identity].is_dependency or _is_lingering(scene.decision, identity):
+    if scene.decision.bindings[identity].is_dependency or scene.decision.lingers(identity):
         # It follows its owners, whose move has been judged; what left the store moves nowhere.
         return Effective(targets=target), {}
 
@@ -233,11 +235,6 @@ def _state(
         terms = policy.application_failover
         return effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now), {}
     return effective(target, old, copies.serving), {}
-
-
-def _is_lingering(decision: Decision, identity: Identity) -> bool:
-    """Whether HEAD does not have it, and stages alone keep its copies."""
-    return decision.staging is not None and identity in decision.staging.lingering
 
 
 def _why_closed(scene: Scene, identity: Identity, cluster: str, compared: Mapping[str, Comparison]) -> str | None:

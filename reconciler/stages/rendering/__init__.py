@@ -14,6 +14,7 @@ from reconciler.stages.rendering.render import (
     render_all,
     template_of,
 )
+from reconciler.stages.rendering.revealed import revealed, still_sealed, unopened
 from reconciler.stages.rendering.signatures import arrivals, changed_identities
 from reconciler.stages.rendering.staged import Renderer
 
@@ -32,5 +33,8 @@ __all__ = [
     "render",
     "render_all",
     "render_inputs",
+    "revealed",
+    "still_sealed",
     "template_of",
+    "unopened",
 ]

@@ -43,7 +43,9 @@ from reconciler.stages.rendering.check import RenderCheck
 from reconciler.stages.rendering.declared_body import DeclaredBody
 from reconciler.stages.rendering.faults import fault_of
 from reconciler.stages.rendering.override_references import AddedReference, added_references, not_there
+from reconciler.stages.rendering.revealed import touched_ciphertext
 from reconciler.stages.schemas import Schema
+from reconciler.stages.sealed import with_stand_ins
 
 _JOB: Final = ("batch", "Job")
 
@@ -242,7 +244,8 @@ def _outcomes(
         rules = inputs.overrides.rules_on(of_template, cluster)
         is_quiet = quiet.get(id(rules))
         if is_quiet is None:
-            is_quiet = quiet[id(rules)] = not is_defined and are_quiet(rules, template.body, interpreter)
+            is_plain = not is_defined and template.sealed is None
+            is_quiet = quiet[id(rules)] = is_plain and are_quiet(rules, template.body, interpreter)
         if not is_quiet:
             subject = _known_subject(inputs, identity, cache)
             terms = _terms(inputs, subject, cluster, replicas)
@@ -368,9 +371,12 @@ def _overridden(inputs: RenderInputs, subject: _Subject, terms: _Terms, cache: R
     body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
     if body is None:
         return _Common(None, problems, trace)
+    if touched := touched_ciphertext(template, declared, body, trace):
+        return _Common(None, (*problems, *touched), trace)
     if may_add_fields(terms.rules):  # What must never be sent may be there again.
         body = strip_marks(interpreter.sanitize(body))
-    unfit = cache.check.problems(body, template, terms.rules, trace, subject.defined)
+    judged = body if template.sealed is None else with_stand_ins(body)
+    unfit = cache.check.problems(judged, template, terms.rules, trace, subject.defined)
     if unfit:
         return _Common(None, (*problems, *unfit), trace)
     policy, written = _owner(inputs, template.identity, terms, cache)

@@ -104,7 +104,7 @@ def _differs_plainly(before: Decision, after: Decision, identity: Identity) -> b
     if old.targets != new.targets:
         return True
     was, is_now = before.fleet.templates.get(identity), after.fleet.templates.get(identity)
-    return was is not None and is_now is not None and was.digest != is_now.digest
+    return was is not None and is_now is not None and (was.digest != is_now.digest or was.sealed != is_now.sealed)
 
 
 def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
@@ -153,6 +153,7 @@ def _signature(
     assert template is not None, f"{identity} is bound and has no template"
     return (
         template.digest,
+        template.sealed,
         binding.targets,
         binding.is_dependency,
         _terms(decision.policies.get(identity)),

@@ -1,0 +1,142 @@
+"""From ciphertext to values: the key of a file by age, each value by AES-GCM at its place, and all of them together.
+
+Source: sops 3.13, aes/cipher.go and Decrypt of sops.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import pyrage
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from reconciler.model.content import Leaf, Opened, Sealed
+from reconciler.model.tree import Json
+from reconciler.stages.sealed import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
+
+NO_KEY: Final = "sops-no-key"
+_MAC_ONLY_ENCRYPTED: Final = hashlib.sha256(b"sops").digest()
+"""What the hash begins with where only encrypted values are authenticated."""
+_TAG_BYTES: Final = 16
+_KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = range(8, 129)
+_INTEGER: Final = re.compile(rb"[-+]?\d{1,19}")
+_TRUE: Final = frozenset({b"1", b"t", b"T", b"TRUE", b"true", b"True"})
+_FALSE: Final = frozenset({b"0", b"f", b"F", b"FALSE", b"false", b"False"})
+_EXACT: Final = 1e21
+"""Whole numbers below it are written without an exponent, so that they are integers to an API server."""
+
+
+class Refused(NamedTuple):
+    """Why a file is not opened: the code of a problem, and words that quote nothing but recipients."""
+
+    code: str
+    message: str
+
+
+class _NotOpenedError(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.refused = Refused(code, message)
+
+
+def opened(sealed: Sealed, identities: Iterable[Any]) -> Opened | Refused:
+    """The values of a file, or why there are none. Nothing of a file is used unless all of it is authentic."""
+    try:
+        return _opened(sealed, tuple(identities))
+    except _NotOpenedError as error:
+        return error.refused
+    except OrderUnknown as error:
+        return Refused(UNKNOWN, f"{error}; encrypt it anew with sops")
+
+
+def _opened(sealed: Sealed, identities: tuple[Any, ...]) -> Opened:
+    cipher = AESGCM(_data_key(sealed, identities))
+    found: dict[Leaf, Json] = {}
+    total = hashlib.sha512(_MAC_ONLY_ENCRYPTED if sealed.mac_only_encrypted else b"")
+    for names, ciphertext, clear in values_in_order(sealed.data, is_json=sealed.is_json):
+        if ciphertext is None:
+            total.update(b"" if sealed.mac_only_encrypted else clear)
+            continue
+        raw, type_ = _plain(cipher, ciphertext, ":".join(names) + ":")
+        value, authentic = _value(raw, type_)
+        found[names, ciphertext] = value
+        total.update(authentic)
+    mac, _ = _plain(cipher, sealed.mac, sealed.last_modified)
+    if not hmac.compare_digest(mac, total.hexdigest().upper().encode()):
+        raise _tampered("the file was changed without sops: its values are not those that it was encrypted with")
+    return Opened(values=found)
+
+
+def _data_key(sealed: Sealed, identities: tuple[Any, ...]) -> bytes:
+    for _, encrypted in sealed.age if identities else ():
+        try:
+            key = pyrage.decrypt(encrypted.encode(), identities)
+        except Exception:  # noqa: S112 - it is for another identity, or spoilt: the next one may do
+            continue
+        if len(key) == _KEY_BYTES:
+            return bytes(key)
+    recipients = ", ".join([recipient for recipient, _ in sealed.age])
+    if not sealed.age:
+        message = (
+            f"it is encrypted for {', '.join(sealed.others)} alone, and only age is known here; add an age recipient"
+        )
+    elif identities:
+        message = f"no identity of --sops-age-key-file opens it; it is encrypted for {recipients}"
+    else:
+        message = f"--sops-age-key-file names no identities; it is encrypted for {recipients}"
+    raise _NotOpenedError(NO_KEY, message)
+
+
+def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
+    """An encrypted value decrypted, and its type. `about`: what it is bound to."""
+    parts = parts_of(ciphertext)
+    if parts is None:
+        raise _tampered("an encrypted value is cut off")
+    try:
+        data, nonce, tag = (base64.b64decode(part, validate=True) for part in parts[:3])
+    except binascii.Error:
+        raise _tampered("an encrypted value is no base64") from None
+    if len(tag) != _TAG_BYTES or len(nonce) not in _NONCE_BYTES:
+        raise _tampered("an encrypted value is cut off")
+    try:
+        return cipher.decrypt(nonce, data + tag, about.encode()), parts.type
+    except InvalidTag:
+        raise _tampered("an encrypted value was changed, or moved to another field") from None
+
+
+def _value(raw: bytes, type_: str) -> tuple[Json, bytes]:
+    """A value as it becomes part of an object, and what is authenticated of it."""
+    match type_:
+        case "str" | "time":
+            try:
+                return raw.decode(), raw
+            except UnicodeDecodeError:
+                raise _NotOpenedError(UNKNOWN, "an encrypted text is no UTF-8; encode it with base64 first") from None
+        case "int" if _INTEGER.fullmatch(raw):
+            return int(raw), str(int(raw)).encode()
+        case "float":
+            return _float(raw)
+        case "bool" if raw in _TRUE | _FALSE:
+            return raw in _TRUE, b"True" if raw in _TRUE else b"False"
+        case _:
+            raise _NotOpenedError(UNKNOWN, f"an encrypted value of type {type_} is not known here")
+
+
+def _float(raw: bytes) -> tuple[Json, bytes]:
+    try:
+        value = float(raw)
+    except ValueError:
+        raise _NotOpenedError(UNKNOWN, "an encrypted number is none") from None
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value, go_float(value)
+
+
+def _tampered(message: str) -> _NotOpenedError:
+    return _NotOpenedError(TAMPERED, f"{message}; restore the file, or encrypt it anew")

@@ -1,0 +1,30 @@
+"""Secrets whose values stand in the store for all to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.model.fleet import Fleet, PlainSecrets
+from reconciler.model.problem import Problem, Severity
+
+
+def lint_secrets(fleet: Fleet) -> Iterator[Problem]:
+    """A warning for each Secret with values that nothing encrypts; an error where the Fleet document refuses them."""
+    answer = fleet.settings.plain_secrets
+    if answer is PlainSecrets.ALLOW:
+        return
+    severity = Severity.ERROR if answer is PlainSecrets.REFUSE else Severity.WARNING
+    for identity, template in fleet.templates.items():
+        if identity[:2] != ("", "Secret") or template.sealed is not None:
+            continue
+        held = next((part for part in ("data", "stringData") if _has_values(template.body.get(part))), None)
+        if held is not None:
+            message = (
+                f"{identity} has its values in clear: whoever reads the store reads them; encrypt it with sops, or say "
+                "spec.secrets.plain: allow in the Fleet document"
+            )
+            yield Problem(source=template.source, path=held, code="secret-in-clear", message=message, severity=severity)
+
+
+def _has_values(part: object) -> bool:
+    return isinstance(part, Mapping) and any(part.values())

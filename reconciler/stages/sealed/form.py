@@ -1,0 +1,147 @@
+"""The `sops` block of a document: what it says, and every form of it that is not known, refused by name.
+
+Source: sops 3.13, stores/stores.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reconciler.model.content import Sealed
+from reconciler.model.fleet import StoreFile
+from reconciler.model.problem import Document, Problem
+from reconciler.model.tree import Json, Step
+from reconciler.stages.sealed.ciphertext import TYPES, is_ciphertext, leaves_in, names_of, parts_of
+from reconciler.stages.sealed.rules import RULES, is_to_be_encrypted
+
+BLOCK: Final = "sops"
+_OTHER_KEYS: Final = {
+    "pgp": ("PGP", "fp"),
+    "kms": ("AWS KMS", "arn"),
+    "gcp_kms": ("GCP KMS", "resource_id"),
+    "hckms": ("HuaweiCloud KMS", "key_id"),
+    "azure_kv": ("Azure Key Vault", "vault_url"),
+    "hc_vault": ("Vault", "vault_address"),
+}
+_KNOWN: Final = frozenset(
+    {
+        "age",
+        "mac",
+        "lastmodified",
+        "version",
+        "mac_only_encrypted",
+        "shamir_threshold",
+        "key_groups",
+        *_OTHER_KEYS,
+        *RULES,
+    }
+)
+_VERSION: Final = re.compile(r"3\.\d{1,4}\.\d{1,4}(?:[-+.\w]{0,40})", re.ASCII)
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_MAX_RECIPIENTS: Final = 100
+_CLEAR: Final = ("apiVersion", "kind", "metadata")
+"""What an object is must be known without a key: policies select by it, and every output tells it."""
+
+_Fault = tuple[str, str, tuple[Step, ...]]
+UNKNOWN: Final = "sops-unknown-form"
+TAMPERED: Final = "sops-tampered"
+
+
+def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tuple[Problem, ...]]:
+    """What sops wrote of a document, and every problem of it; None when it cannot be used. No key is asked for."""
+    block = document.body[BLOCK]
+    assert isinstance(block, Mapping), "the document was taken for an encrypted one because of it"
+    faults = list(_of_block(block)) or list(_of_values(document.body, block))
+    problems = tuple(document.problem(code, message, *steps) for code, message, steps in faults)
+    if problems:
+        return None, problems
+    sealed = Sealed(
+        blob=file.blob,
+        data=file.data,
+        is_json=file.path.endswith(".json"),
+        age=tuple((entry["recipient"], entry["enc"]) for entry in block.get("age") or ()),
+        others=tuple(_others(block)),
+        mac=block["mac"],
+        last_modified=block["lastmodified"],
+        mac_only_encrypted=block.get("mac_only_encrypted") is True,
+    )
+    return sealed, ()
+
+
+def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
+    for name in block:
+        if name not in _KNOWN:
+            yield (
+                UNKNOWN,
+                "a field of sops that is not known here; encrypt the file with sops 3.13 or earlier",
+                (BLOCK, name),
+            )
+    if block.get("key_groups") or block.get("shamir_threshold"):
+        yield (
+            UNKNOWN,
+            "keys in groups, of which several are needed, are not known here; use one group",
+            (BLOCK, "key_groups"),
+        )
+    version, time, mac = block.get("version"), block.get("lastmodified"), block.get("mac")
+    if not isinstance(version, str) or _VERSION.fullmatch(version) is None:
+        yield UNKNOWN, "files of sops 3 are read; encrypt it anew with that", (BLOCK, "version")
+    if not isinstance(time, str) or _TIME.fullmatch(time) is None:
+        yield (
+            TAMPERED,
+            "lastmodified is no time as sops writes it; the file is authenticated with it",
+            (BLOCK, "lastmodified"),
+        )
+    found = parts_of(mac) if isinstance(mac, str) else None
+    if found is None or found.type != "str":
+        yield TAMPERED, "the code that authenticates the file is missing or cut off; restore the file", (BLOCK, "mac")
+    if not isinstance(block.get("mac_only_encrypted", False), bool):
+        yield UNKNOWN, "mac_only_encrypted is true or false", (BLOCK, "mac_only_encrypted")
+    rules = [rule for rule in RULES if block.get(rule)]
+    if len(rules) > 1:
+        yield UNKNOWN, f"{' and '.join(rules)} stand beside each other; sops takes one of them", (BLOCK, rules[1])
+    for rule in rules:
+        if not isinstance(block[rule], str):
+            yield UNKNOWN, f"{rule} is a text", (BLOCK, rule)
+    yield from _of_keys(block)
+
+
+def _of_keys(block: Mapping[str, Json]) -> Iterator[_Fault]:
+    for kind in ("age", *_OTHER_KEYS):
+        entries, told = block.get(kind) or [], "recipient" if kind == "age" else _OTHER_KEYS[kind][1]
+        if not isinstance(entries, list) or len(entries) > _MAX_RECIPIENTS:
+            yield UNKNOWN, f"{kind} is a list of at most {_MAX_RECIPIENTS} keys", (BLOCK, kind)
+            continue
+        for index, entry in enumerate(entries):
+            is_whole = isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in (told, "enc"))
+            if not is_whole:
+                yield UNKNOWN, f"a key has {told} and enc, which are texts", (BLOCK, kind, index)
+    if not any(block.get(kind) for kind in ("age", *_OTHER_KEYS, "key_groups")):
+        yield UNKNOWN, "it names no key that could decrypt it", (BLOCK,)
+
+
+def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[_Fault]:
+    has_one_rule = all(isinstance(block[rule], str) for rule in RULES if block.get(rule))
+    for steps, value in leaves_in({name: below for name, below in body.items() if name != BLOCK}):
+        meant = is_to_be_encrypted(block, names_of(steps)) if has_one_rule else None
+        if not is_ciphertext(value):
+            if meant and value is not None and value != "":
+                message = "a value that is to be encrypted stands in clear; write it with `sops edit`"
+                yield "sops-value-in-clear", message, steps
+            continue
+        found = parts_of(value)
+        if found is None:
+            yield TAMPERED, "an encrypted value is cut off, or changed; restore it", steps
+        elif found.type not in TYPES:
+            yield UNKNOWN, f"a value of type {found.type} is not known here", steps
+        elif meant is False:
+            yield TAMPERED, "ciphertext stands where nothing is to be encrypted; restore the value", steps
+        elif steps[0] in _CLEAR:
+            message = "what an object is must be in clear: encrypt with --encrypted-regex '^(data|stringData)$'"
+            yield "sops-type-encrypted", message, steps
+
+
+def _others(block: Mapping[str, Json]) -> Iterator[str]:
+    for kind, (name, told) in _OTHER_KEYS.items():
+        yield from (f"{name} {entry[told]}" for entry in block.get(kind) or ())
