@@ -13,6 +13,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.model.render import Render, RenderLock
 from reconciler.model.tree import JsonObject
 
 
@@ -150,6 +151,7 @@ class Fleet(Struct, frozen=True, kw_only=True):
     """The parsed store. Everything is in a canonical order that does not depend on file names.
 
     `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced.
+    `renders` are by name, `locks` by path: what was rendered by a command, and what of.
     `is_complete` is False when any file could not be read or parsed: then no deletion follows from absence.
     """
 
@@ -160,6 +162,8 @@ class Fleet(Struct, frozen=True, kw_only=True):
     propagation: tuple[PropagationPolicy, ...] = ()
     overrides: tuple[OverridePolicy, ...] = ()
     custom_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    renders: tuple[Render, ...] = ()
+    locks: Mapping[str, RenderLock] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     frozen: tuple[Reach, ...] = ()
     is_complete: bool = True

@@ -17,6 +17,7 @@ from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.render import Render, RenderLock
 from reconciler.stages.fleet import ParsedFile
 from reconciler.stages.templates import facts_of
 
@@ -58,6 +59,9 @@ class KeptFile(Struct, frozen=True, array_like=True):
     problems: tuple[KeptProblem, ...]
     frozen: tuple[Reach, ...]
     has_template_syntax: bool
+    renders: tuple[Render, ...]
+    locks: tuple[RenderLock, ...]
+    builds_on: tuple[str, ...]
 
 
 class Unpacker:
@@ -89,6 +93,9 @@ class Unpacker:
             problems=tuple([self._problem(problem, path) for problem in kept.problems]) if kept.problems else (),
             frozen=kept.frozen,
             has_template_syntax=kept.has_template_syntax,
+            renders=kept.renders,
+            locks=kept.locks,
+            builds_on=kept.builds_on,
         )
 
     def _problem(self, kept: KeptProblem, path: str) -> Problem:
@@ -142,6 +149,9 @@ def packed_file(file: ParsedFile) -> bytes | None:
             problems=problems,
             frozen=file.frozen,
             has_template_syntax=file.has_template_syntax,
+            renders=file.renders,
+            locks=file.locks,
+            builds_on=file.builds_on,
         )
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):

@@ -23,6 +23,7 @@ from reconciler.model.refs import Identity
 from reconciler.model.tree import dig, with_value
 from reconciler.stages.documents import is_namespaced
 from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.inputs import unique_renders, without_inputs
 from reconciler.stages.fleet.tables import FleetTables, is_chart_file
 from reconciler.stages.templates import DEFAULT_NAMESPACE
 
@@ -58,19 +59,20 @@ def assemble(
         return fleet
     found.sort(key=attrgetter("path"))
     charts = _charts(found)
-    fleet = _assemble(revision, _collect(found, remarks, charts))
+    fleet = _assemble(revision, _collect(found, remarks, charts), found)
     if tables is not None:
-        tables.keep(found, remarks, fleet, has_charts=bool(charts))
+        tables.keep(found, remarks, fleet, has_inputs=bool(charts or fleet.renders))
     return fleet
 
 
-def _assemble(revision: str, collected: _Collected) -> Fleet:
+def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> Fleet:
     custom_kinds = _custom_kinds(collected.templates)
     templates = _unique_templates(_with_scopes(collected, custom_kinds), collected)
     propagation = _unique_policies(collected.propagation, collected)
     overrides = _unique_policies(collected.overrides, collected)
     clusters = _unique_clusters(collected)
     settings = _one_settings(collected)
+    renders = unique_renders(files, collected.problems, collected.frozen)
     _hint_skipped(collected)
     return Fleet(
         revision=revision,
@@ -80,6 +82,8 @@ def _assemble(revision: str, collected: _Collected) -> Fleet:
         propagation=propagation,
         overrides=overrides,
         custom_kinds=custom_kinds,
+        renders=renders,
+        locks={lock.path: lock for file in files for lock in file.locks},
         problems=tuple(sorted(set(collected.problems))),
         frozen=tuple(sorted(collected.frozen, key=_reach_order)),
         is_complete=not collected.frozen,
@@ -100,6 +104,7 @@ def _collect(files: list[ParsedFile], problems: tuple[Problem, ...], charts: lis
     if charts:
         collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
         files = [file for file in files if not _is_of_chart(file, charts)]
+    files = without_inputs(files, collected.problems, collected.frozen)
     for name in ("templates", "propagation", "overrides", "clusters", "settings", "problems", "frozen", "skipped"):
         # Nearly all files have nothing but templates: this way there is no step for each of them.
         getattr(collected, name).extend(chain.from_iterable(map(attrgetter(name), files)))

@@ -10,6 +10,7 @@ from reconciler.model.problem import Document
 from reconciler.stages.documents import OVERRIDE_KINDS, is_policy, type_fault
 from reconciler.stages.fleet.clusters import is_cluster
 from reconciler.stages.fleet.settings import FLEET_API_VERSION
+from reconciler.stages.hydration import is_lock
 
 WITHHELD: Final = "fleet.reconciler/withheld"
 """The field that marks a document of a copy of the store whose values were left out."""
@@ -27,6 +28,8 @@ class DocumentKind(Enum):
     OVERRIDE_POLICY = auto()
     CLUSTER = auto()
     FLEET_SETTINGS = auto()
+    RENDER = auto()
+    RENDER_LOCK = auto()
     SKIPPED = auto()
     """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
     MISTYPED = auto()
@@ -45,6 +48,8 @@ def classify(document: Document) -> DocumentKind:
     body = document.body
     if WITHHELD in body:
         return DocumentKind.WITHHELD
+    if is_lock(document.path):
+        return DocumentKind.RENDER_LOCK
     if "apiVersion" not in body and "kind" not in body:
         return DocumentKind.SKIPPED
     if isinstance(body.get("sops"), dict):
@@ -68,5 +73,5 @@ def kind_of(api_version: str, kind: str) -> DocumentKind:
     if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
         return DocumentKind.CLUSTER
     if group == FLEET_API_VERSION.partition("/")[0]:
-        return DocumentKind.FLEET_SETTINGS
+        return DocumentKind.RENDER if kind == "Render" else DocumentKind.FLEET_SETTINGS
     return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE

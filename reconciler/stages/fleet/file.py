@@ -9,13 +9,14 @@ from reconciler.model.fleet import FleetSettings, Reach, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Source
+from reconciler.model.render import Render, RenderLock
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True):
     """The documents of a file by kind, its problems, and the reach of what is broken in it.
 
     `skipped`: where documents without apiVersion and kind stand. `has_template_syntax`: it is no YAML and holds `{{`,
-    which under a Helm chart is no error.
+    which under a Helm chart is no error. `builds_on`: of a kustomization, the paths that it leads to.
     """
 
     path: str
@@ -25,6 +26,9 @@ class ParsedFile(Struct, frozen=True, kw_only=True):
     overrides: tuple[OverridePolicy, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     settings: tuple[FleetSettings, ...] = ()
+    renders: tuple[Render, ...] = ()
+    locks: tuple[RenderLock, ...] = ()
+    builds_on: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     frozen: tuple[Reach, ...] = ()
     skipped: tuple[Source, ...] = ()

@@ -51,7 +51,9 @@ def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:
 
 def says_nothing(file: ParsedFile) -> bool:
     """Whether a file has no document of a type: no bytes, blanks, comments, lines without apiVersion and kind."""
-    has_documents = file.templates or file.propagation or file.overrides or file.clusters or file.settings
+    has_documents = (
+        file.templates or file.propagation or file.overrides or file.clusters or file.settings or file.renders
+    )
     return not (has_documents or file.frozen)
 
 

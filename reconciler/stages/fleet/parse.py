@@ -17,13 +17,14 @@ from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.fleet.documents import DocumentKind, classify
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
+from reconciler.stages.hydration import builds_on, is_kustomization, parse_lock, parse_render
 from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
 from reconciler.stages.templates import read_template
 from reconciler.stages.yaml import SUFFIXES, read_yaml
 
 __all__ = ["ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 
-PARSER_VERSION: Final = 3
+PARSER_VERSION: Final = 4
 """To be raised when the same text parses to something else: caches of parse results carry it."""
 
 _Parser = Callable[[Document], tuple[Any, tuple[Problem, ...]]]
@@ -33,6 +34,8 @@ _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
     DocumentKind.OVERRIDE_POLICY: ("overrides", parse_override_policy),
     DocumentKind.CLUSTER: ("clusters", parse_cluster),
     DocumentKind.FLEET_SETTINGS: ("settings", parse_fleet_settings),
+    DocumentKind.RENDER: ("renders", parse_render),
+    DocumentKind.RENDER_LOCK: ("locks", parse_lock),
 }
 
 
@@ -83,6 +86,7 @@ class _Said(Struct):
     problems: list[Problem]
     frozen: list[Reach]
     skipped: list[Source] = field(default_factory=list)
+    builds_on: list[str] = field(default_factory=list)
     found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})
 
 
@@ -102,6 +106,7 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
         problems=tuple(said.problems),
         frozen=tuple(said.frozen),
         skipped=tuple(said.skipped),
+        builds_on=tuple(said.builds_on),
         has_template_syntax=bool(read.broken) and b"{{" in file.data,
         **{name: tuple(values) for name, values in said.found.items()},
     )
@@ -112,6 +117,8 @@ def _take(document: Document, said: _Said) -> None:
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
         said.skipped.append(document.source)
+        if is_kustomization(document.path):
+            said.builds_on.extend(builds_on(document))
         return
     if kind in _PARSERS:
         name, parser = _PARSERS[kind]

@@ -42,16 +42,16 @@ class FleetTables:
         self._overrides = Table[PolicyRef, OverridePolicy]()
 
     def keep(
-        self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], fleet: Fleet, *, has_charts: bool
+        self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], fleet: Fleet, *, has_inputs: bool
     ) -> None:
         """Remember an assembly.
 
-        One with charts, whose files are left out, is not built upon, nor one in which something is frozen by files
-        that are good by themselves: another edit may mend it.
+        One with charts or inputs of what is rendered, which are left out, is not built upon, nor one in which something
+        is frozen by files that are good by themselves: another edit may mend it.
         """
         self._files, self._problems = files, problems
         is_of_files = len(fleet.frozen) == sum(len(file.frozen) for file in files)
-        self._fleet = fleet if is_of_files and not has_charts else None
+        self._fleet = fleet if is_of_files and not has_inputs else None
         self._templates.replace(fleet.templates)
         self._propagation.replace({policy.ref: policy for policy in fleet.propagation})
         self._overrides.replace({policy.ref: policy for policy in fleet.overrides})
@@ -138,7 +138,15 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
     """Whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
-    if file.clusters or file.settings or file.frozen or file.skipped or file.has_template_syntax:
+    if (
+        file.clusters
+        or file.settings
+        or file.frozen
+        or file.skipped
+        or file.has_template_syntax
+        or file.renders
+        or file.locks
+    ):
         return False
     return not any(
         template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds

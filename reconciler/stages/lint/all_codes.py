@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from reconciler.stages.documents import ProblemCode
+from reconciler.stages.hydration import HYDRATION_CODES
 from reconciler.stages.lint.codes import LINT_CODES
 from reconciler.stages.moves import MOVE_CODES
 from reconciler.stages.policies import POLICY_CODES
 from reconciler.stages.rendering import RENDER_CODES
 
-_TABLES: tuple[Mapping[str, ProblemCode], ...] = (POLICY_CODES, LINT_CODES, RENDER_CODES, MOVE_CODES)
+_TABLES: tuple[Mapping[str, ProblemCode], ...] = (POLICY_CODES, LINT_CODES, RENDER_CODES, MOVE_CODES, HYDRATION_CODES)
 
 PROBLEM_CODES: Mapping[str, ProblemCode] = MappingProxyType(
     {code: explained for table in _TABLES for code, explained in sorted(table.items())}

@@ -1,5 +1,6 @@
 """Documents of policies to values, in every dialect. Knows nothing of templates."""
 
+from reconciler.stages.policies.affinity import read_affinity
 from reconciler.stages.policies.codes import POLICY_CODES
 from reconciler.stages.policies.override import parse_override_policy
 from reconciler.stages.policies.override_fields import OVERRIDE_SHAPE
@@ -13,5 +14,6 @@ __all__ = [
     "PROPAGATION_SHAPE",
     "parse_override_policy",
     "parse_propagation_policy",
+    "read_affinity",
     "readable_selectors",
 ]
