@@ -247,7 +247,7 @@ def is_plain_path(path: str) -> bool:
     (True, False, False, False)
     """
     parts = path.split("/")
-    is_text = path.isprintable() and not set(path) & set(":\\")
+    is_text = path.isprintable() and not set(path) & set(":,\\")
     return is_text and not any(part in ("", ".", "..", ".git") or part.startswith("-") for part in parts)
 
 

@@ -24,6 +24,9 @@ HOOK: Final = "helm.sh/hook"
 _STEERING: Final = ("fleet.reconciler", "cluster.karmada.io", "cluster.open-cluster-management.io")
 """Groups whose documents steer the fleet: what is rendered is distributed, and says not how."""
 
+_OF_ALL: Final = frozenset({"render-hook-dropped", "render-scope-unknown"})
+"""Codes of what is told once, and not for each variant again."""
+
 Bodies = Mapping[Identity, JsonObject]
 """Objects by identity, pruned as a store's templates are before overrides."""
 
@@ -62,13 +65,15 @@ class _Reading:
         self.problems: list[Problem] = []
 
     def error(self, code: str, message: str, severity: Severity = Severity.ERROR, path: str = "") -> None:
-        where = f"variant {self._variant}" if self._variant else "base"
+        where = f", variant {self._variant}" if self._variant else ", base"
+        if code in _OF_ALL:
+            where = ""
         self.problems.append(
             Problem(
                 source=self._render.source,
                 path=path,
                 code=code,
-                message=f"Render {self._render.name}, {where}: {message}",
+                message=f"Render {self._render.name}{where}: {message}",
                 severity=severity,
             )
         )
