@@ -61,14 +61,13 @@ def bodies(path: Path) -> dict[tuple[str, str], Any]:
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every process that is started from now on."""
     started: list[Any] = []
-    original = subprocess.Popen
+    original = subprocess.Popen.__init__
 
-    class Counted(original):  # type: ignore[type-arg, misc]
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            started.append(args)
-            super().__init__(*args, **kwargs)
+    def counted(self: Any, *args: Any, **kwargs: Any) -> None:
+        started.append(args)
+        original(self, *args, **kwargs)
 
-    monkeypatch.setattr(subprocess, "Popen", Counted)
+    monkeypatch.setattr(subprocess.Popen, "__init__", counted)
     return started
 
 

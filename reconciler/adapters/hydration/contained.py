@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reconciler.errors import ReconcilerError
 
 _CHILD: Final = Path(__file__).with_name("contained_child.py")
-_CLOCKS: Final = (("east", 13 * 3600 + 41 * 60 + 17), ("west", -(11 * 3600 + 27 * 60 + 43)))
+_CLOCKS: Final = (("east", 13 * 3600 + 41 * 60 + 17), ("west", -(11 * 3600 + 27 * 60 + 13)))
 """Local time of the first and the second run: no hour, minute and second of both are the same, nor often the day."""
 _HOSTS: Final = ("render-a", "render-b")
 

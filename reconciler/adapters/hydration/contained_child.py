@@ -3,8 +3,8 @@
 It imports nothing of ours, and runs with `python -I -S`. It enters namespaces before any tool starts, so that no tool
 ever has a network. Its parent keeps stdin open; when that ends, so does this process with all that it started.
 
-Request: `runs` (each with `argv`, `env`, `cwd`, `out`, `err`, `host`, `in_next_second`), `network` (whether it may be had),
-`cpu_s`, `wall_s`, `memory_bytes`, `file_bytes`, `processes`.
+Request: `runs` (each with `argv`, `env`, `cwd`, `out`, `err`, `host`, `in_next_second`), `network` (whether it may be
+had), `cpu_s`, `wall_s`, `memory_bytes`, `file_bytes`, `processes`.
 Answer: `codes` (of each run; null: it took too long), or `refused` with the reason for which nothing was run.
 """
 
