@@ -43,7 +43,9 @@ def fault(store: Path, *arguments: str) -> str:
 
 
 def one_render(store: Path, name: str) -> None:
-    """Leave one Render of the store."""
+    """Leave one Render of the store, and of what the others are made of no file that would be a document."""
+    if name != "shop":
+        shutil.rmtree(store / "apps")
     for path in (store / "renders").iterdir():
         if path.stem != name:
             path.unlink()
