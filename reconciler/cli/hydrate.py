@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from reconciler.adapters.hydration.files import RenderFiles
     from reconciler.adapters.hydration.render import Output
     from reconciler.adapters.hydration.tools import Tools
-    from reconciler.model.fleet import Fleet
+    from reconciler.model.fleet import Fleet, Render
     from reconciler.model.problem import Problem
-    from reconciler.model.render import Render
 
 
 @click.command(context_settings=options.SETTINGS)

@@ -10,9 +10,8 @@ from reconciler.adapters.sources.location import StoreKind, StoreLocation
 from reconciler.adapters.store.directory import DirectoryTree
 from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Unreadable
 from reconciler.errors import StoreError
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import LOCK_NAME, Fleet, Render, RenderLock
 from reconciler.model.problem import Problem
-from reconciler.model.render import LOCK_NAME, Render, RenderLock
 from reconciler.stages.hydration import Standing, blob_id, input_paths, overlaps, staleness
 
 MAX_FILE_BYTES: Final = 64 * 2**20

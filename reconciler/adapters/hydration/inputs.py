@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.adapters.hydration.files import MAX_BYTES, InputRefused, RenderFiles
+from reconciler.model.fleet import HelmChart, Render
 from reconciler.model.problem import Problem
-from reconciler.model.render import HelmChart, Render
 from reconciler.stages.hydration import KUSTOMIZATIONS, Standing, input_paths, read_kustomization, round_trip
 
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20

@@ -12,8 +12,8 @@ from reconciler.adapters.hydration.files import InputRefused, RenderFiles
 from reconciler.adapters.hydration.inputs import Inputs, export, inputs_of, problem
 from reconciler.adapters.hydration.tools import Tool, Tools
 from reconciler.interpreters.registry import Registry
+from reconciler.model.fleet import LOCK_NAME, Render, RenderLock
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.render import LOCK_NAME, Render, RenderLock
 from reconciler.model.tree import JsonObject
 from reconciler.stages.hydration import (
     Bodies,

@@ -13,8 +13,8 @@ from reconciler.adapters.hydration.files import InputRefused, RenderFiles
 from reconciler.adapters.hydration.inputs import digest_of_archive, problem
 from reconciler.adapters.hydration.tools import Tool
 from reconciler.errors import StoreError
+from reconciler.model.fleet import HelmChart, Render
 from reconciler.model.problem import Problem
-from reconciler.model.render import HelmChart, Render
 
 _PASSED_ON: Final = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",

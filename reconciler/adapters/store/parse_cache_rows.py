@@ -12,12 +12,11 @@ from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content
 from reconciler.model.demand import Facts
-from reconciler.model.fleet import FleetSettings, Reach, Template
+from reconciler.model.fleet import FleetSettings, Reach, Render, RenderLock, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.render import Render, RenderLock
 from reconciler.stages.fleet import ParsedFile
 from reconciler.stages.templates import facts_of
 

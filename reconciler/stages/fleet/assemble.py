@@ -23,8 +23,9 @@ from reconciler.model.refs import Identity
 from reconciler.model.tree import dig, with_value
 from reconciler.stages.documents import is_namespaced
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.inputs import unique_renders, without_inputs
+from reconciler.stages.fleet.inputs import inputs_of, unique_renders, without_inputs
 from reconciler.stages.fleet.tables import FleetTables, is_chart_file
+from reconciler.stages.hydration import is_input
 from reconciler.stages.templates import DEFAULT_NAMESPACE
 
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
@@ -58,10 +59,11 @@ def assemble(
     if fleet is not None:
         return fleet
     found.sort(key=attrgetter("path"))
-    charts = _charts(found)
-    fleet = _assemble(revision, _collect(found, remarks, charts), found)
+    inputs = inputs_of(found)
+    charts = _charts(found, inputs)
+    fleet = _assemble(revision, _collect(found, remarks, charts, inputs), found)
     if tables is not None:
-        tables.keep(found, remarks, fleet, has_inputs=bool(charts or fleet.renders))
+        tables.keep(found, remarks, fleet, has_charts=bool(charts), inputs=inputs)
     return fleet
 
 
@@ -90,21 +92,24 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     )
 
 
-def _charts(files: list[ParsedFile]) -> list[str]:
-    """Folders of Helm charts."""
-    found = (file.path.rpartition("/") for file in files if is_chart_file(file.path))
+def _charts(files: list[ParsedFile], inputs: frozenset[str]) -> list[str]:
+    """Folders of Helm charts that no render reads."""
+    charts = (file.path for file in files if is_chart_file(file.path) and not is_input(file.path, inputs))
+    found = (path.rpartition("/") for path in charts)
     return [folder for folder, _, _ in found]
 
 
-def _collect(files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str]) -> _Collected:
+def _collect(
+    files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str], inputs: frozenset[str]
+) -> _Collected:
     collected = _Collected(problems=list(problems))
     for problem in collected.problems:
         if problem.severity is Severity.ERROR:
             collected.frozen.append(Reach(source=problem.source, everything=True))
+    files = without_inputs(files, inputs, collected.problems, collected.frozen)
     if charts:
         collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
         files = [file for file in files if not _is_of_chart(file, charts)]
-    files = without_inputs(files, collected.problems, collected.frozen)
     for name in ("templates", "propagation", "overrides", "clusters", "settings", "problems", "frozen", "skipped"):
         # Nearly all files have nothing but templates: this way there is no step for each of them.
         getattr(collected, name).extend(chain.from_iterable(map(attrgetter(name), files)))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.fleet import FleetSettings, Reach, Template
+from reconciler.model.fleet import FleetSettings, Reach, Render, RenderLock, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Source
-from reconciler.model.render import Render, RenderLock
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True):

@@ -6,26 +6,32 @@ import itertools
 from collections.abc import Iterator
 from operator import attrgetter
 
-from reconciler.model.fleet import Reach
+from reconciler.model.fleet import Reach, Render
 from reconciler.model.problem import Problem, Source
-from reconciler.model.render import Render
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.hydration import input_folders, is_below, is_input
 
 
-def without_inputs(files: list[ParsedFile], problems: list[Problem], frozen: list[Reach]) -> list[ParsedFile]:
-    """The files that are documents. A Render among the inputs of another is an error, and then nothing is left out."""
+def inputs_of(files: list[ParsedFile]) -> frozenset[str]:
+    """Folders and files that renders read, as far as documents tell: what is in them is no document."""
     renders = [render for file in files for render in file.renders]
     if not renders:
+        return frozenset()
+    return input_folders(renders, {file.path.rpartition("/")[0]: file.builds_on for file in files if file.builds_on})
+
+
+def without_inputs(
+    files: list[ParsedFile], inputs: frozenset[str], problems: list[Problem], frozen: list[Reach]
+) -> list[ParsedFile]:
+    """The files that are documents. A Render among the inputs of another is an error, and then nothing is left out."""
+    if not inputs:
         return files
-    references = {file.path.rpartition("/")[0]: file.builds_on for file in files if file.builds_on}
-    folders = input_folders(renders, references)
-    inside = [file for file in files if file.renders and is_input(file.path, folders)]
+    inside = [file for file in files if file.renders and is_input(file.path, inputs)]
     for file in inside:
         message = "another Render, or this one, reads the folder in which it stands; keep what is rendered apart"
         problems.append(Problem(source=Source(file.path), code="render-inputs", message=message))
         frozen.append(Reach(source=Source(file.path), everything=True))
-    return files if inside else [file for file in files if not is_input(file.path, folders)]
+    return files if inside else [file for file in files if not is_input(file.path, inputs)]
 
 
 def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: list[Reach]) -> tuple[Render, ...]:

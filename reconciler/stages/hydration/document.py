@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.model.fleet import HelmChart, Render, RenderVariant
 from reconciler.model.policy import ClusterAffinity
 from reconciler.model.problem import NOWHERE, Document, Problem
-from reconciler.model.render import HelmChart, Render, RenderVariant
 from reconciler.model.tree import dig, digest_of
 from reconciler.stages.documents import (
     AFFINITY_SHAPE,

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from reconciler.model.fleet import LOCK_NAME, Render, RenderLock
 from reconciler.model.problem import Document, Problem, Source
-from reconciler.model.render import LOCK_NAME, Render, RenderLock
 from reconciler.model.tree import Json
 from reconciler.stages.hydration.document import is_below, is_plain_path
 

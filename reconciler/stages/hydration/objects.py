@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.interpreters.registry import Registry
-from reconciler.model.fleet import Template
+from reconciler.model.fleet import Render, Template
 from reconciler.model.problem import Document, Problem, Severity, dotted
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.render import Render
 from reconciler.model.tree import JsonObject, dig, with_value
 from reconciler.stages.documents import is_namespaced, is_policy
 from reconciler.stages.hydration.difference import first_difference, is_same, without_nulls

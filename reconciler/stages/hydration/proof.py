@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from reconciler.interpreters.registry import Registry
-from reconciler.model.fleet import Template
+from reconciler.model.fleet import Render, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import ClusterAffinity
 from reconciler.model.problem import NOWHERE, Severity
 from reconciler.model.refs import Identity
-from reconciler.model.render import Render
 from reconciler.model.tree import JsonObject
 from reconciler.stages.documents import OVERRIDE_KINDS, is_policy
 from reconciler.stages.hydration.difference import is_same

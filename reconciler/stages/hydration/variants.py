@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.fleet import Render, RenderVariant
 from reconciler.model.policy import ClusterAffinity
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.model.render import Render, RenderVariant
 from reconciler.model.selector import Operator
 from reconciler.model.tree import JsonObject, digest_of
 from reconciler.stages.claims import matching_clusters

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from reconciler.model.fleet import RenderLock
 from reconciler.model.problem import Document
-from reconciler.model.render import RenderLock
 from reconciler.stages.hydration import blob_id, input_paths, lock_text, parse_lock, staleness
 from reconciler.stages.yaml import read_yaml
 from tests.unit.stages.hydration.test_variants import PROD, render_of

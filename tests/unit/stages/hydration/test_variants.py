@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
+from reconciler.model.fleet import Render
 from reconciler.model.problem import Document
-from reconciler.model.render import Render
 from reconciler.model.tree import JsonObject
 from reconciler.report.yaml_dump import dump_yaml
 from reconciler.stages.hydration import (
