@@ -162,7 +162,7 @@ def packed_file(file: ParsedFile) -> bytes | None:
 
 def _is_more_than_templates(file: ParsedFile) -> bool:
     """Whether there is what may come back as another value; hints of the file's own lines come back as they are."""
-    if file.propagation or file.overrides or file.clusters or file.settings or file.frozen:
+    if file.propagation or file.overrides or file.clusters or file.settings or file.frozen or file.renders:
         return True
     return any(problem.source.path != file.path or problem.trace for problem in file.problems)
 

@@ -17,7 +17,7 @@ from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.fleet.documents import DocumentKind, classify
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
-from reconciler.stages.hydration import builds_on, is_kustomization, parse_lock, parse_render
+from reconciler.stages.hydration import builds_on, is_kustomization, is_lock, parse_lock, parse_render
 from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
 from reconciler.stages.templates import read_template
 from reconciler.stages.yaml import SUFFIXES, read_yaml
@@ -92,7 +92,9 @@ class _Said(Struct):
 
 def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
-    said = _Said(problems=list(read.problems), frozen=[reach_of_text(broken) for broken in read.broken])
+    # A lock tells nothing of what is to be where, so that a broken one freezes nothing.
+    broken = () if is_lock(file.path) else read.broken
+    said = _Said(problems=list(read.problems), frozen=[reach_of_text(found) for found in broken])
     for document in read.documents:
         fault = contained(_take, document, said).fault
         if fault is not None:
@@ -126,6 +128,8 @@ def _take(document: Document, said: _Said) -> None:
         said.problems.extend(remarks)
         if value is not None:
             said.found[name].append(value)
+            return
+        if kind is DocumentKind.RENDER_LOCK:
             return
     else:
         said.problems.append(_refusal(kind, document))

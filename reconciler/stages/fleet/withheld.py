@@ -49,8 +49,11 @@ def _may_hold_secrets(data: bytes) -> bool:
 def _kept(document: Document) -> JsonObject:
     body = document.body
     kind = body.get("kind")
-    if classify(document) is DocumentKind.SKIPPED:
+    is_of = classify(document)
+    if is_of is DocumentKind.SKIPPED:
         return {}
+    if is_of is DocumentKind.RENDER_LOCK:
+        return body  # Names of files and of contents.
     may_be_secret = not isinstance(kind, str) or is_secret_kind(kind) or kind in OVERRIDE_KINDS
     # No other kind has such a field: it was meant to be a Secret.
     return _sketch(body) if may_be_secret or "stringData" in body else body

@@ -7,6 +7,8 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.parse import parse_file
 from reconciler.stages.fleet.tables import FleetTables
+from reconciler.stages.fleet.withheld import without_secrets
+from reconciler.stages.hydration import lock_text
 
 RENDER = "apiVersion: fleet.reconciler/v1alpha1\nkind: Render\nmetadata: {{name: {}}}\nspec: {{{}, output: {}}}\n"
 CHART = "helm: {chart: charts/web, namespace: demo, kubeVersion: '1.36', values: [values/web.yaml]}"
@@ -101,3 +103,18 @@ def test_what_no_render_reads_is_built_upon() -> None:
     built = tables.update("r", list(own.values()), ())
     assert built is not None
     assert built == assemble("r", own.values())
+
+
+def test_a_broken_lock_is_told_and_freezes_nothing() -> None:
+    for text in ("<<<<<<< ours\n", "{}\n", '{"inputs": {"../x": "y"}, "outputs": {}, "spec": "", "tool": {}}\n'):
+        found = fleet({**STORE, "rendered/web/render.lock.json": text})
+        assert found.is_complete, text
+        assert [problem.source.path for problem in found.problems] == ["rendered/web/render.lock.json"]
+        assert found.problems[0].severity == "error"
+
+
+def test_a_lock_is_kept_whole_beside_the_journal() -> None:
+    text = lock_text(fleet(STORE).renders[0], {"charts/web/templates/secret.yaml": "a" * 40}, {"helm": "4"}, {})
+    file = StoreFile(path="rendered/web/render.lock.json", blob="x", data=text)
+    kept = without_secrets(file)
+    assert parse_file(kept).locks == parse_file(file).locks
