@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reconciler.adapters.hydration.tools import Tools
     from reconciler.model.fleet import Fleet, Render
     from reconciler.model.problem import Problem
+    from reconciler.model.tree import JsonObject
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -85,10 +86,13 @@ def _chosen(fleet: Fleet, only: tuple[str, ...]) -> tuple[Render, ...]:
 
 
 def _of_documents(fleet: Fleet) -> list[Problem]:
-    """What is wrong with documents of kind Render. Locks and outputs that are out of date are about to be written."""
-    from reconciler.stages.hydration import HYDRATION_CODES, overlaps
+    """What is wrong with the store, but for outputs, which are about to be written."""
+    from reconciler.model.problem import Severity
+    from reconciler.stages.hydration import is_below, overlaps
 
-    found = [problem for problem in fleet.problems if problem.code in HYDRATION_CODES and problem.code != "render-lock"]
+    errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
+    outputs = [render.output for render in fleet.renders]
+    found = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
     return [*found, *overlaps(fleet.renders, fleet.clusters)]
 
 
@@ -120,10 +124,18 @@ def _output(
 ) -> Output:
     from reconciler.adapters.hydration.render import Renderer
     from reconciler.adapters.plugins import with_plugins
+
+    renderer = Renderer(files, tools, with_plugins(), _text, allow_network=allow_network)
+    return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
+
+
+def _text(body: JsonObject) -> str:
+    """A document as it is committed: sorted, but for one that is encrypted, whose seal is of its order."""
+    import json
+
     from reconciler.report.yaml_dump import dump_yaml
 
-    renderer = Renderer(files, tools, with_plugins(), dump_yaml, allow_network=allow_network)
-    return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
+    return f"{json.dumps(body, indent=2)}\n" if "sops" in body else dump_yaml(body)
 
 
 def _finish(fleet: Fleet, render: Render, files: RenderFiles, output: Output, root: Path, *, check: bool) -> bool:

@@ -188,6 +188,42 @@ def test_a_secret_in_an_output_is_refused_and_not_told(store: Path) -> None:
     assert not (store / "rendered").exists()
 
 
+def test_an_encrypted_secret_goes_through_with_its_fields_in_their_order(store: Path) -> None:
+    one_render(store, "jobs")
+    text = """apiVersion: v1
+kind: Secret
+metadata: {name: s, namespace: demo}
+data: {z: "ENC[AES256_GCM,data:eA==,type:str]", a: "ENC[AES256_GCM,data:eA==,type:str]"}
+sops: {version: 3.13.3, mac: "ENC[AES256_GCM,data:eA==,type:str]", lastmodified: "2026-01-01T00:00:00Z"}
+"""
+    (store / "charts/jobs/templates/secret.yaml").write_text(text)
+    result = hydrate(store)
+    assert result.exit_code == 0, result.output
+    secret = bodies(store / "rendered/jobs/base.yaml")["Secret", "s"]
+    assert list(secret["data"]) == ["z", "a"]
+    assert list(secret["sops"]) == ["version", "mac", "lastmodified"]
+
+
+def test_a_faulty_document_is_told_and_not_passed_over(store: Path) -> None:
+    one_render(store, "jobs")
+    document = store / "renders/jobs.yaml"
+    document.write_text(document.read_text().replace("includeCRDs", "x").replace("kubeVersion", "kubeVersio"))
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert "did you mean kubeVersion?" in " ".join(result.output.split())
+
+
+def test_what_a_merge_left_in_an_output_is_written_anew(store: Path) -> None:
+    one_render(store, "jobs")
+    assert hydrate(store).exit_code == 0
+    written = contents(store / "rendered")
+    for path in (store / "rendered/jobs").iterdir():
+        path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    assert run("validate", store).exit_code == 1
+    assert hydrate(store).exit_code == 0
+    assert contents(store / "rendered") == written
+
+
 def test_a_fault_of_a_chart_is_told_in_words_of_helm(store: Path) -> None:
     one_render(store, "web")
     (store / "values/web-prod.yaml").write_text("ingress: {enabled: true}\n")

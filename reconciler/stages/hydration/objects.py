@@ -91,7 +91,11 @@ class _Reading:
         if _steers(body):
             self.error("render-object", f"{subject} steers the fleet; write it into the store yourself")
             return
-        document = replace(document, body=self._in_namespace(body, subject))
+        placed = self._in_namespace(body, subject)
+        if encrypted and placed is not body:
+            self.error("render-object", f"{subject} is encrypted and says no namespace; a seal allows none to be added")
+            return
+        document = replace(document, body=placed)
         template, problems = read_template(replace(document, body=plain(document.body)))
         for problem in problems:
             if problem.severity is Severity.ERROR:
@@ -125,8 +129,11 @@ class _Reading:
 
 
 def plain(body: JsonObject) -> JsonObject:
-    """The body without the part that sops added, which is no field of any kind."""
-    return {key: value for key, value in body.items() if key != "sops"}
+    """Of an encrypted object what says which one it is, since its values are no values; any other as it is."""
+    if "sops" not in body:
+        return body
+    metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("name", "namespace")}
+    return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": metadata}
 
 
 def _steers(body: JsonObject) -> bool:

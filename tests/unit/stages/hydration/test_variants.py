@@ -178,13 +178,19 @@ def test_hooks_secrets_and_steering_documents_are_left_out_or_refused() -> None:
     render = render_of(prod=PROD)
     hook = {**custom("hook", {}), "metadata": {"name": "hook", "annotations": {"helm.sh/hook": "test"}}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"p": "canary"}}
-    encrypted = {**secret, "metadata": {"name": "e"}, "sops": {"mac": "x"}}
+    encrypted = {**secret, "metadata": {"name": "e", "namespace": "demo"}, "sops": {"mac": "x"}}
+    bare = {**encrypted, "metadata": {"name": "bare"}}
     external = {**custom("x", {}), "kind": "ExternalSecret", "apiVersion": "external-secrets.io/v1"}
     policy = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy", "metadata": {"name": "p"}}
-    text = yaml.safe_dump_all([hook, secret, encrypted, external, policy]).encode()
+    text = yaml.safe_dump_all([hook, secret, encrypted, bare, external, policy]).encode()
     found = read_rendered(render, "", text, BUILT_IN_KINDS)
     codes = sorted((problem.code, problem.severity.value) for problem in found.problems)
-    assert codes == [("render-hook-dropped", "warning"), ("render-object", "error"), ("render-secret", "error")]
+    assert codes == [
+        ("render-hook-dropped", "warning"),
+        ("render-object", "error"),
+        ("render-object", "error"),
+        ("render-secret", "error"),
+    ]
     assert [str(identity) for identity in found.objects] == ["Secret demo/e", "ExternalSecret demo/x"]
     assert "canary" not in str(found.problems)
 
