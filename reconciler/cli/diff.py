@@ -116,7 +116,7 @@ def command(
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
             before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
-            after = read_fleet(store, head, parsed=parsed)
+            after = read_fleet(store, head, with_locks=True, parsed=parsed)
         check_clusters(clusters, before, after)
         access = asking(after, older_revisions(store, after)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
@@ -133,7 +133,7 @@ def command(
         plans = tuple(only(found, clusters) for found in (plan, *members))
     else:
         with bulk_load():
-            fleet = read_fleet(store, head or rev, as_directory=as_directory)
+            fleet = read_fleet(store, head or rev, as_directory=as_directory, with_locks=True)
         check_revisions(fleet)
         check_clusters(clusters, fleet)
         access = asking(fleet, older_revisions(store, fleet) if not as_directory else None)

@@ -40,6 +40,7 @@ def read_fleet(
     as_directory: bool = False,
     is_settled: bool = False,
     may_be_empty: bool = False,
+    with_locks: bool = False,
     parsed: dict[str, ParsedFile] | None = None,
 ) -> Fleet:
     """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
@@ -47,6 +48,7 @@ def read_fleet(
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
     `may_be_empty`: say nothing when there is no document in it.
     `is_settled`: refuse HEAD of a work tree in the middle of a rebase, merge or the like.
+    `with_locks`: say as well which outputs of renders are out of date or edited.
     `parsed`: the files of other revisions of the store, to which those of this one are added.
 
     Raises:
@@ -57,10 +59,11 @@ def read_fleet(
     from reconciler.stages.fleet import memo_key, parse
 
     with bulk_load():
+        is_url = is_git_url(store)
         cache, found = _parse_cache(store), {} if parsed is None else parsed
 
         def read(known: Collection[str]) -> Snapshot:
-            if is_git_url(store):
+            if is_url:
                 return _fetched(store, rev, known, as_directory=as_directory)
             location = locate_store(store, as_directory=as_directory)
             return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known)
@@ -73,6 +76,8 @@ def read_fleet(
         found |= files
         if cache is not None and not is_known:
             cache.save(found)
+        if with_locks and fleet.renders:
+            fleet = _with_locks(fleet, store, rev, as_files=as_files, as_directory=as_directory)
         if not may_be_empty and _is_empty(fleet):
             _tell_empty(store, rev)
         return _without_revisions(fleet) if fleet.rollouts and _is_directory(store, as_directory) else fleet
@@ -107,6 +112,29 @@ def check_revisions(fleet: Fleet) -> None:
     if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
         told = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
         raise ConfigurationError("\n".join(told))
+
+
+def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Fleet:
+    """The fleet with what is to be said of the outputs of its renders. A clone that is not kept cannot be asked."""
+    from msgspec.structs import replace
+
+    from reconciler.adapters.git.url import is_git_url, parse_git_url
+    from reconciler.adapters.hydration.files import lock_problems, tree_of
+    from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store
+    from reconciler.adapters.sources.read_once import clone_of
+    from reconciler.model.problem import with_problems
+
+    if is_git_url(store):
+        url, kept = parse_git_url(store), cache_folder()
+        if kept is None:
+            return fleet
+        clone = clone_of(url, kept / "git")
+        location = StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=clone, repository=clone, subdir=url.subdir)
+        rev = fleet.revision
+    else:
+        location = locate_store(store, as_directory=as_directory)
+    with tree_of(location, rev, as_files=as_files) as tree:
+        return replace(fleet, problems=with_problems(fleet.problems, lock_problems(fleet, tree)))
 
 
 def _is_empty(fleet: Fleet) -> bool:

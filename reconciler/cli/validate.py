@@ -33,7 +33,7 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
 
     interpreters = with_plugins()
     with bulk_load():
-        fleet = read_fleet(store, rev, as_directory=as_directory)
+        fleet = read_fleet(store, rev, as_directory=as_directory, with_locks=True)
         decision = decide(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
         rendered = rendering(decision)
         carried = [identity for identity, binding in decision.bindings.items() if binding.owners]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content, Sealed, mapping_in_metadata
 from reconciler.model.override import OverridePolicy
-from reconciler.model.policy import PropagationPolicy, ResourceSelector
+from reconciler.model.policy import ClusterAffinity, PropagationPolicy, ResourceSelector
 from reconciler.model.problem import NOWHERE, Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.rollouts.rollout import Rollout
@@ -162,10 +162,89 @@ class Reach(Struct, frozen=True, kw_only=True):
     policy: PolicyRef | None = None
 
 
+class HelmChart(Struct, frozen=True, kw_only=True):
+    """`spec.helm`. `chart`: a path in the store, or with `version` the name of a chart that others serve."""
+
+    chart: str
+    repository: str = ""
+    version: str = ""
+    digest: str = ""
+    """`sha256:` and 64 hex digits of the archive; only of a chart that others serve."""
+    release_name: str
+    namespace: str
+    values: tuple[str, ...] = ()
+    kube_version: str
+    api_versions: tuple[str, ...] = ()
+    include_crds: bool = False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether others serve the chart, so that `--update` brings its archive into the store."""
+        return bool(self.repository) or self.chart.startswith("oci://")
+
+    @property
+    def path(self) -> str:
+        """Where the chart stands in the store: an archive or a folder."""
+        if not self.is_remote:
+            return self.chart
+        return f"vendor/{self.chart.rstrip('/').rpartition('/')[2]}-{self.version}.tgz"
+
+
+class RenderVariant(Struct, frozen=True, kw_only=True):
+    """One of `spec.variants`. `written` are its clusters as a policy says them."""
+
+    name: str
+    clusters: ClusterAffinity
+    written: Mapping[str, Any]
+    values: tuple[str, ...] = ()
+    overlay: str = ""
+    """Of kustomize: the folder in place of the base's."""
+    source: Source = NOWHERE
+
+
+class Render(Struct, frozen=True, kw_only=True):
+    """A document of kind `Render`: of `helm` and `kustomize` one is given. Paths are from the root of the store."""
+
+    name: str
+    helm: HelmChart | None = None
+    kustomize: str = ""
+    """The folder of the base's kustomization."""
+    variants: tuple[RenderVariant, ...] = ()
+    output: str
+    digest: str
+    """Of the name and the spec: what else than files the output depends on."""
+    source: Source = NOWHERE
+
+    @property
+    def tool(self) -> str:
+        """What renders it: `helm` or `kustomize`."""
+        return "helm" if self.helm is not None else "kustomize"
+
+    @property
+    def lock_path(self) -> str:
+        """Where its lock stands."""
+        return f"{self.output}/{LOCK_NAME}"
+
+
+LOCK_NAME: Final = "render.lock.json"
+"""The file beside the output that says what it was made from."""
+
+
+class RenderLock(Struct, frozen=True, kw_only=True):
+    """What an output was made from and by. Files are named by Git blob ids, whatever holds the store."""
+
+    path: str
+    inputs: Mapping[str, str]
+    tool: Mapping[str, str]
+    spec: str
+    outputs: Mapping[str, str]
+
+
 class Fleet(Struct, frozen=True, kw_only=True):
     """The parsed store. Everything is in a canonical order that does not depend on file names.
 
     `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced.
+    `renders` are by name, `locks` by path: what was rendered by a command, and what of.
     `is_complete` is False when any file could not be read or parsed: then no deletion follows from absence.
     """
 
@@ -177,6 +256,8 @@ class Fleet(Struct, frozen=True, kw_only=True):
     overrides: tuple[OverridePolicy, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     custom_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    renders: tuple[Render, ...] = ()
+    locks: Mapping[str, RenderLock] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     frozen: tuple[Reach, ...] = ()
     is_complete: bool = True

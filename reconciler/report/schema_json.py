@@ -19,6 +19,7 @@ API_VERSIONS: Mapping[str, Sequence[str]] = {
     **{kind: (api_version,) for api_version, kind in CLUSTER_APIS.items()},
     "Fleet": (FLEET_API_VERSION,),
     "Rollout": (FLEET_API_VERSION,),
+    "Render": (FLEET_API_VERSION,),
 }
 """The API versions in which each kind may be written."""
 

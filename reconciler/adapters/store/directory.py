@@ -35,7 +35,7 @@ def read_directory(root: Path) -> Snapshot:
     """
     for _ in range(_ATTEMPTS):
         before = scan(root)
-        with _DirectoryTree(root) as tree:
+        with DirectoryTree(root) as tree:
             files, problems = read_tree(tree, MAX_BYTES + 1)
         if scan(root).stamps == before.stamps:
             return Snapshot(revision=f"dir:{_digest(files)}", files=files, problems=problems)
@@ -49,7 +49,7 @@ def _digest(files: tuple[StoreFile, ...]) -> str:
     return digest.hexdigest()
 
 
-class _DirectoryTree:
+class DirectoryTree:
     """A `StoreTree` over a directory. Use as a context manager; one folder stays open at a time."""
 
     def __init__(self, root: Path) -> None:
@@ -58,7 +58,7 @@ class _DirectoryTree:
         self._folder = ""
         self._folder_fd = -1
 
-    def __enter__(self) -> _DirectoryTree:
+    def __enter__(self) -> DirectoryTree:
         try:
             self._root = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:

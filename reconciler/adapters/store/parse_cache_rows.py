@@ -12,7 +12,7 @@ from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
 from reconciler.model.content import Content
 from reconciler.model.demand import Facts
-from reconciler.model.fleet import FleetSettings, Reach, Template
+from reconciler.model.fleet import FleetSettings, Reach, Render, RenderLock, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
@@ -60,6 +60,9 @@ class KeptFile(Struct, frozen=True, array_like=True):
     problems: tuple[KeptProblem, ...]
     frozen: tuple[Reach, ...]
     has_template_syntax: bool
+    renders: tuple[Render, ...]
+    locks: tuple[RenderLock, ...]
+    builds_on: tuple[str, ...]
 
 
 class Unpacker:
@@ -92,6 +95,9 @@ class Unpacker:
             problems=tuple([self._problem(problem, path) for problem in kept.problems]) if kept.problems else (),
             frozen=kept.frozen,
             has_template_syntax=kept.has_template_syntax,
+            renders=kept.renders,
+            locks=kept.locks,
+            builds_on=kept.builds_on,
         )
 
     def _problem(self, kept: KeptProblem, path: str) -> Problem:
@@ -148,6 +154,9 @@ def packed_file(file: ParsedFile) -> bytes | None:
             problems=problems,
             frozen=file.frozen,
             has_template_syntax=file.has_template_syntax,
+            renders=file.renders,
+            locks=file.locks,
+            builds_on=file.builds_on,
         )
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):
@@ -159,7 +168,8 @@ def packed_file(file: ParsedFile) -> bytes | None:
 
 def _is_more_than_templates(file: ParsedFile) -> bool:
     """Whether there is what may come back as another value; hints of the file's own lines come back as they are."""
-    if file.propagation or file.overrides or file.clusters or file.settings or file.rollouts or file.frozen:
+    has_policies = file.propagation or file.overrides
+    if has_policies or file.clusters or file.settings or file.rollouts or file.renders or file.frozen:
         return True
     return any(problem.source.path != file.path or problem.trace for problem in file.problems)
 

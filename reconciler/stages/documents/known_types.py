@@ -28,6 +28,7 @@ _OURS: Final[Mapping[tuple[str, str], str]] = {
     ("cluster.open-cluster-management.io", "ManagedCluster"): "cluster.open-cluster-management.io/v1",
     ("fleet.reconciler", "Fleet"): "fleet.reconciler/v1alpha1",
     ("fleet.reconciler", "Rollout"): "fleet.reconciler/v1alpha1",
+    ("fleet.reconciler", "Render"): "fleet.reconciler/v1alpha1",
 }
 """(group, kind) of the documents that are read here, with their API version."""
 

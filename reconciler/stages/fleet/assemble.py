@@ -24,7 +24,9 @@ from reconciler.model.rollouts.rollout import Rollout
 from reconciler.model.tree import dig, with_value
 from reconciler.stages.documents import is_namespaced
 from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.fleet.inputs import inputs_of, unique_renders, without_inputs
 from reconciler.stages.fleet.tables import FleetTables, is_chart_file
+from reconciler.stages.hydration import is_input
 from reconciler.stages.templates import DEFAULT_NAMESPACE
 
 _Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
@@ -59,14 +61,15 @@ def assemble(
     if fleet is not None:
         return fleet
     found.sort(key=attrgetter("path"))
-    charts = _charts(found)
-    fleet = _assemble(revision, _collect(found, remarks, charts))
+    inputs = inputs_of(found)
+    charts = _charts(found, inputs)
+    fleet = _assemble(revision, _collect(found, remarks, charts, inputs), found)
     if tables is not None:
-        tables.keep(found, remarks, fleet, has_charts=bool(charts))
+        tables.keep(found, remarks, fleet, has_charts=bool(charts), inputs=inputs)
     return fleet
 
 
-def _assemble(revision: str, collected: _Collected) -> Fleet:
+def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> Fleet:
     custom_kinds = _custom_kinds(collected.templates)
     templates = _unique_templates(_with_scopes(collected, custom_kinds), collected)
     propagation = _unique_policies(collected.propagation, collected)
@@ -74,6 +77,7 @@ def _assemble(revision: str, collected: _Collected) -> Fleet:
     clusters = _unique_clusters(collected)
     settings = _one_settings(collected)
     rollouts = _unique_rollouts(collected)
+    renders = unique_renders(files, collected.problems, collected.frozen)
     _hint_skipped(collected)
     return Fleet(
         revision=revision,
@@ -84,23 +88,29 @@ def _assemble(revision: str, collected: _Collected) -> Fleet:
         overrides=overrides,
         rollouts=rollouts,
         custom_kinds=custom_kinds,
+        renders=renders,
+        locks={lock.path: lock for file in files for lock in file.locks},
         problems=tuple(sorted(set(collected.problems))),
         frozen=tuple(sorted(collected.frozen, key=_reach_order)),
         is_complete=not collected.frozen,
     )
 
 
-def _charts(files: list[ParsedFile]) -> list[str]:
-    """Folders of Helm charts."""
-    found = (file.path.rpartition("/") for file in files if is_chart_file(file.path))
+def _charts(files: list[ParsedFile], inputs: frozenset[str]) -> list[str]:
+    """Folders of Helm charts that no render reads."""
+    charts = (file.path for file in files if is_chart_file(file.path) and not is_input(file.path, inputs))
+    found = (path.rpartition("/") for path in charts)
     return [folder for folder, _, _ in found]
 
 
-def _collect(files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str]) -> _Collected:
+def _collect(
+    files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str], inputs: frozenset[str]
+) -> _Collected:
     collected = _Collected(problems=list(problems))
     for problem in collected.problems:
         if problem.severity is Severity.ERROR:
             collected.frozen.append(Reach(source=problem.source, everything=True))
+    files = without_inputs(files, inputs, collected.problems, collected.frozen)
     if charts:
         collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
         files = [file for file in files if not _is_of_chart(file, charts)]

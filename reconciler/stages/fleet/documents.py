@@ -10,6 +10,7 @@ from reconciler.model.problem import Document
 from reconciler.stages.documents import OVERRIDE_KINDS, is_policy, type_fault
 from reconciler.stages.fleet.clusters import is_cluster
 from reconciler.stages.fleet.settings import FLEET_API_VERSION
+from reconciler.stages.hydration import is_lock
 from reconciler.stages.sealed import BLOCK
 
 WITHHELD: Final = "fleet.reconciler/withheld"
@@ -29,6 +30,8 @@ class DocumentKind(Enum):
     CLUSTER = auto()
     FLEET_SETTINGS = auto()
     ROLLOUT = auto()
+    RENDER = auto()
+    RENDER_LOCK = auto()
     SKIPPED = auto()
     """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
     MISTYPED = auto()
@@ -49,6 +52,8 @@ def classify(document: Document) -> DocumentKind:
         return DocumentKind.WITHHELD
     if isinstance(body.get(BLOCK), dict) and ("kind" in body or body.keys() == {"data", BLOCK}):
         return DocumentKind.ENCRYPTED
+    if is_lock(document.path):
+        return DocumentKind.RENDER_LOCK
     if "apiVersion" not in body and "kind" not in body:
         return DocumentKind.SKIPPED
     api_version, kind = body.get("apiVersion"), body.get("kind")
@@ -70,5 +75,6 @@ def kind_of(api_version: str, kind: str) -> DocumentKind:
     if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
         return DocumentKind.CLUSTER
     if group == FLEET_API_VERSION.partition("/")[0]:
-        return DocumentKind.ROLLOUT if kind == "Rollout" else DocumentKind.FLEET_SETTINGS
+        own = {"Rollout": DocumentKind.ROLLOUT, "Render": DocumentKind.RENDER}
+        return own.get(kind, DocumentKind.FLEET_SETTINGS)
     return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from reconciler.stages.documents import Shape, Status, walk
 from reconciler.stages.fleet.clusters import CLUSTER_SHAPE, MANAGED_CLUSTER_SHAPE
 from reconciler.stages.fleet.settings import FLEET_SHAPE
+from reconciler.stages.hydration import RENDER_SHAPE
 from reconciler.stages.policies import OVERRIDE_SHAPE, PROPAGATION_SHAPE
 from reconciler.stages.rollouts import ROLLOUT_SHAPE
 
@@ -23,6 +24,7 @@ KINDS: Mapping[str, Shape] = {
     "ManagedCluster": MANAGED_CLUSTER_SHAPE,
     "Fleet": FLEET_SHAPE,
     "Rollout": ROLLOUT_SHAPE,
+    "Render": RENDER_SHAPE,
 }
 """The shape of each kind."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.fleet import FleetSettings, Reach, Template
+from reconciler.model.fleet import FleetSettings, Reach, Render, RenderLock, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Source
@@ -16,7 +16,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True):
     """The documents of a file by kind, its problems, and the reach of what is broken in it.
 
     `skipped`: where documents without apiVersion and kind stand. `has_template_syntax`: it is no YAML and holds `{{`,
-    which under a Helm chart is no error.
+    which under a Helm chart is no error. `builds_on`: of a kustomization, the paths that it leads to.
     """
 
     path: str
@@ -27,6 +27,9 @@ class ParsedFile(Struct, frozen=True, kw_only=True):
     clusters: tuple[Cluster, ...] = ()
     settings: tuple[FleetSettings, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
+    renders: tuple[Render, ...] = ()
+    locks: tuple[RenderLock, ...] = ()
+    builds_on: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     frozen: tuple[Reach, ...] = ()
     skipped: tuple[Source, ...] = ()

@@ -51,8 +51,8 @@ def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:
 
 def says_nothing(file: ParsedFile) -> bool:
     """Whether a file has no document of a type: no bytes, blanks, comments, lines without apiVersion and kind."""
-    policies = file.propagation or file.overrides
-    return not (file.templates or policies or file.clusters or file.settings or file.rollouts or file.frozen)
+    policies, own = file.propagation or file.overrides, file.rollouts or file.renders
+    return not (file.templates or policies or own or file.clusters or file.settings or file.frozen)
 
 
 def emptied(file: ParsedFile) -> ParsedFile:

@@ -18,6 +18,7 @@ from reconciler.stages.fleet.documents import DocumentKind, classify
 from reconciler.stages.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext, with_one_block
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.settings import parse_fleet_settings
+from reconciler.stages.hydration import builds_on, is_kustomization, is_lock, parse_lock, parse_render
 from reconciler.stages.policies import parse_override_policy, parse_propagation_policy
 from reconciler.stages.rollouts import parse_rollout
 from reconciler.stages.sealed import MARK
@@ -37,6 +38,8 @@ _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
     DocumentKind.CLUSTER: ("clusters", parse_cluster),
     DocumentKind.FLEET_SETTINGS: ("settings", parse_fleet_settings),
     DocumentKind.ROLLOUT: ("rollouts", parse_rollout),
+    DocumentKind.RENDER: ("renders", parse_render),
+    DocumentKind.RENDER_LOCK: ("locks", parse_lock),
 }
 
 
@@ -87,12 +90,15 @@ class _Said(Struct):
     problems: list[Problem]
     frozen: list[Reach]
     skipped: list[Source] = field(default_factory=list)
+    builds_on: list[str] = field(default_factory=list)
     found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})
 
 
 def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
-    said = _Said(problems=list(read.problems), frozen=[reach_of_text(broken) for broken in read.broken])
+    # A lock tells nothing of what is to be where, so that a broken one freezes nothing.
+    broken = () if is_lock(file.path) else read.broken
+    said = _Said(problems=list(read.problems), frozen=[reach_of_text(found) for found in broken])
     whole = of_whole_file(file) if read.broken else None
     if whole is not None:
         said.problems.append(whole)
@@ -109,6 +115,7 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
         problems=tuple(said.problems),
         frozen=tuple(said.frozen),
         skipped=tuple(said.skipped),
+        builds_on=tuple(said.builds_on),
         has_template_syntax=bool(read.broken) and b"{{" in file.data,
         **{name: tuple(values) for name, values in said.found.items()},
     )
@@ -119,6 +126,8 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
         said.skipped.append(document.source)
+        if is_kustomization(document.path):
+            said.builds_on.extend(builds_on(document))
         return
     stray = stray_ciphertext(document) if _may_be_stray(kind, file) else None
     if stray is not None:
@@ -130,6 +139,8 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
         said.problems.extend(remarks)
         if value is not None:
             said.found[name].append(value)
+            return
+        if kind is DocumentKind.RENDER_LOCK:
             return
     else:
         said.problems.append(_refusal(kind, document))

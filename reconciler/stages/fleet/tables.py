@@ -19,6 +19,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.fleet.file import ParsedFile
+from reconciler.stages.hydration import is_input
 from reconciler.stages.incremental import Table
 
 _Key = TypeVar("_Key", Identity, PolicyRef)
@@ -30,28 +31,35 @@ _Pair = tuple[ParsedFile | None, ParsedFile | None]
 class FleetTables:
     """The files of the last assembly, and what came of them."""
 
-    __slots__ = ("_files", "_fleet", "_overrides", "_problems", "_propagation", "_templates")
+    __slots__ = ("_files", "_fleet", "_inputs", "_overrides", "_problems", "_propagation", "_templates")
 
     def __init__(self) -> None:
         """Start with nothing assembled."""
         self._files: Sequence[ParsedFile] = ()
         self._problems: tuple[Problem, ...] = ()
+        self._inputs: frozenset[str] = frozenset()
         self._fleet: Fleet | None = None
         self._templates = Table[Identity, Template]()
         self._propagation = Table[PolicyRef, PropagationPolicy]()
         self._overrides = Table[PolicyRef, OverridePolicy]()
 
     def keep(
-        self, files: Sequence[ParsedFile], problems: tuple[Problem, ...], fleet: Fleet, *, has_charts: bool
+        self,
+        files: Sequence[ParsedFile],
+        problems: tuple[Problem, ...],
+        fleet: Fleet,
+        *,
+        has_charts: bool,
+        inputs: frozenset[str],
     ) -> None:
         """Remember an assembly.
 
         One with charts, whose files are left out, is not built upon, nor one in which something is frozen by files
-        that are good by themselves: another edit may mend it.
+        that are good by themselves: another edit may mend it. `inputs`: what is read by renders, and left out too.
         """
-        self._files, self._problems = files, problems
-        is_of_files = len(fleet.frozen) == sum(len(file.frozen) for file in files)
-        self._fleet = fleet if is_of_files and not has_charts else None
+        self._files, self._problems, self._inputs = files, problems, inputs
+        of_files = (len(file.frozen) for file in files if file.frozen and not is_input(file.path, inputs))
+        self._fleet = fleet if len(fleet.frozen) == sum(of_files) and not has_charts else None
         self._templates.replace(fleet.templates)
         self._propagation.replace({policy.ref: policy for policy in fleet.propagation})
         self._overrides.replace({policy.ref: policy for policy in fleet.overrides})
@@ -62,7 +70,10 @@ class FleetTables:
         if fleet is None or problems != self._problems:
             return None
         pairs = _differing(self._files, files)
-        if not all(_is_ordinary(file, fleet.custom_kinds) for pair in pairs for file in pair if file is not None):
+        changed = [file for pair in pairs for file in pair if file is not None]
+        if not all(_is_ordinary(file, fleet.custom_kinds) for file in changed):
+            return None
+        if self._inputs and any(is_input(file.path, self._inputs) for file in changed):
             return None
         templates = _changes(self._templates, pairs, attrgetter("templates"), attrgetter("identity"))
         propagation = _changes(self._propagation, pairs, attrgetter("propagation"), attrgetter("ref"))
@@ -138,7 +149,16 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
     """Whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
-    if file.clusters or file.settings or file.rollouts or file.frozen or file.skipped or file.has_template_syntax:
+    if (
+        file.clusters
+        or file.settings
+        or file.frozen
+        or file.skipped
+        or file.has_template_syntax
+        or file.rollouts
+        or file.renders
+        or file.locks
+    ):
         return False
     return not any(
         template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds

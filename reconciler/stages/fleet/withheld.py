@@ -55,6 +55,8 @@ def _kept(document: Document) -> JsonObject:
     if found is DocumentKind.ENCRYPTED:
         # It is authenticated with its whole file, which is written anew once something of it is left out.
         return _sketch(body)
+    if found is DocumentKind.RENDER_LOCK:
+        return body  # Names of files and of contents.
     may_be_secret = not isinstance(kind, str) or is_secret_kind(kind) or kind in OVERRIDE_KINDS
     # No other kind has such a field: it was meant to be a Secret.
     return _sketch(body) if may_be_secret or "stringData" in body else body

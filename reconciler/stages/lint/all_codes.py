@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from reconciler.stages.documents import ProblemCode
+from reconciler.stages.hydration import HYDRATION_CODES
 from reconciler.stages.lint.codes import LINT_CODES
 from reconciler.stages.moves import MOVE_CODES
 from reconciler.stages.policies import POLICY_CODES
@@ -25,6 +26,7 @@ _TABLES: tuple[Mapping[str, ProblemCode], ...] = (
     ROLLOUT_CODES,
     WINDOW_CODES,
     SEALED_CODES,
+    HYDRATION_CODES,
 )
 
 PROBLEM_CODES: Mapping[str, ProblemCode] = MappingProxyType(

@@ -127,7 +127,7 @@ def test_gives_up_on_a_directory_that_never_rests(tmp_path: Path, monkeypatch: p
 def test_a_file_swapped_for_a_link_while_reading_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     root = write_files(tmp_path / "store", {"a.yaml": "1"})
-    with store_directory._DirectoryTree(root) as tree:
+    with store_directory.DirectoryTree(root) as tree:
         (entry,) = tree.children("")
         (root / "a.yaml").unlink()
         (root / "a.yaml").symlink_to("../secret")
@@ -138,7 +138,7 @@ def test_a_file_swapped_for_a_link_while_reading_is_not_followed(tmp_path: Path)
 def test_a_folder_swapped_for_a_link_while_reading_is_not_followed(tmp_path: Path) -> None:
     write_files(tmp_path / "outside", {"a.yaml": "secret"})
     root = write_files(tmp_path / "store", {"sub/a.yaml": "1"})
-    with store_directory._DirectoryTree(root) as tree:
+    with store_directory.DirectoryTree(root) as tree:
         (entry,) = tree.children("sub")
         list(tree.children(""))
         (root / "sub").rename(root / "old")

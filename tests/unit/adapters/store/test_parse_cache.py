@@ -91,6 +91,21 @@ def test_gives_back_what_was_parsed(tmp_path: Path) -> None:
     assert ParseCache(tmp_path / "c.db").load([one, two]) == parsed
 
 
+def test_keeps_renders_their_locks_and_where_kustomizations_lead(tmp_path: Path) -> None:
+    store = Path(__file__).parents[3] / "hydration/store"
+    names = ("renders/web.yaml", "renders/shop.yaml", "apps/web/overlays/prod/kustomization.yaml")
+    files = [_file(name, (store / name).read_text()) for name in names]
+    lock = '{"inputs": {"a": "%s"}, "outputs": {}, "spec": "x", "tool": {"helm": "4.3"}}' % ("a" * 40)
+    files.append(_file("rendered/web/render.lock.json", lock))
+    _saved(tmp_path / "c.db", *files)
+    found = ParseCache(tmp_path / "c.db").load(files)
+    assert len(found) == len(files)
+    for file in files:
+        parsed = parse_file(file)
+        assert parsed.renders or parsed.locks or parsed.builds_on
+        assert found[memo_key(file)] == parsed
+
+
 def test_makes_the_same_fleet_as_a_parse(tmp_path: Path) -> None:
     texts = {"a.yaml": CONFIG.replace("thing", "a"), "p.yaml": POLICY, "o.yaml": OVERRIDE, "z.yaml": "a: ["}
     files = tuple(_file(path, text) for path, text in sorted(texts.items()))
@@ -219,7 +234,7 @@ def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
     """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
     shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
     fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
-    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 9, "1d0a787bcf6828f1")
+    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 9, "56757bbf147010f6")
 
 
 def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:

@@ -13,6 +13,7 @@ from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
 from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
 from reconciler.stages.fleet.settings import parse_fleet_settings
+from reconciler.stages.hydration import parse_render
 from reconciler.stages.policies.override import parse_override_policy
 from reconciler.stages.policies.propagation import parse_propagation_policy
 from reconciler.stages.rollouts.document.read import parse_rollout
@@ -22,6 +23,7 @@ API_VERSIONS = {
     "ManagedCluster": "cluster.open-cluster-management.io/v1",
     "Fleet": "fleet.reconciler/v1alpha1",
     "Rollout": "fleet.reconciler/v1alpha1",
+    "Render": "fleet.reconciler/v1alpha1",
 }
 PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "PropagationPolicy": parse_propagation_policy,
@@ -32,6 +34,7 @@ PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "ManagedCluster": parse_cluster,
     "Fleet": parse_fleet_settings,
     "Rollout": parse_rollout,
+    "Render": parse_render,
 }
 ALL_ROWS = [row for kind in KINDS for row in field_rows(kind) if not kind.startswith("Cluster") or kind == "Cluster"]
 

@@ -1,0 +1,147 @@
+"""One render: from its inputs to the files of its output, or why there are none. Writes nothing into a store."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from reconciler.adapters.hydration.contained import RenderFailed, render_twice
+from reconciler.adapters.hydration.files import InputRefused, RenderFiles
+from reconciler.adapters.hydration.inputs import Inputs, export, inputs_of, problem
+from reconciler.adapters.hydration.tools import Tool, Tools
+from reconciler.interpreters.registry import Registry
+from reconciler.model.fleet import LOCK_NAME, Render, RenderLock
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.tree import JsonObject
+from reconciler.stages.hydration import (
+    Bodies,
+    blob_id,
+    compile_variants,
+    disproofs,
+    lock_text,
+    nondeterminism,
+    read_rendered,
+)
+from reconciler.stages.yaml import MAX_BYTES
+
+
+class Output(NamedTuple):
+    """The files of an output by path, lock and all; None: it is as it should be already, and nothing was run."""
+
+    files: Mapping[str, bytes] | None
+    problems: tuple[Problem, ...] = ()
+
+
+class Renderer:
+    """Renders one after another. `write`: a document as text, the same for the same document."""
+
+    def __init__(
+        self,
+        files: RenderFiles,
+        tools: Tools,
+        interpreters: Registry,
+        write: Callable[[JsonObject], str],
+        *,
+        allow_network: bool = False,
+    ) -> None:
+        self._files, self._tools, self._interpreters, self._write = files, tools, interpreters, write
+        self._allow_network = allow_network
+
+    def output(self, render: Render, lock: RenderLock | None, *, always: bool = False) -> Output:
+        """The output of a render; `always`: also where the lock says that it is fresh.
+
+        Raises:
+            ConfigurationError: the tool is not there.
+            NotContained: it cannot be contained.
+            StoreError: the store cannot be read.
+        """
+        inputs = inputs_of(render, self._files)
+        if inputs.problems:
+            return Output({}, inputs.problems)
+        tool = self._tools.tool("helm" if render.helm is not None else "kubectl")
+        if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
+            return Output(None)
+        try:
+            written = self._run(render, inputs, tool)
+        except InputRefused as error:
+            return Output({}, (problem(render, "render-refused", str(error)),))
+        except RenderFailed as error:
+            return Output({}, (problem(render, "render-failed", str(error)),))
+        return self._compiled(render, inputs, tool, written)
+
+    def _is_fresh(self, render: Render, lock: RenderLock, inputs: Inputs, tool: Tool) -> bool:
+        if lock.spec != render.digest or lock.inputs != inputs.ids or lock.tool != tool.versions:
+            return False
+        outputs = self._files.ids([render.output])
+        outputs.pop(f"{render.output}/{LOCK_NAME}", None)
+        return outputs == lock.outputs
+
+    def _run(self, render: Render, inputs: Inputs, tool: Tool) -> list[tuple[bytes, bytes]]:
+        with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
+            folder = Path(made)
+            export(render, inputs.ids, self._files, folder / "store")
+            names = ["", *(variant.name for variant in render.variants)]
+            commands = [command(render, name, tool, folder / "store") for name in names]
+            return render_twice(commands, folder, allow_network=self._allow_network)
+
+    def _compiled(
+        self, render: Render, inputs: Inputs, tool: Tool, written: Sequence[tuple[bytes, bytes]]
+    ) -> Output:  # fmt: skip
+        found: dict[str, Bodies] = {}
+        problems: list[Problem] = []
+        for name, texts in zip(["", *(variant.name for variant in render.variants)], written, strict=True):
+            if len(texts[0]) > MAX_BYTES:
+                message = (
+                    f"{name or 'the base'} has {len(texts[0]):,} bytes, and a file of a store {MAX_BYTES:,} at most"
+                )
+                problems.append(problem(render, "render-too-large", message))
+                continue
+            one, other = (read_rendered(render, name, text, self._interpreters) for text in texts)
+            problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
+            found[name] = one.objects
+        if _has_errors(problems):
+            return Output({}, tuple(sorted(set(problems))))
+        base = found.pop("")
+        compiled = compile_variants(render, base, found)
+        problems += compiled.problems
+        if _has_errors(problems):
+            return Output({}, tuple(sorted(set(problems))))
+        texts_of = {
+            f"{render.output}/{name}": self._text(render, tool, bodies) for name, bodies in compiled.files.items()
+        }
+        wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
+        assert not wrong, f"what was compiled is not what was rendered: {wrong}"
+        ids = {path: blob_id(text) for path, text in texts_of.items()}
+        lock = lock_text(render, inputs.ids, tool.versions, ids)
+        return Output({**texts_of, render.lock_path: lock}, tuple(sorted(set(problems))))
+
+    def _text(self, render: Render, tool: Tool, bodies: Sequence[JsonObject]) -> bytes:
+        made_by = ", ".join(f"{name} {version}" for name, version in sorted(tool.versions.items()))
+        header = (
+            f"# Made by `reconciler hydrate` from {render.source.path} with {made_by}.\n"
+            "# Change what it is made from and run it again; an edit here would be lost.\n"
+        )
+        return (header + "".join(f"---\n{self._write(body)}" for body in bodies)).encode()
+
+
+def _has_errors(problems: Sequence[Problem]) -> bool:
+    return any(found.severity is Severity.ERROR for found in problems)
+
+
+def command(render: Render, name: str, tool: Tool, store: Path) -> list[str]:
+    """The fixed command line for a variant (empty: the base); `store`: the folder with what was exported."""
+    variant = next((found for found in render.variants if found.name == name), None)
+    if render.helm is None:
+        folder = render.kustomize if variant is None else variant.overlay
+        return [tool.path, "kustomize", str(store / folder)]
+    helm = render.helm
+    options = ["--namespace", helm.namespace, "--kube-version", helm.kube_version]
+    for path in (*helm.values, *(variant.values if variant is not None else ())):
+        options += ["--values", str(store / path)]
+    for served in helm.api_versions:
+        options += ["--api-versions", served]
+    if helm.include_crds:
+        options.append("--include-crds")
+    return [tool.path, "template", helm.release_name, str(store / helm.path), *options]

@@ -1,0 +1,171 @@
+"""`reconciler hydrate`: render what the store says with helm and kustomize, and write it into the store."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.printing import prose, show_problems
+from reconciler.cli.reading import cache_folder, read_fleet
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.adapters.hydration.files import RenderFiles
+    from reconciler.adapters.hydration.render import Output
+    from reconciler.adapters.hydration.tools import Tools
+    from reconciler.model.fleet import Fleet, Render
+    from reconciler.model.problem import Problem
+    from reconciler.model.tree import JsonObject
+
+
+@click.command(context_settings=options.SETTINGS)
+@options.store_argument
+@options.as_directory
+@options.option("--only", multiple=True, metavar="NAME", help="Only this Render (repeatable).")
+@options.option(
+    "--check", is_flag=True, help="Render everything and compare; write nothing. Exit code 1 on a difference."
+)
+@options.option("--update", is_flag=True, help="First fetch the charts that others serve into the store.")
+@options.option("--allow-network", is_flag=True, help="Render where no process without network can be started.")
+@options.option("--helm", default="", metavar="PATH", help="The helm to use, by absolute path. Default: on the PATH.")
+@options.option("--helm-sha256", default="", metavar="DIGEST", help="What --helm must be.")
+@options.option("--kubectl", default="", metavar="PATH", help="The kubectl to use for kustomize, by absolute path.")
+@options.option("--kubectl-sha256", default="", metavar="DIGEST", help="What --kubectl must be.")
+def command(
+    *,
+    store: str,
+    as_directory: bool,
+    only: tuple[str, ...],
+    check: bool,
+    update: bool,
+    allow_network: bool,
+    helm: str,
+    helm_sha256: str,
+    kubectl: str,
+    kubectl_sha256: str,
+) -> None:
+    """Render the charts and kustomizations that documents of kind Render in STORE name, and write their outputs.
+
+    What is fresh is left alone, and no program is started for it. Commit what it writes.
+    """
+    from reconciler.adapters.hydration.files import RenderFiles, check_ordinary, tree_of
+    from reconciler.adapters.hydration.tools import Tools, Wanted
+    from reconciler.adapters.sources.location import locate_store
+
+    location = locate_store(store, as_directory=as_directory)
+    check_ordinary(location)
+    fleet = read_fleet(store, as_directory=as_directory)
+    renders = _chosen(fleet, only)
+    wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
+    kept_out = location.repository or location.path
+    tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
+    is_good = not _tell(_of_documents(fleet))
+    with tree_of(location, None, as_files=True) as tree:
+        files = RenderFiles(tree)
+        for render in renders:
+            if update and render.helm is not None and render.helm.is_remote:
+                is_good &= _update(render, files, tools, location.path)
+            output = _output(fleet, render, files, tools, always=check, allow_network=allow_network)
+            is_good &= _finish(fleet, render, files, output, location.path, check=check)
+    sys.exit(0 if is_good else 1)
+
+
+def _chosen(fleet: Fleet, only: tuple[str, ...]) -> tuple[Render, ...]:
+    unknown = sorted(set(only) - {render.name for render in fleet.renders})
+    if unknown:
+        names = ", ".join(render.name for render in fleet.renders) or "none"
+        raise ConfigurationError(f"the store has no Render {', '.join(unknown)}; it has {names}")
+    if not fleet.renders:
+        prose("no document of kind Render in the store: there is nothing to do\n")
+    return tuple(render for render in fleet.renders if not only or render.name in only)
+
+
+def _of_documents(fleet: Fleet) -> list[Problem]:
+    """What is wrong with the store, but for outputs, which are about to be written."""
+    from reconciler.model.problem import Severity
+    from reconciler.stages.hydration import is_below, overlaps
+
+    errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
+    outputs = [render.output for render in fleet.renders]
+    found = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
+    return [*found, *overlaps(fleet.renders, fleet.clusters)]
+
+
+def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
+    """Show problems; whether there is an error among them."""
+    from reconciler.cli.printing import has_errors
+
+    show_problems(problems)
+    return has_errors(problems)
+
+
+def _update(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bool:
+    """Bring a chart into the store; whether it is there."""
+    from reconciler.adapters.hydration.update import fetched, is_there, write_file
+
+    assert render.helm is not None, "a chart"
+    if is_there(render.helm, files):
+        return True
+    data, problems = fetched(render, tools.tool("helm"), os.environ)
+    if _tell(problems):
+        return False
+    write_file(root, render.helm.path, data)
+    prose(f"{render.name}: fetched {render.helm.path}\n")
+    return True
+
+
+def _output(
+    fleet: Fleet, render: Render, files: RenderFiles, tools: Tools, *, always: bool, allow_network: bool
+) -> Output:
+    from reconciler.adapters.hydration.render import Renderer
+    from reconciler.adapters.plugins import with_plugins
+
+    renderer = Renderer(files, tools, with_plugins(), _text, allow_network=allow_network)
+    return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
+
+
+def _text(body: JsonObject) -> str:
+    """A document as it is committed: sorted, but for one that is encrypted, whose seal is of its order."""
+    import json
+
+    from reconciler.report.yaml_dump import dump_yaml
+
+    return f"{json.dumps(body, indent=2)}\n" if "sops" in body else dump_yaml(body)
+
+
+def _finish(fleet: Fleet, render: Render, files: RenderFiles, output: Output, root: Path, *, check: bool) -> bool:
+    """Write an output, or compare it; whether all is well."""
+    from reconciler.adapters.hydration.update import write_file
+    from reconciler.stages.hydration import blob_id
+
+    if _tell(output.problems):
+        return False
+    if output.files is None:
+        prose(f"{render.name}: fresh\n")
+        return True
+    there = files.ids([render.output])
+    changed = {path: data for path, data in output.files.items() if there.get(path) != blob_id(data)}
+    lock = fleet.locks.get(render.lock_path)
+    ours = {render.lock_path, *(lock.outputs if lock is not None else ())}
+    gone = sorted(there.keys() - output.files.keys())
+    strange = [path for path in gone if path not in ours]
+    for path in strange:
+        prose(f"{render.name}: {path} is not of hydrate; move it out of {render.output}\n")
+    if check:
+        for path in sorted({*changed, *gone}):
+            prose(f"{render.name}: {path} is not what the inputs make; run reconciler hydrate\n")
+        if not (changed or gone):
+            prose(f"{render.name}: as committed\n")
+        return not (changed or gone)
+    for path, data in sorted(changed.items()):
+        write_file(root, path, data)
+    for path in gone:
+        if path in ours:
+            (root / path).unlink()
+    prose(f"{render.name}: wrote {', '.join(sorted(changed)) or 'nothing'}\n")
+    return not strange

@@ -1,0 +1,275 @@
+"""`hydrate` with the real helm and kustomize: what it writes is what they say, and it says so again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from reconciler.cli.main import cli
+from reconciler.errors import ReconcilerError
+from reconciler.stages.yaml import read_yaml
+from tests.hydration import copied_store, folder_of_helm
+
+pytestmark = pytest.mark.usefixtures("tools_on_path")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return copied_store(tmp_path)
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli, list(map(str, arguments)))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def hydrate(store: Path, *arguments: str) -> Result:
+    return run("hydrate", store, *arguments)
+
+
+def fault(store: Path, *arguments: str) -> str:
+    """Why the command does nothing at all."""
+    error = CliRunner().invoke(cli, ["hydrate", str(store), *arguments]).exception
+    assert isinstance(error, ReconcilerError), error
+    return str(error)
+
+
+def one_render(store: Path, name: str) -> None:
+    """Leave one Render of the store, and of what the others are made of no file that would be a document."""
+    if name != "shop":
+        shutil.rmtree(store / "apps")
+    for path in (store / "renders").iterdir():
+        if path.stem != name:
+            path.unlink()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def bodies(path: Path) -> dict[tuple[str, str], Any]:
+    documents = read_yaml(path.name, path.read_bytes()).documents
+    return {(found.body["kind"], found.body["metadata"]["name"]): found.body for found in documents}
+
+
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every process that is started from now on."""
+    started: list[Any] = []
+    original = subprocess.Popen.__init__
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> None:
+        started.append(args)
+        original(self, *args, **kwargs)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", counted)
+    return started
+
+
+def test_what_is_written_is_fresh_and_the_same_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = hydrate(store)
+    assert first.exit_code == 0, first.output
+    assert first.output.count("[render-hook-dropped]") == 2
+    written = contents(store / "rendered")
+    validated = run("validate", store)
+    assert validated.exit_code == 0, validated.output
+
+    started = processes(monkeypatch)
+    assert hydrate(store).output.count("fresh") == 6
+    assert started == [], "what is fresh starts nothing, not even to ask a tool for its version"
+
+    values = store / "values/operator-prod.yaml"
+    values.write_text("level: 3\n")
+    assert hydrate(store).exit_code == 0
+    assert len(started) == 1, "one process for the one render that changed"
+    values.write_text("level: 2\n")
+    assert hydrate(store).exit_code == 0
+    assert contents(store / "rendered") == written
+
+    shutil.rmtree(store / "rendered")
+    assert hydrate(store).exit_code == 0
+    assert contents(store / "rendered") == written
+
+
+def test_a_forgotten_hydrate_is_red_with_the_command(store: Path) -> None:
+    one_render(store, "web")
+    assert hydrate(store).exit_code == 0
+    (store / "values/web-prod.yaml").write_text("replicas: 5\n")
+    result = run("validate", store)
+    assert result.exit_code == 1
+    assert "values/web-prod.yaml changed since rendered/web was made of it: run reconciler hydrate" in " ".join(
+        result.output.split()
+    )
+    assert run("validate", store, "-o", "json").output.count("render-stale") == 1
+
+
+def test_an_edited_output_is_told_and_check_renders_in_truth(store: Path) -> None:
+    one_render(store, "jobs")
+    assert hydrate(store).exit_code == 0
+    assert hydrate(store, "--check").exit_code == 0
+    path, lock = store / "rendered/jobs/base.yaml", store / "rendered/jobs/render.lock.json"
+    path.write_bytes(path.read_bytes().replace(b"5 4 * * *", b"6 4 * * *"))
+    assert "[render-edited]" in run("validate", store).output
+    # Somebody who edits the lock as well fools what looks at names alone, and not what renders.
+    ids = json.loads(lock.read_text())
+    (name,) = ids["outputs"]
+    content = path.read_bytes()
+    ids["outputs"][name] = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    lock.write_text(json.dumps(ids))
+    assert "[render-edited]" not in run("validate", store).output
+    checked = hydrate(store, "--check")
+    assert checked.exit_code == 1
+    assert "rendered/jobs/base.yaml is not what the inputs make" in checked.output
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_somebody_else_in_the_output_is_left_and_told(store: Path) -> None:
+    one_render(store, "jobs")
+    assert hydrate(store).exit_code == 0
+    (store / "rendered/jobs/own.yaml").write_text("{}\n")
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert "rendered/jobs/own.yaml is not of hydrate" in result.output
+    assert (store / "rendered/jobs/own.yaml").exists()
+
+
+def test_an_output_that_is_not_made_any_more_goes(store: Path) -> None:
+    one_render(store, "umbrella")
+    assert hydrate(store).exit_code == 0
+    assert (store / "rendered/umbrella/only-prod.yaml").exists()
+    (store / "values/umbrella-prod.yaml").write_text("global: {region: eu}\n")
+    assert hydrate(store).exit_code == 0
+    assert not (store / "rendered/umbrella/only-prod.yaml").exists()
+
+
+def test_inputs_are_no_documents_of_the_store(store: Path) -> None:
+    """The raw files of a kustomization and the definitions of a chart go nowhere but through a render."""
+    assert hydrate(store).exit_code == 0
+    told = json.loads(run("validate", store, "-o", "json").output)
+    assert not [found for found in told["problems"] if found["severity"] == "error"], told
+    claimed = {found["message"].split("claims ")[1].split(",")[0] for found in told["problems"]
+               if found["code"] == "template-unclaimed"}  # fmt: skip
+    assert "Deployment shop/shop" in claimed
+    assert "Deployment default/shop" not in claimed
+
+
+@pytest.mark.parametrize(
+    ("values", "codes", "paths"),
+    [
+        ("", {"render-not-deterministic"}, {"data.stamp", "data.epoch"}),
+        ("stamp: fixed\n", {"render-not-deterministic"}, {"data.token"}),
+    ],
+)
+def test_random_values_and_the_time_are_noticed(store: Path, values: str, codes: set[str], paths: set[str]) -> None:
+    one_render(store, "random")
+    (store / "values/random.yaml").write_text(values)
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert all(code in result.output for code in codes)
+    assert all(path in result.output for path in paths)
+    assert not (store / "rendered").exists()
+
+
+def test_a_secret_in_an_output_is_refused_and_not_told(store: Path) -> None:
+    one_render(store, "jobs")
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: canary-4711}\n"
+    (store / "charts/jobs/templates/secret.yaml").write_text(secret)
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert "[render-secret]" in result.output
+    assert "canary-4711" not in result.output
+    assert not (store / "rendered").exists()
+
+
+def test_an_encrypted_secret_goes_through_with_its_fields_in_their_order(store: Path) -> None:
+    one_render(store, "jobs")
+    text = """apiVersion: v1
+kind: Secret
+metadata: {name: s, namespace: demo}
+data: {z: "ENC[AES256_GCM,data:eA==,type:str]", a: "ENC[AES256_GCM,data:eA==,type:str]"}
+sops: {version: 3.13.3, mac: "ENC[AES256_GCM,data:eA==,type:str]", lastmodified: "2026-01-01T00:00:00Z"}
+"""
+    (store / "charts/jobs/templates/secret.yaml").write_text(text)
+    result = hydrate(store)
+    assert result.exit_code == 0, result.output
+    secret = bodies(store / "rendered/jobs/base.yaml")["Secret", "s"]
+    assert list(secret["data"]) == ["z", "a"]
+    assert list(secret["sops"]) == ["version", "mac", "lastmodified"]
+
+
+def test_a_faulty_document_is_told_and_not_passed_over(store: Path) -> None:
+    one_render(store, "jobs")
+    document = store / "renders/jobs.yaml"
+    document.write_text(document.read_text().replace("includeCRDs", "x").replace("kubeVersion", "kubeVersio"))
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert "did you mean kubeVersion?" in " ".join(result.output.split())
+
+
+def test_what_a_merge_left_in_an_output_is_written_anew(store: Path) -> None:
+    one_render(store, "jobs")
+    assert hydrate(store).exit_code == 0
+    written = contents(store / "rendered")
+    for path in (store / "rendered/jobs").iterdir():
+        path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    assert run("validate", store).exit_code == 1
+    assert hydrate(store).exit_code == 0
+    assert contents(store / "rendered") == written
+
+
+def test_a_fault_of_a_chart_is_told_in_words_of_helm(store: Path) -> None:
+    one_render(store, "web")
+    (store / "values/web-prod.yaml").write_text("ingress: {enabled: true}\n")
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert "ingress.host" in result.output
+    assert "[render-failed]" in result.output
+
+
+def test_a_chart_may_be_an_archive(store: Path, tmp_path: Path) -> None:
+    one_render(store, "web")
+    assert hydrate(store).exit_code == 0
+    written = bodies(store / "rendered/web/base.yaml")
+    helm = folder_of_helm()
+    assert helm is not None
+    subprocess.run(
+        [helm / "helm", "package", store / "charts/web", "-d", store / "vendor"], check=True, capture_output=True
+    )
+    shutil.rmtree(store / "charts/web")
+    document = store / "renders/web.yaml"
+    document.write_text(document.read_text().replace("charts/web", "vendor/web-1.4.0.tgz"))
+    assert "[render-stale]" in run("validate", store).output
+    assert hydrate(store).exit_code == 0
+    assert bodies(store / "rendered/web/base.yaml") == written
+
+
+def test_a_binary_that_is_named_is_the_one_or_nothing(store: Path) -> None:
+    one_render(store, "jobs")
+    folder = folder_of_helm()
+    assert folder is not None
+    helm = folder / "helm"
+    digest = hashlib.sha256(helm.read_bytes()).hexdigest()
+    assert "--helm-sha256 says which" in fault(store, "--helm", str(helm))
+    assert "is not the binary" in fault(store, "--helm", str(helm), "--helm-sha256", "0" * 64)
+    assert hydrate(store, "--helm", str(helm), "--helm-sha256", digest).exit_code == 0
+
+
+def test_no_binary_of_the_store_is_run(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_render(store, "jobs")
+    (store / "bin").mkdir()
+    script = store / "bin/helm"
+    script.write_text(f"#!/bin/sh\ntouch {store}/was-run\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{store}/bin")
+    assert "is in the store" in fault(store)
+    monkeypatch.chdir(store)
+    monkeypatch.setenv("PATH", "bin:.")
+    assert "is not on the PATH" in fault(store)
+    assert not (store / "was-run").exists()

@@ -1,0 +1,137 @@
+"""Charts that others serve come into the store by `--update` alone, and are the ones that the document names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.hydration import copied_store, folder_of_helm
+from tests.hydration.test_hydrate import hydrate, one_render, run
+
+pytestmark = pytest.mark.usefixtures("tools_on_path")
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+
+class Charts:
+    """A chart repository and a registry with one chart."""
+
+    def __init__(self, archive: bytes) -> None:
+        self.digest = f"sha256:{hashlib.sha256(archive).hexdigest()}"
+        config = b'{"name":"jobs","version":"0.0.3","apiVersion":"v2"}'
+        config_id = f"sha256:{hashlib.sha256(config).hexdigest()}"
+        layer = {"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": self.digest,
+                 "size": len(archive)}  # fmt: skip
+        about = {"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": config_id, "size": len(config)}
+        manifest = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": about, "layers": [layer]}).encode()
+        manifest_id = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+        entry = "{apiVersion: v2, name: jobs, version: 0.0.3, urls: [jobs-0.0.3.tgz]}"
+        index = f"apiVersion: v1\nentries:\n  jobs:\n  - {entry}\n"
+        pages = {
+            "/index.yaml": (index.encode(), "text/yaml"),
+            "/jobs-0.0.3.tgz": (archive, "application/gzip"),
+            "/v2/": (b"{}", "application/json"),
+            "/v2/charts/jobs/tags/list": (b'{"name":"charts/jobs","tags":["0.0.3"]}', "application/json"),
+            "/v2/charts/jobs/manifests/0.0.3": (manifest, MANIFEST),
+            f"/v2/charts/jobs/manifests/{manifest_id}": (manifest, MANIFEST),
+            f"/v2/charts/jobs/blobs/{self.digest}": (archive, "application/octet-stream"),
+            f"/v2/charts/jobs/blobs/{config_id}": (config, "application/octet-stream"),
+        }
+        self.asked: list[str] = []
+        asked = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                body, kind = pages.get(self.path.partition("?")[0], (b"", ""))
+                self.send_response(200 if kind else 404)
+                self.send_header("Content-Type", kind or "text/plain")
+                self.send_header("Content-Length", str(len(body)))
+                if kind == MANIFEST:
+                    self.send_header("Docker-Content-Digest", manifest_id)
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def charts(tmp_path: Path) -> Iterator[Charts]:
+    helm = folder_of_helm()
+    assert helm is not None
+    chart = copied_store(tmp_path / "packed") / "charts/jobs"
+    subprocess.run([helm / "helm", "package", chart, "-d", tmp_path], check=True, capture_output=True)
+    served = Charts((tmp_path / "jobs-0.0.3.tgz").read_bytes())
+    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread.start()
+    yield served
+    served.server.shutdown()
+    served.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    store = copied_store(tmp_path)
+    one_render(store, "jobs")
+    return store
+
+
+def name_chart(store: Path, chart: str) -> None:
+    document = store / "renders/jobs.yaml"
+    document.write_text(document.read_text().replace("chart: charts/jobs", chart))
+
+
+@pytest.mark.parametrize("form", ["repository", "registry"])
+def test_a_chart_is_vendored_and_then_rendered_without_network(store: Path, charts: Charts, form: str) -> None:
+    where = {"repository": f"chart: jobs, repository: 'http://{charts.address}'",
+             "registry": f"chart: 'oci://{charts.address}/charts/jobs'"}[form]  # fmt: skip
+    name_chart(store, f"{where}, version: 0.0.3, digest: '{charts.digest}'")
+    before = hydrate(store)
+    assert before.exit_code == 1
+    assert "reconciler hydrate --update brings it into the store" in " ".join(before.output.split())
+    assert charts.asked == []
+    done = hydrate(store, "--update")
+    assert done.exit_code == 0, done.output
+    assert charts.asked
+    assert (store / "vendor/jobs-0.0.3.tgz").exists()
+    assert (store / "rendered/jobs/base.yaml").exists()
+    assert run("validate", store).exit_code == 0
+    asked = len(charts.asked)
+    assert hydrate(store, "--update").exit_code == 0
+    assert hydrate(store, "--check").exit_code == 0
+    assert len(charts.asked) == asked
+
+
+def test_another_archive_than_the_named_one_is_not_taken(store: Path, charts: Charts) -> None:
+    name_chart(
+        store, f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.3, digest: 'sha256:{'0' * 64}'"
+    )
+    result = hydrate(store, "--update")
+    assert result.exit_code == 1
+    assert f"has {charts.digest}, not the digest that the document names" in " ".join(result.output.split())
+    assert not (store / "vendor").exists()
+
+
+def test_a_vendored_archive_that_was_swapped_is_refused(store: Path, charts: Charts) -> None:
+    name_chart(store, f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.3, digest: '{charts.digest}'")
+    assert hydrate(store, "--update").exit_code == 0
+    (store / "vendor/jobs-0.0.3.tgz").write_bytes(b"swapped")
+    assert "[render-stale]" in run("validate", store).output
+    result = hydrate(store)
+    assert result.exit_code == 1
+    assert "is not the archive that digest names" in " ".join(result.output.split())
