@@ -80,11 +80,11 @@ def test_the_script_says_what_it_lacks_without_kubernetes_binaries(tmp_path: Pat
     assert "KUBEBUILDER_ASSETS must name a folder" in done.stderr
 
 
-@pytest.mark.parametrize("lacking", ["chromium", "promtool", "helm"])
+@pytest.mark.parametrize("lacking", ["chromium", "promtool", "sops", "helm"])
 def test_the_script_says_what_to_install_where_it_may_not(tmp_path: Path, lacking: str) -> None:
     """Nothing on the path but what the script itself calls: no browser, no promtool, no apt-get."""
     (tmp_path / "bin").mkdir()
-    for name in ("bash", "dirname", "id", *({"chromium", "promtool", "helm"} - {lacking})):
+    for name in ("bash", "dirname", "id", *({"chromium", "promtool", "sops", "age-keygen", "helm"} - {lacking})):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "/bin/true")
     script = tmp_path / "clone/.ci/run"
     script.parent.mkdir(parents=True)
@@ -93,8 +93,12 @@ def test_the_script_says_what_to_install_where_it_may_not(tmp_path: Path, lackin
     command = [str(tmp_path / "bin/bash"), str(script)]
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 2
-    is_of_debian = done.stderr.startswith(f"{lacking} is missing: install it, or Debian's ")
-    assert is_of_debian if lacking != "helm" else done.stderr.startswith("RENDER_TOOLS must name a folder with helm 4")
+    told = {
+        "sops": "SOPS_ASSETS must name a folder with sops and age-keygen",
+        "helm": "RENDER_TOOLS must name a folder with helm 4",
+    }
+    assert done.stderr.startswith(told.get(lacking, f"{lacking} is missing: install it, or Debian's "))
+
 
 
 def test_the_script_says_what_it_lacks_without_sops(tmp_path: Path) -> None:
