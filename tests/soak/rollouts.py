@@ -7,7 +7,7 @@ and what all other clusters hold then: nobody gets a version before the gates of
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,13 +29,18 @@ DRIFT = "nginx:drift"
 """What somebody sets by hand."""
 
 
-def rollout(*, canary_timeout: str = "10m", approval: bool = False, **spec: Any) -> dict[str, Any]:
-    """Three stages over the six clusters; the last one is what is left. `approval`: after the first one."""
+def rollout(
+    *, canary_timeout: str = "10m", approval: bool = False, conditions: Sequence[dict[str, Any]] = (), **spec: Any
+) -> dict[str, Any]:
+    """Three stages over the six clusters; the last one is what is left.
+
+    `approval`: after the first one. `conditions`: of its gate.
+    """
     stages: list[dict[str, Any]] = [
         {
             "name": "canary",
             "clusters": {"clusterNames": ["m1"]},
-            "gate": {"timeout": canary_timeout},
+            "gate": {"timeout": canary_timeout, **({"conditions": list(conditions)} if conditions else {})},
             "after": {"approval": approval},
         },
         {"name": "early", "clusters": {"clusterNames": ["m2", "m3"]}, "maxConcurrency": 1},

@@ -100,7 +100,6 @@ def test_the_script_says_what_to_install_where_it_may_not(tmp_path: Path, lackin
     assert done.stderr.startswith(told.get(lacking, f"{lacking} is missing: install it, or Debian's "))
 
 
-
 def test_the_script_says_what_it_lacks_without_sops(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("bash", "dirname", "id", "chromium-browser", "promtool"):
