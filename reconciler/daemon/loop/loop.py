@@ -93,7 +93,7 @@ class ControlLoop:
         self._state = State()
         self._established = Established()
         self._follower = StoreFollower(parts)
-        self._stages = StagedRounds(parts, self._follower)
+        self._stages = StagedRounds(parts, self._follower, self._wake)
         self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
@@ -166,6 +166,7 @@ class ControlLoop:
         finally:
             await self._lanes.close()
             await self._late.close()
+            await self._stages.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

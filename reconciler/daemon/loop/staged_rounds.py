@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -23,18 +23,21 @@ from reconciler.stages.staging import changed_by_staging
 from reconciler.stages.windows import Closed, closed_clusters
 
 _NEVER_S = float("inf")
+_ENTER_S = 0.5
+"""So long a round waits for the clusters in which something begins; who is later is heard beside the rounds."""
 _LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINNED)
 
 
 class StagedRounds:
     """Stages the decision of each round, and remembers what it made of the last one."""
 
-    def __init__(self, parts: Parts, follower: StoreFollower) -> None:
+    def __init__(self, parts: Parts, follower: StoreFollower, wake: Callable[[], None]) -> None:
         """What is recorded is read from the journal."""
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
-        self._stager = Stager(revisions, parts.clock, journal.rollout_records(), (journal, parts.holder.enter))
+        writing = (journal, parts.holder.enter)
+        self._stager = Stager(revisions, parts.clock, journal.rollout_records(), writing, within_s=_ENTER_S, wake=wake)
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = _NEVER_S
@@ -49,6 +52,10 @@ class StagedRounds:
     def is_due(self, state: State) -> bool:
         """Whether something can change now: by the clock, or since something is seen otherwise than before."""
         return self._parts.clock.monotonic_s() >= self.next_s or self._stager.is_news(state.shown)
+
+    async def close(self) -> None:
+        """Wait for no cluster any more."""
+        await self._stager.close()
 
     async def stage(self, state: State, reader: Reader, agenda: Agenda, now: str) -> tuple[State, frozenset[Identity]]:
         """The state with a decision as the revisions in force leave it, and what is rendered otherwise by that.

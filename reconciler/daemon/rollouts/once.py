@@ -97,7 +97,10 @@ class StagedOnce:
         stager = self._make(writing)
         if stager is None or self._last is None or self._staged is None:
             return frozenset()
-        made = await stager.stage(*self._last)
+        try:
+            made = await stager.stage(*self._last)
+        finally:
+            await stager.close()
         planned, done = _in_force(self._staged), _in_force(made)
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
-from reconciler.daemon.observing.members import PROMPT_S, Reachable, told_fault
+from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.layout import Layout
@@ -22,6 +22,8 @@ from reconciler.stages.state import FleetState, copies_of
 Records = Mapping[str, Record]
 """By cluster."""
 
+_WITHIN_S = 2.0
+"""So long a round waits for what gates ask of clusters; one that is slower has not told yet."""
 _AT_ONCE = 16
 """So many objects of a cluster are asked for side by side."""
 
@@ -64,13 +66,14 @@ async def with_conditions(
     reachable: Reachable,
 ) -> dict[str, Sight]:
     """The same with the conditions of gates, which are looked up where all the rest is well."""
-    found = dict(plain)
+    asked: dict[str, Awaitable[Sight]] = {}
     for name, of_stage in layout.stage_of.items():
         gate, sight = of_stage.stage.gate, plain.get(name)
         is_well = isinstance(sight, Met) and sight.revision == records[name].revision
         if gate.checks and is_well and shown is not None:
-            found[name] = await _checked(gate, records[name].revision, identities, shown, name, reachable)
-    return found
+            asked[name] = _checked(gate, records[name].revision, identities, shown, name, reachable)
+    told = await asyncio.gather(*asked.values())
+    return {**plain, **dict(zip(asked, told, strict=True))}
 
 
 def asks_conditions(layout: Layout, records: Records) -> bool:
@@ -86,12 +89,14 @@ async def _checked(
     member = reachable.get(name)
     if not isinstance(member, MemberCluster):
         return Unseen(member or "it was not asked yet")
-    asked = await awaited(asyncio.wait_for(_read(gate, identities, shown, member), PROMPT_S))
+    asked = await awaited(asyncio.wait_for(_read(gate, identities, shown, member), _WITHIN_S))
     if asked.value is None:
         fault = asked.fault
         is_told = isinstance(fault, MemberClusterError)
         assert fault is not None, "what gives nothing has failed"
-        return Unseen(str(fault) if is_told or isinstance(fault, TimeoutError) else told_fault(name, fault))
+        if isinstance(fault, TimeoutError):
+            return Unseen(f"no answer within {_WITHIN_S:g} s")
+        return Unseen(str(fault) if is_told else told_fault(name, fault))
     copies, objects = asked.value
     return sight_of(gate, revision, copies, objects)
 

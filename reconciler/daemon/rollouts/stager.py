@@ -6,9 +6,8 @@ crash between two of these costs nothing. Source: ADR 18.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,11 +16,11 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import Reachable
+from reconciler.daemon.observing.members import PROMPT_S, Reachable
+from reconciler.daemon.rollouts.entering import Begun, Enter, Entering
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.sights import asks_conditions, selected_by, sights_of, with_conditions
 from reconciler.engine import Decision
-from reconciler.errors import MemberClusterError
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.progress import Progress
@@ -48,8 +47,6 @@ _NEVER_S = float("inf")
 
 Sights = dict[str, dict[str, Sight]]
 """By Rollout and cluster."""
-Enter = Callable[[MemberCluster, str, Mapping[str, Record]], Awaitable[MemberClusterError | None]]
-"""Writes into a cluster of a fleet what begins there, by Rollout; why it could not, None: it is there."""
 Writing = tuple[Journal, Enter]
 """Where a beginning is recorded: here, and in the cluster."""
 
@@ -74,14 +71,25 @@ class Look(Struct, frozen=True, kw_only=True):
 class Stager:
     """Stages one decision after the other. Nothing is recorded where there is nobody to hold the fleet."""
 
-    def __init__(self, revisions: RevisionsInForce, clock: Clock, records: Records, writing: Writing | None) -> None:
-        """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere."""
+    def __init__(
+        self,
+        revisions: RevisionsInForce,
+        clock: Clock,
+        records: Records,
+        writing: Writing | None,
+        *,
+        within_s: float = PROMPT_S,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere.
+
+        `within_s`: so long a cluster is waited for at once; `wake` is told when one answers later.
+        """
         self._revisions = revisions
         self._clock = clock
         self._records: Records = records
         self._writing = writing
-        self._refused: dict[str, str] = {}
-        """Clusters into which nothing could be written when it was tried last, and why."""
+        self._entering = Entering(writing[1], clock, within_s, wake) if writing is not None else None
         self._tables = SelectedTables()
         self._selected: tuple[Decision, Selection] | None = None
         self._seen: Sights = {}
@@ -94,12 +102,14 @@ class Stager:
     @property
     def next_s(self) -> float:
         """When something can change by itself, by the monotonic clock."""
-        return self._next_s
+        return min(self._next_s, self._entering.next_s if self._entering is not None else _NEVER_S)
 
     def is_news(self, shown: FleetState | None) -> bool:
         """Whether what is seen of the clusters is otherwise than when it was judged last."""
         if self._selected is None or not self.progress:
             return False
+        if self._entering is not None and self._entering.has_ended:
+            return True
         return self._see(*self._selected, shown) != self._seen
 
     async def stage(self, decision: Decision, look: Look, now: str, only: Collection[str] | None = None) -> Decision:
@@ -119,9 +129,16 @@ class Stager:
             return decision
         standing = await self._stand(decision, look, now)
         standing = replace(standing, records=await self._record(decision, standing, look, only))
+        if self._entering is not None:
+            self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
         self._plan_next(now)
         return self._applied(decision, standing, look)
+
+    async def close(self) -> None:
+        """Wait for no cluster any more."""
+        if self._entering is not None:
+            await self._entering.close()
 
     async def as_recorded(self, decision: Decision, look: Look, now: str) -> Decision:
         """The decision as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
@@ -134,7 +151,8 @@ class Stager:
         fleet = decision.fleet
         self._forget(self._records.keys() - {rollout.name for rollout in fleet.rollouts})
         selection = self._selection(decision)
-        seen = Seen(away=look.away, closed=look.closed, applied=look.copies.__contains__)
+        late = self._entering.away() if self._entering is not None else {}
+        seen = Seen(away={**late, **look.away}, closed=look.closed, applied=look.copies.__contains__)
         await self._adopt(decision, selection, seen, look, now)
         recorded = {record.revision for records in self._records.values() for record in records.values()}
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
@@ -207,14 +225,16 @@ class Stager:
         known = {cluster for progress in standing.progress.values() for cluster in progress.records}
         refused = known - set(only) if only is not None else set[str]()
         is_writing = self._writing is not None and not decision.fleet.settings.observe_only
+        entered: Mapping[str, Begun] = {}
         if is_writing:
             entering = {cluster: records for cluster, records in begun.items() if cluster not in refused}
             await self._keep(standing.progress.values(), look.former)
-            refused |= await self._enter(decision, look.reachable, entering)
+            entered = await self._enter(decision, look.reachable, entering)
+            refused |= entering.keys() - entered.keys()
         found: dict[str, Mapping[str, Record]] = {}
         for name, progress in standing.progress.items():
             before = self._records.get(name, {})
-            after = dict(progress.records)
+            after = dict(progress.records) | {at: records[name] for at, records in entered.items() if name in records}
             for cluster in refused:
                 after.pop(cluster, None)
                 if cluster in before:
@@ -229,32 +249,13 @@ class Stager:
         revisions = {record.revision for progress in progresses for record in progress.records.values()}
         await self._revisions.keep(revisions | {each.waiting for each in progresses} | {former} if revisions else ())
 
-    async def _enter(
-        self, decision: Decision, reachable: Reachable, begun: Mapping[str, Mapping[str, Record]]
-    ) -> set[str]:
-        """Write what begins into the clusters; those where it could not be written."""
+    async def _enter(self, decision: Decision, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
+        """What is written into the clusters by now, of what begins there."""
         if not begun:
-            return set()
-        assert self._writing is not None, "somebody holds the fleet"
-        _, enter_into = self._writing
-        name = decision.fleet.settings.name
-
-        async def enter(cluster: str, records: Mapping[str, Record]) -> str | None:
-            member = reachable.get(cluster)
-            if not isinstance(member, MemberCluster):
-                return cluster
-            error = await enter_into(member, name, records)
-            if error is None:
-                self._refused.pop(cluster, None)
-                return None
-            if self._refused.get(cluster) != str(error):
-                self._refused[cluster] = str(error)
-                extra = {"event": "RolloutNotEntered", "cluster": cluster, "error": str(error)}
-                log.warning("a revision cannot begin in the cluster; it is tried again", extra=extra)
-            return cluster
-
-        refused = await asyncio.gather(*(enter(cluster, records) for cluster, records in sorted(begun.items())))
-        return {cluster for cluster in refused if cluster is not None}
+            return {}
+        assert self._entering is not None, "somebody holds the fleet"
+        members = {name: found for name in begun if isinstance(found := reachable.get(name), MemberCluster)}
+        return await self._entering.enter(decision.fleet.settings.name, members, begun)
 
     def _take(self, name: str, after: Mapping[str, Record]) -> None:
         """Record what differs from before."""

@@ -1,0 +1,124 @@
+"""What begins is written into clusters side by side, and no other cluster waits for one that keeps its answer.
+
+Source: ADR 14, as for all that is asked of clusters: who is late is heard beside the rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.errors import MemberClusterError
+from reconciler.model.rollouts.record import Record
+
+log = logging.getLogger("reconciler")
+
+Begun = Mapping[str, Record]
+"""What begins in a cluster, by Rollout."""
+Enter = Callable[[MemberCluster, str, Begun], Awaitable[MemberClusterError | None]]
+"""Writes into a cluster of a fleet what begins there; why it could not, None: it is there."""
+
+_PAUSE_S = 5.0
+_PAUSE_MAX_S = 60.0
+_NEVER_S = float("inf")
+
+
+class _Refusal(NamedTuple):
+    why: str
+    pause_s: float
+    until_s: float
+
+
+class Entering:
+    """What is being written, and where it could not be written when it was tried last."""
+
+    def __init__(self, enter: Enter, clock: Clock, within_s: float, wake: Callable[[], None]) -> None:
+        """`within_s`: so long the answers are waited for at once. `wake`: told when a late one is there."""
+        self._enter = enter
+        self._clock = clock
+        self._within_s = within_s
+        self._wake = wake
+        self._tasks: dict[str, tuple[Begun, asyncio.Task[MemberClusterError | None]]] = {}
+        self._refused: dict[str, _Refusal] = {}
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether an answer is there that came late."""
+        return any(task.done() for _, task in self._tasks.values())
+
+    @property
+    def next_s(self) -> float:
+        """When a cluster is to be tried again, by the monotonic clock."""
+        return min((refusal.until_s for refusal in self._refused.values() if refusal.until_s), default=_NEVER_S)
+
+    def away(self) -> dict[str, str]:
+        """Clusters that cannot be begun now, and why: they have not answered yet, or could not be written to."""
+        now_s = self._clock.monotonic_s()
+        for name, refusal in self._refused.items():
+            if now_s >= refusal.until_s:
+                self._refused[name] = refusal._replace(until_s=0.0)  # It may be tried; how often it was is kept.
+        found = {name: refusal.why for name, refusal in self._refused.items() if refusal.until_s}
+        return found | {name: "it does not answer" for name, (_, task) in self._tasks.items() if not task.done()}
+
+    async def enter(
+        self, fleet: str, members: Mapping[str, MemberCluster], begun: Mapping[str, Begun]
+    ) -> dict[str, Begun]:
+        """What is written into which cluster by now, of what begins; the rest is asked for again.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+        """
+        for name, records in begun.items():
+            if name in members and not self._is_under_way(name, records):
+                task = asyncio.ensure_future(self._enter(members[name], fleet, records))
+                task.add_done_callback(lambda _: self._wake())
+                self._tasks[name] = (records, task)
+        asked = {name: self._tasks[name] for name in begun if name in self._tasks}
+        if asked:
+            await asyncio.wait([task for _, task in asked.values()], timeout=self._within_s)
+        entered = {}
+        for name, (records, task) in asked.items():
+            if task.done():
+                del self._tasks[name]
+                if self._is_entered(name, task.result()) and _revisions(records) == _revisions(begun[name]):
+                    entered[name] = records
+        return entered
+
+    def drop_ended(self) -> None:
+        """Forget answers that nobody asked for: what was to begin has been superseded, or only the mark was behind."""
+        for name in [name for name, (_, task) in self._tasks.items() if task.done()]:
+            _, task = self._tasks.pop(name)
+            self._is_entered(name, task.result())
+
+    async def close(self) -> None:
+        """Wait for nobody any more."""
+        for _, task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*(task for _, task in self._tasks.values()), return_exceptions=True)
+        self._tasks.clear()
+
+    def _is_under_way(self, name: str, records: Begun) -> bool:
+        """Whether the same is being written, or something else whose answer has to come first."""
+        if name not in self._tasks:
+            return False
+        before, task = self._tasks[name]
+        return not task.done() or _revisions(before) == _revisions(records)
+
+    def _is_entered(self, name: str, error: MemberClusterError | None) -> bool:
+        before = self._refused.pop(name, None)
+        if error is None:
+            return True
+        pause_s = min(before.pause_s * 2, _PAUSE_MAX_S) if before is not None else _PAUSE_S
+        self._refused[name] = _Refusal(str(error), pause_s, self._clock.monotonic_s() + pause_s)
+        if before is None or before.why != str(error):
+            extra = {"event": "RolloutNotEntered", "cluster": name, "error": str(error)}
+            log.warning("a revision cannot begin in the cluster; it is tried again", extra=extra)
+        return False
+
+
+def _revisions(begun: Begun) -> dict[str, str]:
+    return {rollout: record.revision for rollout, record in begun.items()}
