@@ -72,6 +72,8 @@ def main() -> None:
     loops.append(calibration_s())
     print("commit after commit ...", flush=True)
     found |= least("incremental", WORKLOADS)
+    print("commit after commit under a Rollout ...", flush=True)
+    found |= {f"staged_{name}": value for name, value in least("staged", WORKLOADS, 2).items()}
     print("the unkind twin ...", flush=True)
     found |= unkind(found)
     print("placement at three sizes ...", flush=True)

@@ -97,18 +97,18 @@ def main(workloads: int, fleet: str = "") -> dict[str, float]:
         first = commit_files(root, twin.store_files(workloads))
         loop = Loop(GitStore(root))
         loop.follow(first)
-        found = _settle_everything(loop)
+        found = settle_everything(loop)
         gc.collect()
         gc.freeze()
         namespaces = workloads // corpus.PER_NAMESPACE
-        found |= _series(loop, root, "commit", COMMITS, lambda n: _workload(twin.workload_file, n % namespaces, n))
-        found |= _series(loop, root, "new_file", 10, lambda n: (f"apps/new-{n}.yaml", _new_file(n)))
-        found |= _series(loop, root, "policy", 6, lambda n: ("policies/wide-3.yaml", _policy(n)))
+        found |= series(loop, root, "commit", COMMITS, lambda n: workload(twin.workload_file, n % namespaces, n))
+        found |= series(loop, root, "new_file", 10, lambda n: (f"apps/new-{n}.yaml", _new_file(n)))
+        found |= series(loop, root, "policy", 6, lambda n: ("policies/wide-3.yaml", _policy(n)))
         found["cluster_lost"], _ = timed(lambda: _lose_cluster(loop))
     return found
 
 
-def _settle_everything(loop: Loop) -> dict[str, float]:
+def settle_everything(loop: Loop) -> dict[str, float]:
     """Compare members that are in step; their number of objects, and the seconds."""
     assert loop.decision is not None, "the first commit was decided"
     decision, fleet = loop.decision, loop.decision.fleet
@@ -128,7 +128,7 @@ def _settle_everything(loop: Loop) -> dict[str, float]:
     return {"settle": seconds, "settle_objects": sum(len(member.objects) for member in members.values())}
 
 
-def _series(
+def series(
     loop: Loop, root: Path, name: str, rounds: int, edit: Callable[[int], tuple[str, bytes]]
 ) -> dict[str, float]:
     """The median and the 99th percentile of a series of commits; the first one warms up."""
@@ -142,7 +142,8 @@ def _series(
     return found
 
 
-def _workload(text_of: Callable[[int, int, int], bytes], namespace: int, number: int) -> tuple[str, bytes]:
+def workload(text_of: Callable[[int, int, int], bytes], namespace: int, number: int) -> tuple[str, bytes]:
+    """A file of the store with another version of one workload."""
     return corpus.file_path(namespace, number % 50), text_of(namespace, number % 50, 2 + number)
 
 

@@ -30,6 +30,7 @@ GOALS = (
     Goal("pull-request check: base and head, 25 files changed, warm", "check", 1.3, 0.7, "s"),
     Goal("one commit of one workload to its plan, p50", "commit_p50", 40, 20, "ms", 1e3),
     Goal("the same, p99", "commit_p99", 150, 60, "ms", 1e3),
+    Goal("one commit of one workload under a Rollout, p50", "staged_commit_p50", 40, 25, "ms", 1e3),
     Goal("one policy over 110 workloads changed, p50", "policy_p50", 100, 30, "ms", 1e3),
     Goal("one cluster lost: place everything again", "cluster_lost", 600, 250, "ms", 1e3),
     Goal("compare 129,000 objects that are in step (no listing)", "live_check", 15, 8, "s"),

@@ -17,7 +17,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from bench import corpus
-from bench.incremental import COMMITS, NOW, Loop, _series, _settle_everything, _workload
+from bench.incremental import COMMITS, NOW, Loop, series, settle_everything, workload
 from bench.repository import commit_files
 from reconciler.engine import Decision, World, copies_in
 from reconciler.model.fleet import Fleet
@@ -75,7 +75,7 @@ def main(workloads: int) -> dict[str, float]:
         first = commit_files(root, [*corpus.store_files(workloads), ("rollout.yaml", rollout())])
         loop = StagedLoop(_store(root))
         loop.follow(first)
-        _settle_everything(loop)
+        settle_everything(loop)
         assert loop.world is not None, "everything was settled"
         loop.copies = copies_in(loop.world.ledger)
         loop.older = {first: loop.world.fleet}
@@ -85,7 +85,7 @@ def main(workloads: int) -> dict[str, float]:
         gc.collect()
         gc.freeze()
         namespaces = workloads // corpus.PER_NAMESPACE
-        return _series(loop, root, "commit", COMMITS, lambda n: _workload(corpus.workload_file, n % namespaces, n))
+        return series(loop, root, "commit", COMMITS, lambda n: workload(corpus.workload_file, n % namespaces, n))
 
 
 def _store(root: Path) -> Any:
