@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -72,6 +71,8 @@ class _Repository:
 
     async def fleet_at(self, revision: str) -> Fleet | None:
         """The fleet of a commit; None: it is not there."""
+        import asyncio
+
         from reconciler.stages.fleet import parse
 
         snapshot = await asyncio.to_thread(self._snapshot, revision)

@@ -89,6 +89,8 @@ class _Said(Struct):
 
     problems: list[Problem]
     frozen: list[Reach]
+    has_ciphertext: bool = False
+    """Whether anything in the file looks like a value that sops encrypted: found once, not for each document."""
     skipped: list[Source] = field(default_factory=list)
     builds_on: list[str] = field(default_factory=list)
     found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})
@@ -98,7 +100,11 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
     # A lock tells nothing of what is to be where, so that a broken one freezes nothing.
     broken = () if is_lock(file.path) else read.broken
-    said = _Said(problems=list(read.problems), frozen=[reach_of_text(found) for found in broken])
+    said = _Said(
+        problems=list(read.problems),
+        frozen=[reach_of_text(found) for found in broken],
+        has_ciphertext=MARK.encode() in file.data,
+    )
     whole = of_whole_file(file) if read.broken else None
     if whole is not None:
         said.problems.append(whole)
@@ -129,7 +135,8 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
         if is_kustomization(document.path):
             said.builds_on.extend(builds_on(document))
         return
-    stray = stray_ciphertext(document) if _may_be_stray(kind, file) else None
+    may_be_stray = said.has_ciphertext and kind is not DocumentKind.ENCRYPTED
+    stray = stray_ciphertext(document) if may_be_stray else None
     if stray is not None:
         said.problems.append(stray)
     elif kind in _PARSERS or kind is DocumentKind.ENCRYPTED:
@@ -153,10 +160,6 @@ def _read(kind: DocumentKind, document: Document, file: StoreFile) -> tuple[str,
         return ("templates", *read_encrypted(document, file))
     name, parser = _PARSERS[kind]
     return (name, *parser(document))
-
-
-def _may_be_stray(kind: DocumentKind, file: StoreFile) -> bool:
-    return kind is not DocumentKind.ENCRYPTED and MARK.encode() in file.data
 
 
 def _refusal(kind: DocumentKind, document: Document) -> Problem:

@@ -124,13 +124,12 @@ def test_what_a_tool_leaves_running_ends_with_it(tmp_path: Path, folder: Path) -
     """A process that it started holds the other end of a pipe, which closes when it is gone."""
     fifo = tmp_path / "fifo"
     text = f"""import os, signal
+told, tell = os.pipe()
 if os.fork() == 0:
     held = open({str(fifo)!r}, "w")
+    os.write(tell, b"x")
     signal.pause()
-while True:
-    try:
-        os.close(os.open({str(fifo)!r}, os.O_WRONLY | os.O_NONBLOCK)); break
-    except OSError: pass
+os.read(told, 1)
 """
     os.mkfifo(fifo)
     ended = threading.Event()

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from tests.fakes.worlds import config_map, deployment, policy
@@ -250,3 +251,31 @@ def test_a_commit_that_stages_nothing_is_no_new_release() -> None:
     assert standing.newest == {"default": "r2"}
     _, standing = bed.standing(fleet("r2", deployment(), override("nginx:o1")))
     assert standing.newest == {"default": "r2"}
+
+
+def test_a_copy_that_was_lost_is_made_from_the_revision_of_its_cluster() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    bed.records["m1"] = done("r2")
+    head = fleet("r2", deployment(image="nginx:2"))
+    bed.run_staged(head)
+    del bed.objects["m3"][APP]
+    assert told(bed.plan_staged(head)) == ["create m3 Deployment demo/app"]
+    bed.run_staged(head)
+    assert [image(bed, name) for name in EVERYWHERE] == ["nginx:2", "nginx:1", "nginx:1"]
+
+
+def test_what_a_tick_takes_away_goes_at_once() -> None:
+    bed = bed_at(divided("r1", {"m1": 1, "m2": 2}, "nginx:1", placement="last"))
+    bed.records["m1"] = begun("r2")
+    head = divided("r2", {"m1": 1, "m2": 2}, "nginx:2", placement="last")
+    excluded = Constraint(
+        identity=APP, cluster="m2", replicas_max=0, reason="it lost its nodes", excludes=True, tick=Tick.FAILOVER
+    )
+    bed.observations = replace(bed.observations, constraints=(excluded,))
+    for _ in range(4):
+        bed.run_staged(head)
+        for name in ("m1", "m2"):
+            if APP in bed.objects[name]:
+                bed.healthy(name, APP)
+    assert replicas(bed) == {"m1": 6}
+    assert image(bed, "m1") == "nginx:2"
