@@ -46,6 +46,7 @@ from reconciler.stages.revisions import (
     placement_changes,
     unjudged,
     with_overridden,
+    with_stages,
     written_by,
     written_in,
 )
@@ -208,7 +209,8 @@ def compare_revisions(
     placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
     plan = _round(world, after, settled, placements, now).plan
     is_complete = plan.is_complete and before.fleet.is_complete and not open_questions
-    return replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
+    plan = replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
+    return with_stages(plan, before, after)
 
 
 def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:

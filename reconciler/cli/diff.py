@@ -96,8 +96,8 @@ def command(
 
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.plugins import with_plugins
-    from reconciler.engine import compare_revisions, decide
-    from reconciler.stages.revisions import with_progress, with_stages
+    from reconciler.engine import compare_revisions
+    from reconciler.stages.revisions import with_progress
 
     if observations is not None and base is None:
         raise ConfigurationError(
@@ -122,9 +122,6 @@ def command(
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
-        if after.rollouts:
-            decided = [decide(fleet, seen, now, interpreters=interpreters) for fleet in (before, after)]
-            plan = with_stages(plan, *decided)
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:
             # Whose place the newer revision takes is what is under way now, by the older one.

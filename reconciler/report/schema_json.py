@@ -9,17 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.stages.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, Field, FieldType, Shape, Status
-from reconciler.stages.fleet import CLUSTER_APIS, FLEET_API_VERSION, KINDS
+from reconciler.stages.documents import (
+    FLAVORS,
+    OVERRIDE_KINDS,
+    OWN_API_VERSION,
+    PROPAGATION_KINDS,
+    Field,
+    FieldType,
+    Shape,
+    Status,
+)
+from reconciler.stages.fleet import CLUSTER_APIS, KINDS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 API_VERSIONS: Mapping[str, Sequence[str]] = {
     **{kind: tuple(FLAVORS) for kind in sorted(PROPAGATION_KINDS | OVERRIDE_KINDS)},
     **{kind: (api_version,) for api_version, kind in CLUSTER_APIS.items()},
-    "Fleet": (FLEET_API_VERSION,),
-    "Rollout": (FLEET_API_VERSION,),
-    "Render": (FLEET_API_VERSION,),
+    "Fleet": (OWN_API_VERSION,),
+    "Rollout": (OWN_API_VERSION,),
+    "Render": (OWN_API_VERSION,),
 }
 """The API versions in which each kind may be written."""
 

@@ -12,12 +12,12 @@ from reconciler.daemon.loop.reader import Reader
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-from reconciler.daemon.rollouts.stager import Look, Stager, away_in
+from reconciler.daemon.rollouts.stager import SURELY_OVER_S, Look, Stager, away_in
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
-from reconciler.stages.observations import instant
+from reconciler.stages.observations import moment_of, wait_s
 from reconciler.stages.rollouts import Begun, rollout_events
 from reconciler.stages.staging import changed_by_staging
 from reconciler.stages.windows import Closed, closed_clusters
@@ -100,15 +100,12 @@ class StagedRounds:
 
     def _follow_windows(self, decision: Decision, agenda: Agenda, now: str) -> None:
         fleet = decision.fleet
-        moment, now_s = instant(now), self._parts.clock.monotonic_s()
-        assert moment is not None, "a round has a time"
-        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now))
         turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
         agenda.clusters.update(turned & fleet.clusters.keys())
         self._closed = closed
-        opens = [instant(found.until) for found in closed.values()]
-        waits = [max((found - moment).total_seconds(), 0.0) + 0.1 for found in opens if found is not None]
-        self._opens_s = now_s + min(waits) if waits else _NEVER_S
+        opens_in_s = wait_s((found.until for found in closed.values()), now)
+        self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + SURELY_OVER_S
 
 
 def _is_about(subject: str, rollout: str) -> bool:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.engine import Round
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Change, Plan
-from reconciler.stages.observations import instant
+from reconciler.stages.observations import moment_of
 from reconciler.stages.placement import closed_by_order
 from reconciler.stages.plan import held_by_windows, waves_without
 from reconciler.stages.windows import closed_clusters
@@ -28,8 +28,7 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
 
     `now`: RFC 3339.
     """
-    decision, moment = planned.decision, instant(now)
-    assert moment is not None, "a round has a time"
+    decision, moment = planned.decision, moment_of(now)
     plan = suspend(planned.plan, suspensions)
     closed = closed_clusters(decision.fleet.settings.windows, decision.fleet.clusters.values(), moment)
     plan = held_by_windows(plan, closed, {identity for identity, _ in decision.ticked})

@@ -16,7 +16,7 @@ from reconciler.engine import Decision, Round, World, copies_in, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.observation import Read
 from reconciler.model.rollouts.progress import Progress
-from reconciler.stages.observations import instant
+from reconciler.stages.observations import moment_of
 from reconciler.stages.rollouts import lay_out
 from reconciler.stages.state import FleetState
 from reconciler.stages.windows import closed_clusters
@@ -108,8 +108,7 @@ class StagedOnce:
         return replace(world, opened=await opened_for(decision, None, self._opener))
 
     def _look(self, reading: Reading, members: Members) -> Look:
-        world, fleet, moment = reading.world, reading.world.fleet, instant(reading.now)
-        assert moment is not None, "a reading has a time"
+        world, fleet, moment = reading.world, reading.world.fleet, moment_of(reading.now)
         closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
         reachable = _reachable(reading, members)
         return Look(

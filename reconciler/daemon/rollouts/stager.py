@@ -6,7 +6,6 @@ crash between two of these costs nothing. Source: ADR 18.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct, field
@@ -25,7 +24,7 @@ from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Begin, Record, Sight
-from reconciler.stages.observations import instant
+from reconciler.stages.observations import wait_s
 from reconciler.stages.rollouts import Selection
 from reconciler.stages.staging import (
     Records,
@@ -39,11 +38,11 @@ from reconciler.stages.staging import (
 )
 from reconciler.stages.state import FleetState
 
-log = logging.getLogger("reconciler")
-
 _CHECKED_S = 5.0
 """How often objects are asked for that gates name: nobody watches them."""
 _NEVER_S = float("inf")
+SURELY_OVER_S = 0.1
+"""So much later than a time is told it is looked again: clocks tell moments to the second or finer."""
 
 Sights = dict[str, dict[str, Sight]]
 """By Rollout and cluster."""
@@ -278,17 +277,10 @@ class Stager:
             self._records = {other: found for other, found in self._records.items() if other != name}
 
     def _plan_next(self, now: str) -> None:
-        moment = instant(now)
-        assert moment is not None, "a look has a time"
-        now_s = self._clock.monotonic_s()
-        waits = [
-            max((found - moment).total_seconds(), 0.0) + 0.1
-            for progress in self.progress
-            if (found := instant(progress.look_again)) is not None
-        ]
+        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + SURELY_OVER_S
         if self._asks_conditions:
-            waits.append(_CHECKED_S)
-        self._next_s = now_s + min(waits) if waits else _NEVER_S
+            again_in_s = min(again_in_s, _CHECKED_S)
+        self._next_s = self._clock.monotonic_s() + again_in_s
 
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:

@@ -61,37 +61,33 @@ def rollout_needs(sight: Sight, cluster: str | None) -> Iterator[Need]:
 
 
 def _need(sight: Sight, found: Progress, stage: StageProgress) -> Iterator[Need]:
-    subject = f"rollout {found.rollout}/{stage.name}"
+    count = 1
     match stage.state:
         case Paused(failed=failed):
             whys = sorted({f"{name}: {found.clusters[name].why}" for name in failed if name in found.clusters})
-            yield Need(
-                weight=Weight.ERROR,
-                what=What.ROLLOUT,
-                title=f"the rollout {found.rollout} is paused in the stage {stage.name}",
-                why=sight.text("; ".join(whys[:3])),
-                count=max(1, len(failed)),
-                since=sight.noted.since(EventKind.ROLLOUT_PAUSED, subject),
-                revision=found.release,
-                todo="mend it by a commit, or revert; nothing further begins until then",
-            )
+            kind, count = EventKind.ROLLOUT_PAUSED, max(1, len(failed))
+            title = f"the rollout {found.rollout} is paused in the stage {stage.name}"
+            why = sight.text("; ".join(whys[:3]))
+            todo = "mend it by a commit, or revert; nothing further begins until then"
         case WaitsForApproval(entry=entry):
-            yield Need(
-                weight=Weight.WARNING,
-                what=What.ROLLOUT,
-                title=f"the rollout {found.rollout} needs an approval of the stage {stage.name}",
-                why=f"{short(found.release)} is done there",
-                since=sight.noted.since(EventKind.APPROVAL_AWAITED, subject),
-                revision=found.release,
-                todo=f"`reconciler approve {stage.name}`, or add under spec.approvals: {entry}",
-            )
+            kind = EventKind.APPROVAL_AWAITED
+            title = f"the rollout {found.rollout} needs an approval of the stage {stage.name}"
+            why = f"{short(found.release)} is done there"
+            todo = f"`reconciler approve {stage.name}`, or add under spec.approvals: {entry}"
         case Pinned(revision=revision):
-            yield Need(
-                weight=Weight.WARNING,
-                what=What.ROLLOUT,
-                title=f"the stage {stage.name} of the rollout {found.rollout} is pinned to {short(revision)}",
-                why=f"{short(found.release)} does not reach it",
-                since=sight.noted.since(EventKind.PINNED, subject),
-                revision=found.release,
-                todo="take it out of spec.pin once it is not needed any more",
-            )
+            kind = EventKind.PINNED
+            title = f"the stage {stage.name} of the rollout {found.rollout} is pinned to {short(revision)}"
+            why = f"{short(found.release)} does not reach it"
+            todo = "take it out of spec.pin once it is not needed any more"
+        case _:
+            return
+    yield Need(
+        weight=Weight.ERROR if isinstance(stage.state, Paused) else Weight.WARNING,
+        what=What.ROLLOUT,
+        title=title,
+        why=why,
+        count=count,
+        since=sight.noted.since(kind, f"rollout {found.rollout}/{stage.name}"),
+        revision=found.release,
+        todo=todo,
+    )

@@ -14,6 +14,7 @@ from reconciler.stages.documents.names import (
     is_label_key,
     is_label_value,
 )
+from reconciler.stages.documents.own_kinds import OWN_API_VERSION, check_own_api_version, refuse_namespace
 from reconciler.stages.documents.policy_annotations import (
     BRING,
     POLICY_ANNOTATIONS,
@@ -49,6 +50,7 @@ __all__ = [
     "FLAVORS",
     "LABEL_SELECTOR_SHAPE",
     "OVERRIDE_KINDS",
+    "OWN_API_VERSION",
     "POLICY_ANNOTATIONS",
     "PROPAGATION_KINDS",
     "RESOURCE_SELECTORS",
@@ -63,6 +65,7 @@ __all__ = [
     "Status",
     "TypeFault",
     "check_annotations",
+    "check_own_api_version",
     "document_fields",
     "document_shape",
     "either_case",
@@ -89,6 +92,7 @@ __all__ = [
     "read_name",
     "read_ref",
     "read_seconds",
+    "refuse_namespace",
     "refused_kind",
     "shape",
     "type_fault",

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from reconciler.model.refs import GVK
 from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, POLICY_GROUPS, PROPAGATION_KINDS, refused_kind
 from reconciler.stages.documents.names import is_api_version, is_kind
+from reconciler.stages.documents.own_kinds import OWN_API_VERSION
 from reconciler.stages.documents.scopes import BUILT_IN
 
 _POLICY_KINDS: Final = PROPAGATION_KINDS | OVERRIDE_KINDS
@@ -26,9 +27,9 @@ _OURS: Final[Mapping[tuple[str, str], str]] = {
     **{(api.partition("/")[0], kind): api for api in FLAVORS for kind in sorted(_POLICY_KINDS)},
     ("cluster.karmada.io", "Cluster"): "cluster.karmada.io/v1alpha1",
     ("cluster.open-cluster-management.io", "ManagedCluster"): "cluster.open-cluster-management.io/v1",
-    ("fleet.reconciler", "Fleet"): "fleet.reconciler/v1alpha1",
-    ("fleet.reconciler", "Rollout"): "fleet.reconciler/v1alpha1",
-    ("fleet.reconciler", "Render"): "fleet.reconciler/v1alpha1",
+    ("fleet.reconciler", "Fleet"): OWN_API_VERSION,
+    ("fleet.reconciler", "Rollout"): OWN_API_VERSION,
+    ("fleet.reconciler", "Render"): OWN_API_VERSION,
 }
 """(group, kind) of the documents that are read here, with their API version."""
 

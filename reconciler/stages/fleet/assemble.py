@@ -5,7 +5,7 @@ Source: design#duplicate-identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import TypeVar
@@ -29,7 +29,9 @@ from reconciler.stages.fleet.tables import FleetTables, is_chart_file
 from reconciler.stages.hydration import is_input
 from reconciler.stages.templates import DEFAULT_NAMESPACE
 
-_Value = TypeVar("_Value", PropagationPolicy, OverridePolicy)
+_Value = TypeVar("_Value")
+_Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
+_Named = TypeVar("_Named", Cluster, Rollout)
 
 
 class _Collected(Struct):
@@ -200,7 +202,7 @@ def _unique_templates(templates: list[Template], collected: _Collected) -> dict[
     return unique
 
 
-def _unique_policies(policies: list[_Value], collected: _Collected) -> tuple[_Value, ...]:
+def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_Policy, ...]:
     """Policies by name, without those that stand more than once."""
     kept = []
     for found in _grouped(policies, lambda policy: policy.ref):
@@ -229,28 +231,25 @@ def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> Reach:
 
 def _unique_clusters(collected: _Collected) -> dict[str, Cluster]:
     """Clusters by name. Two documents for one name leave what is where it is, so everything is frozen."""
-    found: dict[str, list[Cluster]] = {}
-    for cluster in collected.clusters:
-        found.setdefault(cluster.name, []).append(cluster)
-    for name, twins in sorted(found.items()):
-        if len(twins) > 1:
-            sources = sorted(cluster.source for cluster in twins)
-            _report_duplicates(f"the cluster {name}", sources, collected)
-            collected.frozen.append(Reach(source=sources[0], everything=True))
-    return {name: twins[0] for name, twins in sorted(found.items()) if len(twins) == 1}
+    named = _grouped(collected.clusters, lambda cluster: (cluster.name,))
+    return {cluster.name: cluster for cluster in _without_twins(named, "the cluster", collected)}
 
 
 def _unique_rollouts(collected: _Collected) -> tuple[Rollout, ...]:
     """Rollouts by name. Two documents of one name leave every revision where it is, so everything is frozen."""
-    found: dict[str, list[Rollout]] = {}
-    for rollout in collected.rollouts:
-        found.setdefault(rollout.name, []).append(rollout)
-    for name, twins in sorted(found.items()):
-        if len(twins) > 1:
-            sources = sorted(rollout.source for rollout in twins)
-            _report_duplicates(f"the Rollout {name}", sources, collected)
-            collected.frozen.append(Reach(source=sources[0], everything=True))
-    return tuple(twins[0] for _, twins in sorted(found.items()) if len(twins) == 1)
+    named = _grouped(collected.rollouts, lambda rollout: (rollout.name,))
+    return tuple(_without_twins(named, "the Rollout", collected))
+
+
+def _without_twins(named: list[list[_Named]], what: str, collected: _Collected) -> Iterator[_Named]:
+    """Those that share their name with no other; what several documents say is nobody's word, and freezes all."""
+    for twins in named:
+        if len(twins) == 1:
+            yield twins[0]
+            continue
+        sources = sorted(twin.source for twin in twins)
+        _report_duplicates(f"{what} {twins[0].name}", sources, collected)
+        collected.frozen.append(Reach(source=sources[0], everything=True))
 
 
 def _one_settings(collected: _Collected) -> FleetSettings:

@@ -14,6 +14,7 @@ from reconciler.stages.documents import (
     is_label_key,
     is_label_value,
     read_name,
+    refuse_namespace,
     shape,
 )
 
@@ -109,9 +110,7 @@ def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ..
 
 
 def _cluster(document: Fields, metadata: Fields, spec: Fields | None, *, managed: bool) -> Cluster:
-    if metadata.has("namespace"):
-        message = "a cluster has no namespace; take it out"
-        document.report.error("namespace-on-cluster-kind", message, *metadata.path("namespace"))
+    refuse_namespace(metadata, "a cluster")
     for key, value in metadata.text_map("labels").items():
         if not is_label_key(key) or not is_label_value(value):
             message = f"{key}: {value} cannot be a label"

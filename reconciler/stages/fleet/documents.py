@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.problem import Document
-from reconciler.stages.documents import OVERRIDE_KINDS, is_policy, type_fault
+from reconciler.stages.documents import OVERRIDE_KINDS, OWN_API_VERSION, is_policy, type_fault
 from reconciler.stages.fleet.clusters import is_cluster
-from reconciler.stages.fleet.settings import FLEET_API_VERSION
 from reconciler.stages.hydration import is_lock
 from reconciler.stages.sealed import BLOCK
 
@@ -74,7 +73,7 @@ def kind_of(api_version: str, kind: str) -> DocumentKind:
         return DocumentKind.OVERRIDE_POLICY if kind in OVERRIDE_KINDS else DocumentKind.PROPAGATION_POLICY
     if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
         return DocumentKind.CLUSTER
-    if group == FLEET_API_VERSION.partition("/")[0]:
+    if group == OWN_API_VERSION.partition("/")[0]:
         own = {"Rollout": DocumentKind.ROLLOUT, "Render": DocumentKind.RENDER}
         return own.get(kind, DocumentKind.FLEET_SETTINGS)
     return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE

@@ -8,17 +8,17 @@ from reconciler.stages.documents import (
     Field,
     Fields,
     FieldType,
+    check_own_api_version,
     document_fields,
     document_shape,
     exactly,
     is_label_value,
     read_moment,
     read_seconds,
+    refuse_namespace,
     shape,
 )
 from reconciler.stages.windows import FLEET_WINDOW_SHAPE, read_fleet_windows
-
-FLEET_API_VERSION = "fleet.reconciler/v1alpha1"
 
 _DEFAULTS = FleetSettings()
 
@@ -133,10 +133,7 @@ def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tupl
     whole seconds.
     """
     fields = document_fields(document, FLEET_SHAPE)
-    api_version = fields.text("apiVersion")
-    if api_version and api_version != FLEET_API_VERSION:
-        message = f"{api_version} is not known; write {FLEET_API_VERSION}"
-        fields.report.error("api-version-unknown", message, "apiVersion")
+    check_own_api_version(fields)
     name, spec = _name(fields), fields.child("spec")
     settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
     return (None if fields.report.has_errors else settings), fields.report.sorted()
@@ -146,10 +143,7 @@ def _name(document: Fields) -> str:
     metadata = document.child("metadata")
     if metadata is None:
         return ""
-    if metadata.has("namespace"):
-        document.report.error(
-            "namespace-on-cluster-kind", "a Fleet has no namespace; take it out", *metadata.path("namespace")
-        )
+    refuse_namespace(metadata, "a Fleet")
     name = metadata.text("name")
     if metadata.has("name") and not (name and is_label_value(name)):
         message = (

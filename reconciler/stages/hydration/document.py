@@ -17,16 +17,17 @@ from reconciler.stages.documents import (
     Field,
     Fields,
     FieldType,
+    check_own_api_version,
     document_fields,
     document_shape,
     is_api_version,
     is_dns_label,
     is_dns_subdomain,
+    refuse_namespace,
     shape,
 )
 from reconciler.stages.policies import read_affinity
 
-RENDER_API_VERSION: Final = "fleet.reconciler/v1alpha1"
 _NAME_MAX: Final = 53
 """Helm's own limit of the name of a release: what charts add to it must still be a label."""
 _VERSION: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
@@ -90,11 +91,8 @@ def parse_render(document: Document) -> tuple[Render | None, tuple[Problem, ...]
     Paths are relative to the root of the store. Source: docs/adr/0019-variants-as-overrides.md.
     """
     fields = document_fields(document, RENDER_SHAPE)
-    api_version, kind = fields.text("apiVersion"), fields.text("kind")
-    if api_version and api_version != RENDER_API_VERSION:
-        message = f"{api_version} is not known; write {RENDER_API_VERSION}"
-        fields.report.error("api-version-unknown", message, "apiVersion")
-    assert kind == "Render", "the kind says that it is one"
+    check_own_api_version(fields)
+    assert fields.text("kind") == "Render", "the kind says that it is one"
     name, spec = _name(fields), fields.child("spec")
     render = _render(fields, spec, name) if spec else None
     return (None if fields.report.has_errors else render), fields.report.sorted()
@@ -104,10 +102,7 @@ def _name(document: Fields) -> str:
     metadata = document.child("metadata")
     if metadata is None:
         return ""
-    if metadata.has("namespace"):
-        document.report.error(
-            "namespace-on-cluster-kind", "a Render has no namespace; take it out", *metadata.path("namespace")
-        )
+    refuse_namespace(metadata, "a Render")
     name = metadata.text("name")
     if metadata.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
         message = f"{name!r} cannot name a Render: small letters, digits and dashes, at most {_NAME_MAX}"

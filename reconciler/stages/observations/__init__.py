@@ -1,7 +1,16 @@
 """What is known of the clusters, as a file, and moments in time."""
 
 from reconciler.stages.observations.dump import dump_observations
-from reconciler.stages.observations.instants import age_s, in_force, instant, is_in_force, later, told_moment
+from reconciler.stages.observations.instants import (
+    age_s,
+    in_force,
+    instant,
+    is_in_force,
+    later,
+    moment_of,
+    told_moment,
+    wait_s,
+)
 from reconciler.stages.observations.reader import parse_observations
 
 __all__ = [
@@ -11,6 +20,8 @@ __all__ = [
     "instant",
     "is_in_force",
     "later",
+    "moment_of",
     "parse_observations",
     "told_moment",
+    "wait_s",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Final, Protocol, TypeVar
 
 _FORM: Final = re.compile(
@@ -18,6 +19,20 @@ def instant(text: str) -> datetime | None:
         return None
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def moment_of(now: str) -> datetime:
+    """The moment at which something is looked at; there is always one."""
+    moment = instant(now)
+    assert moment is not None, "a look has a time"
+    return moment
+
+
+def wait_s(moments: Iterable[str], now: str) -> float:
+    """Seconds until the first of these moments is over; endless when none is given, 0 for one that is past."""
+    looked_at = moment_of(now)
+    waits = [(found - looked_at).total_seconds() for moment in moments if (found := instant(moment)) is not None]
+    return max(min(waits, default=inf), 0.0)
 
 
 def told_moment(text: object) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from reconciler.model.rollouts.record import Begin, Complete, Record, RecordChange, Steady, Turn
-from reconciler.stages.observations import instant
+from reconciler.stages.observations import instant, moment_of
 
 _NOTHING: Final = Record()
 
@@ -71,8 +71,7 @@ class Book:
 
     def __init__(self, records: Mapping[str, Record], now: str) -> None:
         """Begin with what is recorded."""
-        moment = instant(now)
-        assert moment is not None, "a look has a time"
+        moment = moment_of(now)
         self.records = dict(records)
         self.changes: list[RecordChange] = []
         self._looks: dict[str, datetime] = {}

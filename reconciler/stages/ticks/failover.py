@@ -8,7 +8,6 @@ across restarts, and a copy that recovers in time gets back what it had.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -24,7 +23,7 @@ from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of
 from reconciler.stages.decision import Decision
 from reconciler.stages.deletion import has_nodes, is_grace_over
-from reconciler.stages.observations import age_s, in_force, instant, is_in_force
+from reconciler.stages.observations import age_s, in_force, is_in_force, later
 from reconciler.stages.placement import closed_by_order
 from reconciler.stages.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
 
@@ -131,7 +130,7 @@ def handed_back(
             replicas_max=0,
             excludes=True,
             reason="the application recovered where it was before",
-            until=_later(now, EXCLUSION_S),
+            until=later(now, EXCLUSION_S),
             tick=Tick.RECOVERY,
             since=now,
         )
@@ -171,7 +170,7 @@ def ends_of_patience(decision: Decision, observations: Observations) -> tuple[tu
     excluded = {(c.identity, c.cluster) for c in observations.constraints if c.tick is Tick.FAILOVER}
     return tuple(
         sorted(
-            (identity, name, _later(workload.unhealthy_since, patience_s))
+            (identity, name, later(workload.unhealthy_since, patience_s))
             for name, seen in observations.clusters.items()
             for identity, workload in (seen.workloads.items() if seen.reachable else ())
             if workload.health is Health.UNHEALTHY
@@ -233,7 +232,7 @@ def _exclusion(
 
 def _end(now: str, last: Constraint | None) -> str:
     span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
-    return _later(now, max(EXCLUSION_S, span_s))
+    return later(now, max(EXCLUSION_S, span_s))
 
 
 def _outlasting(known: Constraint, decision: Decision, observations: Observations, now: str) -> Constraint:
@@ -243,7 +242,7 @@ def _outlasting(known: Constraint, decision: Decision, observations: Observation
     """
     has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
     is_explaining = has_ended and _leaves_a_copy(known, decision, observations)
-    return replace(known, until=_later(now, EXCLUSION_S)) if is_explaining else known
+    return replace(known, until=later(now, EXCLUSION_S)) if is_explaining else known
 
 
 def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observations) -> bool:
@@ -252,12 +251,6 @@ def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observat
     if binding is not None and known.cluster in binding.clusters:
         return False
     return not _is_gone(known, observations)
-
-
-def _later(now: str, seconds: float) -> str:
-    moment = instant(now)
-    assert moment is not None, "a tick runs at a time"
-    return (moment + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_of_now(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:

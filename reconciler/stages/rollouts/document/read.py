@@ -26,19 +26,20 @@ from reconciler.model.rollouts.rollout import (
 )
 from reconciler.stages.documents import (
     Fields,
+    check_own_api_version,
     document_fields,
     is_label_key,
     is_label_value,
     read_moment,
     read_name,
     read_seconds,
+    refuse_namespace,
 )
 from reconciler.stages.policies import is_empty, read_affinity, read_label_selector
 from reconciler.stages.rollouts.document.fields import ROLLOUT_SHAPE
 from reconciler.stages.rollouts.entries import ROLLOUT_NAME_CHARS_MAX
 from reconciler.stages.windows import read_window
 
-API_VERSION: Final = "fleet.reconciler/v1alpha1"
 _REVISION: Final = re.compile(r"[0-9a-f]{7,64}")
 _AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
 _TIMEOUT_S: Final = Gate().timeout_s
@@ -47,10 +48,7 @@ _TIMEOUT_S: Final = Gate().timeout_s
 def parse_rollout(document: Document) -> tuple[Rollout | None, tuple[Problem, ...]]:
     """The rollout of a document and every problem of it, in the order of the file; None when one is an error."""
     fields = document_fields(document, ROLLOUT_SHAPE)
-    api_version = fields.text("apiVersion")
-    if api_version and api_version != API_VERSION:
-        message = f"{api_version} is not known; write {API_VERSION}"
-        fields.report.error("api-version-unknown", message, "apiVersion")
+    check_own_api_version(fields)
     metadata, spec = fields.child("metadata"), fields.child("spec")
     name = _name(metadata) if metadata else ""
     rollout = _rollout(fields, spec, name) if spec else None
@@ -58,9 +56,7 @@ def parse_rollout(document: Document) -> tuple[Rollout | None, tuple[Problem, ..
 
 
 def _name(metadata: Fields) -> str:
-    if metadata.has("namespace"):
-        message = "a Rollout has no namespace; take it out"
-        metadata.report.error("namespace-on-cluster-kind", message, *metadata.path("namespace"))
+    refuse_namespace(metadata, "a Rollout")
     name = read_name(metadata)
     if len(name) > ROLLOUT_NAME_CHARS_MAX:
         message = f"the name is a part of a key in each cluster: at most {ROLLOUT_NAME_CHARS_MAX} characters"

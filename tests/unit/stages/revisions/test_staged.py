@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.engine import compare_revisions, decide
+from reconciler.engine import compare_revisions
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
@@ -25,7 +25,7 @@ from reconciler.report.plan.text import plan_text
 from reconciler.report.review.html import plans_html
 from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.rollouts.stages import stage_lines
-from reconciler.stages.revisions import with_progress, with_stages
+from reconciler.stages.revisions import with_progress
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 CANARY = {
@@ -46,9 +46,7 @@ def rollout(*stages: dict[str, Any], name: str = "default", **spec: Any) -> dict
 
 
 def compared(base: Fleet, head: Fleet) -> Plan:
-    plan = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    sides = [decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS) for fleet in (base, head)]
-    return with_stages(plan, *sides)
+    return compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
 
 
 def stages_of(plan: Plan) -> dict[tuple[str, str, str], str]:
@@ -92,9 +90,8 @@ def test_a_change_of_a_body_waits_for_the_stage_of_its_cluster() -> None:
 
 def test_a_store_without_a_rollout_is_told_as_before() -> None:
     base, head = fleet_of(deployment(), DEPLOYMENTS), fleet_of(deployment(image="nginx:2"), DEPLOYMENTS)
-    plan = compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    assert compared(base, head) is not None
-    assert compared(base, head) == plan
+    plan = compared(base, head)
+    assert plan.changes
     assert not {"stages", "rollouts"} & plan_document(plan).keys()
     assert all("stage" not in change for change in plan_document(plan)["changes"])
 
