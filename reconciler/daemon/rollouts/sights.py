@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Collection, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
 from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.errors import MemberClusterError, ObjectNotFound
+from reconciler.model.fleet import Fleet
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.layout import Layout
 from reconciler.model.rollouts.record import Met, Record, Sight, Unseen
 from reconciler.model.rollouts.rollout import Gate, ObjectName
 from reconciler.model.tree import JsonObject
 from reconciler.stages.rollouts import Copy, Selection, named_objects, sight_of
+from reconciler.stages.staging import layouts_of
 from reconciler.stages.state import FleetState, copies_of
 
 Records = Mapping[str, Record]
@@ -28,14 +31,27 @@ _AT_ONCE = 16
 """So many objects of a cluster are asked for side by side."""
 
 
-def selected_by(selection: Selection, rollout: str) -> frozenset[Identity]:
-    """The templates that go with a Rollout."""
-    return frozenset(identity for identity, names in selection.rollouts.items() if rollout in names)
+class Followed(Struct, frozen=True, kw_only=True):
+    """A Rollout with the clusters of its stages, and the templates that go with it."""
+
+    name: str
+    layout: Layout
+    identities: frozenset[Identity]
 
 
-def sights_of(
-    layout: Layout, rollout: str, identities: Collection[Identity], records: Records, shown: FleetState | None
-) -> dict[str, Sight]:
+def followed_in(fleet: Fleet, selection: Selection) -> tuple[Followed, ...]:
+    """Every Rollout of a fleet, with what it is about."""
+    by_name: dict[str, list[Identity]] = {rollout.name: [] for rollout in fleet.rollouts}
+    for identity, names in selection.rollouts.items():
+        for name in names:
+            by_name[name].append(identity)
+    return tuple(
+        Followed(name=rollout.name, layout=layout, identities=frozenset(by_name[rollout.name]))
+        for rollout, layout in layouts_of(fleet)
+    )
+
+
+def sights_of(followed: Followed, records: Records, shown: FleetState | None) -> dict[str, Sight]:
     """What is seen of the copies in the clusters on their way. `shown`: the state of the fleet after the last round.
 
     Conditions of gates are left out: nobody watches the objects that they name.
@@ -43,9 +59,9 @@ def sights_of(
     decision = shown.facts.decision if shown is not None and shown.facts is not None else None
     if shown is None or decision is None or decision.staging is None:
         return {}
-    drawn = decision.staging.in_force.get(rollout, {})
+    drawn = decision.staging.in_force.get(followed.name, {})
     found: dict[str, Sight] = {}
-    for name, of_stage in layout.stage_of.items():
+    for name, of_stage in followed.layout.stage_of.items():
         record, state = records.get(name), shown.clusters.get(name)
         if record is None or not record.revision or record.completed_at or state is None:
             continue
@@ -53,13 +69,12 @@ def sights_of(
             found[name] = Unseen(state.why_away)
         else:
             plain = replace(of_stage.stage.gate, checks=())
-            found[name] = sight_of(plain, drawn.get(name, ""), copies_of(state, identities), {})
+            found[name] = sight_of(plain, drawn.get(name, ""), copies_of(state, followed.identities), {})
     return found
 
 
 async def with_conditions(
-    layout: Layout,
-    identities: Collection[Identity],
+    followed: Followed,
     records: Records,
     plain: Mapping[str, Sight],
     shown: FleetState | None,
@@ -67,11 +82,11 @@ async def with_conditions(
 ) -> dict[str, Sight]:
     """The same with the conditions of gates, which are looked up where all the rest is well."""
     asked: dict[str, Awaitable[Sight]] = {}
-    for name, of_stage in layout.stage_of.items():
+    for name, of_stage in followed.layout.stage_of.items():
         gate, sight = of_stage.stage.gate, plain.get(name)
         is_well = isinstance(sight, Met) and sight.revision == records[name].revision
         if gate.checks and is_well and shown is not None:
-            asked[name] = _checked(gate, records[name].revision, identities, shown, name, reachable)
+            asked[name] = _checked(gate, records[name].revision, followed.identities, shown, name, reachable)
     told = await asyncio.gather(*asked.values())
     return {**plain, **dict(zip(asked, told, strict=True))}
 

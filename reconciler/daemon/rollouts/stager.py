@@ -18,9 +18,10 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import PROMPT_S, Reachable
 from reconciler.daemon.rollouts.entering import Begun, Enter, Entering
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-from reconciler.daemon.rollouts.sights import asks_conditions, selected_by, sights_of, with_conditions
+from reconciler.daemon.rollouts.sights import Followed, asks_conditions, followed_in, sights_of, with_conditions
 from reconciler.engine import Decision
 from reconciler.model.binding import PreviousPlacement
+from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Begin, Record, Sight
@@ -32,7 +33,6 @@ from reconciler.stages.staging import (
     SelectedTables,
     Standing,
     begun_with,
-    layouts_of,
     staged,
     stand,
 )
@@ -90,7 +90,9 @@ class Stager:
         self._writing = writing
         self._entering = Entering(writing[1], clock, within_s, wake) if writing is not None else None
         self._tables = SelectedTables()
-        self._selected: tuple[Decision, Selection] | None = None
+        self._followed: tuple[Followed, ...] = ()
+        self._of: tuple[Fleet, Selection] | None = None
+        """What is followed is of these."""
         self._seen: Sights = {}
         self._asks_conditions = False
         self._memo: tuple[object, ...] = ()
@@ -105,11 +107,11 @@ class Stager:
 
     def is_news(self, shown: FleetState | None) -> bool:
         """Whether what is seen of the clusters is otherwise than when it was judged last."""
-        if self._selected is None or not self.progress:
+        if not self.progress:
             return False
         if self._entering is not None and self._entering.has_ended:
             return True
-        return self._see(*self._selected, shown) != self._seen
+        return self._see(shown) != self._seen
 
     async def stage(self, decision: Decision, look: Look, now: str, only: Collection[str] | None = None) -> Decision:
         """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.
@@ -149,15 +151,15 @@ class Stager:
     async def _stand(self, decision: Decision, look: Look, now: str) -> Standing:
         fleet = decision.fleet
         self._forget(self._records.keys() - {rollout.name for rollout in fleet.rollouts})
-        selection = self._selection(decision)
+        selection = self._follow(decision)
         late = self._entering.away() if self._entering is not None else {}
         seen = Seen(away={**late, **look.away}, closed=look.closed, applied=look.copies.__contains__)
         await self._adopt(decision, selection, seen, look, now)
         recorded = {record.revision for records in self._records.values() for record in records.values()}
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
-        self._seen = self._see(decision, selection, look.shown)
-        seen = replace(seen, sights=await self._look_closer(decision, selection, look))
+        self._seen = self._see(look.shown)
+        seen = replace(seen, sights=await self._look_closer(look))
         return stand(decision, selection, self._records, revisions, seen, now)
 
     def _applied(self, decision: Decision, standing: Standing, look: Look) -> Decision:
@@ -171,34 +173,28 @@ class Stager:
         self._memo = memo
         return self._staged
 
-    def _selection(self, decision: Decision) -> Selection:
-        self._selected = (decision, self._tables.update(decision))
-        return self._selected[1]
+    def _follow(self, decision: Decision) -> Selection:
+        """What the Rollouts of a decision are about, found out once: it is looked at whenever anything is told."""
+        fleet, selection = decision.fleet, self._tables.update(decision)
+        is_same = self._of is not None and self._of[1] is selection and _are_alike(self._of[0], fleet)
+        if not is_same:
+            self._followed = followed_in(fleet, selection)
+        self._of = (fleet, selection)
+        return selection
 
-    def _see(self, decision: Decision, selection: Selection, shown: FleetState | None) -> Sights:
-        return {
-            rollout.name: sights_of(
-                layout,
-                rollout.name,
-                selected_by(selection, rollout.name),
-                self._records.get(rollout.name, {}),
-                shown,
-            )
-            for rollout, layout in layouts_of(decision.fleet)
-        }
+    def _see(self, shown: FleetState | None) -> Sights:
+        return {each.name: sights_of(each, self._records.get(each.name, {}), shown) for each in self._followed}
 
-    async def _look_closer(self, decision: Decision, selection: Selection, look: Look) -> Sights:
+    async def _look_closer(self, look: Look) -> Sights:
         """What is seen, with the conditions that gates ask for."""
         found: Sights = dict(self._seen)
         self._asks_conditions = False
-        for rollout, layout in layouts_of(decision.fleet):
-            records = self._records.get(rollout.name, {})
-            if asks_conditions(layout, records):
+        for each in self._followed:
+            records = self._records.get(each.name, {})
+            if asks_conditions(each.layout, records):
                 self._asks_conditions = True
-                identities, plain = selected_by(selection, rollout.name), self._seen[rollout.name]
-                found[rollout.name] = await with_conditions(
-                    layout, identities, records, plain, look.shown, look.reachable
-                )
+                plain = self._seen[each.name]
+                found[each.name] = await with_conditions(each, records, plain, look.shown, look.reachable)
         return found
 
     async def _adopt(self, decision: Decision, selection: Selection, seen: Seen, look: Look, now: str) -> None:
@@ -281,6 +277,11 @@ class Stager:
         if self._asks_conditions:
             again_in_s = min(again_in_s, _CHECKED_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
+
+
+def _are_alike(one: Fleet, other: Fleet) -> bool:
+    """Whether stages have the same clusters."""
+    return one.rollouts == other.rollouts and one.clusters == other.clusters
 
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:
