@@ -164,11 +164,13 @@ def kinds() -> str:
         "no replicas, no dependencies and no images, and its health is told as *kstatus* does. "
         "[Add a kind](../how-to/add-a-kind.md) says how to teach a new one.",
         table(
-            ("kind", "group", "scope", "replicas", "brings dependencies", "images", "health"),
+            ("kind", "group", "scope", "replicas", "brings dependencies", "makes Secrets", "images", "health"),
             sorted(_kind_rows(), key=lambda cells: cells[:2]),
         ),
         "**replicas**: the field that is divided; *whole*: its pods count, and it goes to one cluster undivided. "
         "**brings dependencies**: what it refers to goes along under `propagateDeps`. "
+        "**makes Secrets**: an operator makes them of it; it goes along with what refers to them "
+        "([what makes a Secret](../concepts/placement.md#what-makes-a-secret)). "
         "**images**: an `imageOverrider` without predicate reaches them. "
         "**health**: how health is told from the live object: by a rule of its own, or as *kstatus* does.",
         "## Health\n\n"
@@ -215,6 +217,7 @@ def _kind_rows() -> Iterator[tuple[str, ...]]:
                 "namespaced" if found.namespaced else "cluster",
                 replicas,
                 "yes" if found.dependencies is not PLAIN.dependencies else "",
+                "yes" if found.makes is not PLAIN.makes else "",
                 "yes" if found.images is not PLAIN.images else "",
                 "own" if found.health is not PLAIN.health else "kstatus",
             )
@@ -286,7 +289,7 @@ def _pipeline() -> Iterator[str]:
 TOLD = {
     "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
     "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
-    "available",
+    "available", "makes",
 }  # fmt: skip
 
 

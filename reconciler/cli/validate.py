@@ -37,7 +37,8 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
         decision = decide(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
         rendered = rendering(decision)
         carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
-    found = tuple(sorted({*rendered.problems, *lint(fleet, decision.claims, carried, selected_of(decision))}))
+    odd = lint(fleet, decision.claims, carried, selected_of(decision), decision.makers)
+    found = tuple(sorted({*rendered.problems, *odd}))
     # Without observations free capacity is unknown; that is no fault of the store.
     problems = tuple(problem for problem in found if problem.code != "capacity-unknown")
     if output == "json":

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from reconciler.interpreters import kstatus
 from reconciler.interpreters.server_fields import prune_server_fields
-from reconciler.model.demand import Demand, DependencyRef
+from reconciler.model.demand import Demand, DependencyRef, Made
 from reconciler.model.observation import Health, Outcome
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, Step
@@ -27,6 +27,10 @@ def _same(body: JsonObject, replicas: int) -> JsonObject:
 
 
 def _no_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    return ()
+
+
+def _makes_nothing(body: JsonObject) -> tuple[Made, ...]:
     return ()
 
 
@@ -76,6 +80,8 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """The field that `with_replicas` sets; empty when there is none."""
     dependencies: Callable[[JsonObject], tuple[DependencyRef, ...]] = _no_dependencies
     """What must travel with it under propagateDeps, in the namespace of the body."""
+    makes: Callable[[JsonObject], tuple[Made, ...]] = _makes_nothing
+    """What a controller in the cluster makes of it, in the namespace of the body. Who refers to that needs this one."""
     images: Callable[[JsonObject], tuple[tuple[tuple[Step, ...], str], ...]] = _no_images
     """Every image as (steps, reference): containers and init containers."""
     containers: Callable[[JsonObject], tuple[tuple[Step, ...], ...]] = _no_containers

@@ -9,19 +9,32 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.cluster import customresourcedefinition, namespace, serviceaccount
 from reconciler.interpreters.config import configmap, secret
 from reconciler.interpreters.jobs import cronjob, job, kubeflow, sparkapplication
+from reconciler.interpreters.makers import (
+    certificate,
+    externalsecret,
+    issuer,
+    sealedsecret,
+    secretproviderclass,
+    secretstore,
+    vaultauth,
+    vaultsecret,
+)
 from reconciler.interpreters.policies import limitrange, poddisruptionbudget, resourcequota
 from reconciler.interpreters.services import ingress, service, serviceimport
 from reconciler.interpreters.storage import persistentvolume, persistentvolumeclaim, storageclass
 from reconciler.interpreters.workloads import daemonset, deployment, pod, replicaset, statefulset
 
 BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
+    ("certificate", certificate.INTERPRETER),
     ("configmap", configmap.INTERPRETER),
     ("cronjob", cronjob.INTERPRETER),
     ("customresourcedefinition", customresourcedefinition.INTERPRETER),
     ("daemonset", daemonset.INTERPRETER),
     ("deployment", deployment.INTERPRETER),
+    ("externalsecret", externalsecret.INTERPRETER),
     ("horizontalpodautoscaler", horizontalpodautoscaler.INTERPRETER),
     ("ingress", ingress.INTERPRETER),
+    ("issuer", issuer.INTERPRETER),
     ("job", job.INTERPRETER),
     ("kubeflow", kubeflow.INTERPRETER),
     ("limitrange", limitrange.INTERPRETER),
@@ -33,12 +46,17 @@ BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
     ("replicaset", replicaset.INTERPRETER),
     ("resourcequota", resourcequota.INTERPRETER),
     ("scaledobject", scaledobject.INTERPRETER),
+    ("sealedsecret", sealedsecret.INTERPRETER),
     ("secret", secret.INTERPRETER),
+    ("secretproviderclass", secretproviderclass.INTERPRETER),
+    ("secretstore", secretstore.INTERPRETER),
     ("service", service.INTERPRETER),
     ("serviceaccount", serviceaccount.INTERPRETER),
     ("serviceimport", serviceimport.INTERPRETER),
     ("sparkapplication", sparkapplication.INTERPRETER),
     ("statefulset", statefulset.INTERPRETER),
     ("storageclass", storageclass.INTERPRETER),
+    ("vaultauth", vaultauth.INTERPRETER),
+    ("vaultsecret", vaultsecret.INTERPRETER),
 )
 """Name of the module and interpreter, in the order of names."""

@@ -27,7 +27,7 @@ def health(live: JsonObject) -> Health:
         if entry.get("status") == "True" and entry.get("type") in ("Reconciling", "Stalled"):
             return Health.PROGRESSING if entry["type"] == "Reconciling" else Health.UNHEALTHY
     ready = condition(live, "Ready")
-    if not ready or (ready.get("status") == "True" and not _is_stale(ready, live)):
+    if not ready or (ready.get("status") == "True" and not is_stale(ready, live)):
         return Health.HEALTHY
     return Health.PROGRESSING
 
@@ -37,9 +37,10 @@ def is_on_its_way(live: JsonObject) -> bool:
     if dig(live, "metadata", "deletionTimestamp"):
         return True
     status = live.get("status")
-    return isinstance(status, Mapping) and _is_stale(status, live)
+    return isinstance(status, Mapping) and is_stale(status, live)
 
 
-def _is_stale(said: Mapping[str, Any], live: JsonObject) -> bool:
+def is_stale(said: Mapping[str, Any], live: JsonObject) -> bool:
+    """Whether a status or condition says that it is about another generation than the newest."""
     observed, generation = said.get("observedGeneration"), dig(live, "metadata", "generation")
     return isinstance(observed, int) and isinstance(generation, int) and observed != generation

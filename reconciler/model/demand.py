@@ -70,6 +70,13 @@ class DependencyRef(Struct, frozen=True, kw_only=True):
     labels: tuple[tuple[str, str], ...] = ()
 
 
+class Made(Struct, frozen=True, order=True):
+    """What a controller in the cluster makes of an object. `is_whole` False: it only adds to what has to be there."""
+
+    identity: Identity
+    is_whole: bool = True
+
+
 class Facts(Struct, frozen=True, array_like=True):
     """What the placement of a template rests on, as its interpreter reads it out of the body."""
 

@@ -65,6 +65,10 @@ def dependencies(interpreter: Interpreter, case: Case) -> Any:
     return described
 
 
+def makes(interpreter: Interpreter, case: Case) -> Any:
+    return {str(made.identity): "whole" if made.is_whole else "part" for made in interpreter.makes(case["object"])}
+
+
 def target(interpreter: Interpreter, case: Case) -> Any:
     found = interpreter.scale_target(case["object"])
     return f"{found.group} {found}" if found else None
@@ -75,6 +79,7 @@ OPERATIONS: Mapping[str, Callable[[Interpreter, Case], Any]] = {
     "with_replicas": lambda interpreter, case: interpreter.with_replicas(case["object"], case["replicas"]),
     "replicas_path": lambda interpreter, case: dotted(interpreter.replicas_path),
     "dependencies": dependencies,
+    "makes": makes,
     "images": lambda interpreter, case: {
         dotted(steps): image for steps, image in interpreter.images(case["object"])
     },
@@ -223,7 +228,8 @@ WORDS = st.sampled_from(
     [
         "spec", "template", "metadata", "containers", "initContainers", "volumes", "env", "envFrom", "valueFrom",
         "image", "name", "replicas", "resources", "requests", "cpu", "data", "stringData", "status", "conditions",
-        "type", "secrets", "parallelism", "completions", "selector", "labels",
+        "type", "secrets", "target", "secretStoreRef", "destination", "tls", "provider", "secretRef",
+        "parallelism", "completions", "selector", "labels",
     ]
 )  # fmt: skip
 ANYTHING = st.recursive(
@@ -258,6 +264,7 @@ def test_no_object_is_so_broken_that_an_operation_fails(drawn: tuple[Interpreter
     interpreter.demand(body)
     interpreter.with_replicas(body, 2)
     interpreter.dependencies(body)
+    interpreter.makes(body)
     interpreter.pod_template(body)
     interpreter.health(body)
     interpreter.outcome(body)

@@ -31,7 +31,7 @@ Doc = Mapping[str, Any]
 
 def deployment(ns: str, name: str, replicas: int, config: str, cpu: str, lane: str) -> Doc:
     container = {
-        "name": "c", "image": "i", "envFrom": [{"configMapRef": {"name": config}}],
+        "name": "c", "image": "i", "envFrom": [{"configMapRef": {"name": config}}, {"secretRef": {"name": "t1"}}],
         "resources": {"requests": {"cpu": cpu}},
     }  # fmt: skip
     spec = {"replicas": replicas, "selector": {"matchLabels": {"a": name}},
@@ -42,7 +42,8 @@ def deployment(ns: str, name: str, replicas: int, config: str, cpu: str, lane: s
 
 def plain(kind: str, ns: str, name: str, lane: str, **fields: Any) -> Doc:
     api = {"HorizontalPodAutoscaler": "autoscaling/v2", "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
-           "EndpointSlice": "discovery.k8s.io/v1"}.get(kind, "v1")  # fmt: skip
+           "EndpointSlice": "discovery.k8s.io/v1", "ExternalSecret": "external-secrets.io/v1",
+           "SecretStore": "external-secrets.io/v1", "SealedSecret": "bitnami.com/v1alpha1"}.get(kind, "v1")  # fmt: skip
     metadata = {"name": name, "labels": {"lane": lane, **fields.pop("labels", {})}, **({"namespace": ns} if ns else {})}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
 
@@ -52,10 +53,16 @@ def policy(kind: str, ns: str, name: str, selects: list[Doc], placement: Doc, **
             "spec": {"resourceSelectors": selects, "placement": placement, **spec}}  # fmt: skip
 
 
+APIS = {
+    "Deployment": "apps/v1",
+    "ExternalSecret": "external-secrets.io/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+    "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
+}
+
+
 def selector(kind: str, lane: str = "", name: str = "") -> Doc:
-    api = "apps/v1" if kind == "Deployment" else "multicluster.x-k8s.io/v1alpha1" if kind == "ServiceImport" else (
-        "autoscaling/v2" if kind == "HorizontalPodAutoscaler" else "v1")  # fmt: skip
-    return {"apiVersion": api, "kind": kind, **({"name": name} if name else {}),
+    return {"apiVersion": APIS.get(kind, "v1"), "kind": kind, **({"name": name} if name else {}),
             **({"labelSelector": {"matchLabels": {"lane": lane}}} if lane else {})}  # fmt: skip
 
 
@@ -103,6 +110,25 @@ others = st.one_of(
         ),
         st.sampled_from(SPACES), st.sampled_from(("d1", "d2")),
     ),
+    st.builds(
+        lambda ns, name, made, store, creation: plain(
+            "ExternalSecret", ns, name, "x",
+            spec={"secretStoreRef": {"name": store}, "target": {"name": made, "creationPolicy": creation}},
+        ),
+        st.sampled_from(SPACES), st.sampled_from(("x1", "x2")), st.sampled_from(("t1", "t2")),
+        st.sampled_from(("s1", "s2")), st.sampled_from(("Owner", "Owner", "Merge", "None")),
+    ),
+    st.builds(
+        lambda ns, name, made: plain(
+            "SecretStore", ns, name, "x", spec={"provider": {"vault": {"tokenSecretRef": {"name": made, "key": "k"}}}}
+        ),
+        st.sampled_from(SPACES), st.sampled_from(("s1", "s2")), st.sampled_from(("t1", "t2")),
+    ),
+    st.builds(
+        lambda ns, kind, name, lane: plain(kind, ns, name, lane),
+        st.sampled_from(SPACES), st.sampled_from(("Secret", "SealedSecret")), st.sampled_from(("t1", "t2")),
+        st.sampled_from("xy"),
+    ),
     st.builds(lambda name, lane: plain("Namespace", "", name, lane), st.sampled_from(SPACES), st.sampled_from("xy")),
     st.builds(
         lambda ns, name, lane: plain("Service", ns, "s1", lane, spec={"selector": {"a": name}}),
@@ -119,7 +145,14 @@ others = st.one_of(
 @st.composite
 def policies(draw: st.DrawFn) -> Doc:
     ns = draw(st.sampled_from(("", *SPACES)))
-    kinds = ["Deployment", "ConfigMap", "ServiceImport", "HorizontalPodAutoscaler", *([] if ns else ["Namespace"])]
+    kinds = [
+        "Deployment",
+        "ConfigMap",
+        "ServiceImport",
+        "HorizontalPodAutoscaler",
+        "ExternalSecret",
+        *([] if ns else ["Namespace"]),
+    ]
     lane = draw(st.sampled_from(("", "x", "y")))
     selects = [selector(kind, lane) for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, unique=True))]
     placement: dict[str, Any] = {"replicaScheduling": draw(st.sampled_from(SCHEDULINGS))}
@@ -217,6 +250,11 @@ def placements(decision: Decision) -> dict[Identity, PreviousPlacement]:
 BASE: tuple[Doc, ...] = (
     *(deployment(ns, name, 3, "c1", "1", lane) for ns in SPACES for name, lane in (("d1", "x"), ("d2", "y"))),
     *(plain("ConfigMap", ns, name, "x", data={"v": "1"}) for ns in SPACES for name in ("c1", "c2")),
+    *(plain("ExternalSecret", ns, "x1", "x", spec={"secretStoreRef": {"name": "s1"}, "target": {"name": "t1"}})
+      for ns in SPACES),
+    *(plain("SecretStore", ns, "s1", "x",
+            spec={"provider": {"vault": {"tokenSecretRef": {"name": "t2", "key": "k"}}}}) for ns in SPACES),
+    *(plain("SealedSecret", ns, "t2", "x") for ns in SPACES),
     *(plain("ServiceImport", ns, "s1", "x", spec={"type": "ClusterSetIP", "ports": []}) for ns in SPACES),
     plain("Namespace", "", "a", "x"),
     policy("PropagationPolicy", "a", "p1", [selector("Deployment")], {"replicaScheduling": SCHEDULINGS[2]},

@@ -6,7 +6,7 @@ Source: Karmada: dependencies of a pod. RBAC objects, the PersistentVolume and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reconciler.interpreters.reading import mapping, mappings, text
 from reconciler.model.demand import DependencyRef
@@ -35,13 +35,19 @@ _ENV_KINDS = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
 _PROJECTED_KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
 
 
+SECRETS_STORE_DRIVER: Final = "secrets-store.csi.k8s.io"
+SECRETS_STORE_GROUP: Final = "secrets-store.csi.x-k8s.io"
+"""Driver and API group of the Secrets Store CSI driver: its volumes name a SecretProviderClass in their attributes."""
+
+
 class PodReference(NamedTuple):
-    """One field that names an object of the core group in the same namespace."""
+    """One field that names an object in the same namespace."""
 
     kind: str
     name: str
     steps: tuple[Step, ...]
     optional: bool = False
+    group: str = ""
 
 
 def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
@@ -85,6 +91,10 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
             field, given = _SECRET_REF_VOLUMES[source], mapping(volume[source])
             if field in given:
                 yield _mention("Secret", given[field], (*at, source, field, "name"))
+            if given.get("driver") == SECRETS_STORE_DRIVER:
+                name = text(mapping(given.get("volumeAttributes")).get("secretProviderClass"))
+                steps = (*at, source, "volumeAttributes", "secretProviderClass")
+                yield PodReference("SecretProviderClass", name, steps, group=SECRETS_STORE_GROUP)
         elif source == "persistentVolumeClaim":
             claim = text(mapping(volume[source]).get("claimName"))
             yield PodReference("PersistentVolumeClaim", claim, (*at, source, "claimName"))
@@ -101,7 +111,7 @@ def as_dependencies(mentions: Iterable[PodReference], namespace: str) -> tuple[D
     for mention in mentions:
         if not mention.name:
             continue
-        identity = Identity("", mention.kind, namespace, mention.name)
+        identity = Identity(mention.group, mention.kind, namespace, mention.name)
         known = found.get(identity)
         if known is None or (known.optional and not mention.optional):
             found[identity] = DependencyRef(

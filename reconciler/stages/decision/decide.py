@@ -23,6 +23,8 @@ from reconciler.stages.decision.cap_basis import without_outdated_caps
 from reconciler.stages.decision.job_completions import has_completions
 from reconciler.stages.decision.tables import DecisionTables, Inputs
 from reconciler.stages.dependencies import (
+    NO_MAKERS,
+    Makers,
     companions,
     dependencies,
     namespaces,
@@ -54,8 +56,9 @@ class Decision(Struct, frozen=True, kw_only=True):
     owner's. `frozen`: templates that a broken file might concern; nothing is written for them. `holds`: why nothing is
     written for a template though it is placed (it waits for an override policy), `suspended`: the same per cluster.
     `ticked`: (identity, cluster) that a constraint took from the placement, with that constraint. `needs`: what a
-    template refers to. `definitions`: the CustomResourceDefinition of each custom kind of the store. `yielded`: targets
-    of autoscalers, with the clusters to which these go.
+    template refers to. `makers`: what templates make. `followed`: what travels with others and brings along what it
+    refers to, since it makes something or a maker needs it. `definitions`: the CustomResourceDefinition of each custom
+    kind of the store. `yielded`: targets of autoscalers, with the clusters to which these go.
     """
 
     fleet: Fleet
@@ -67,6 +70,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     holds: Mapping[Identity, str] = field(default_factory=dict)
     ticked: Mapping[tuple[Identity, str], Constraint] = field(default_factory=dict)
     needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
+    makers: Makers = NO_MAKERS
+    followed: frozenset[Identity] = frozenset()
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     staging: Staging | None = None
@@ -155,6 +160,8 @@ def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
         holds=holds,
         ticked=tables.ticked.rows,
         needs=tables.links.needs.rows,
+        makers=tables.links.makers.makers,
+        followed=frozenset(tables.links.followed),
         definitions=tables.definitions,
         yielded=tables.autoscaling.yielded.rows,
         problems=with_problems(fleet.problems, *problems),

@@ -3,8 +3,9 @@
 from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.companions import CompanionIndex, CompanionTables, companions
 from reconciler.stages.dependencies.defined_kinds import with_defined_kinds
-from reconciler.stages.dependencies.dependencies import LabelledTemplates, dependencies, may_be_missing
+from reconciler.stages.dependencies.dependencies import dependencies, may_be_missing
 from reconciler.stages.dependencies.links import LinkTables
+from reconciler.stages.dependencies.makers import NO_MAKERS, Makers
 from reconciler.stages.dependencies.namespaces import (
     NAMESPACE_FOLLOWS,
     NamespaceTables,
@@ -13,15 +14,19 @@ from reconciler.stages.dependencies.namespaces import (
     namespace_identity,
     namespaces,
 )
+from reconciler.stages.dependencies.sources import Sources
+from reconciler.stages.dependencies.travel import travel
 
 __all__ = [
     "NAMESPACE_FOLLOWS",
+    "NO_MAKERS",
     "Autoscaling",
     "CompanionIndex",
     "CompanionTables",
-    "LabelledTemplates",
     "LinkTables",
+    "Makers",
     "NamespaceTables",
+    "Sources",
     "bare_namespace",
     "comes_by_itself",
     "companions",
@@ -29,5 +34,6 @@ __all__ = [
     "may_be_missing",
     "namespace_identity",
     "namespaces",
+    "travel",
     "with_defined_kinds",
 ]

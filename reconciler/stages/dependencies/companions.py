@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.containment import contained
@@ -21,9 +22,11 @@ from reconciler.model.tree import dig
 from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.pod_selection import backends_of, selected_by_labels, selected_by_selector
+from reconciler.stages.dependencies.sources import Sources
+from reconciler.stages.dependencies.travel import travel
 from reconciler.stages.documents import BRING, parse_brings
 from reconciler.stages.incremental import Table
-from reconciler.stages.templates import references_of, scale_target_of
+from reconciler.stages.templates import scale_target_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
@@ -182,10 +185,13 @@ class CompanionIndex:
                 continue
             yield ingress.identity, f"it leads to Service {behind[0]}"
             # One that cannot be read is frozen by itself, and its workloads go on.
-            refs = contained(references_of, ingress, self._interpreters).value if with_dependencies else ()
-            for ref in refs or ():
-                if ref.identity in self._fleet.templates:
-                    yield ref.identity, f"{ingress.identity} refers to it in {ref.path}"
+            going = contained(travel, ingress, self._sources, self._interpreters).value if with_dependencies else None
+            for identity, ways in going.found.items() if going is not None else ():
+                yield identity, ways[0].told(ingress.identity)
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources.among(self._fleet, self._interpreters)
 
     def _pod_labels(self, workload: Template) -> Mapping[str, str]:
         interpreter = self._interpreters.of(*workload.identity[:2])

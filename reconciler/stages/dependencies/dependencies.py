@@ -1,14 +1,13 @@
 """Dependencies: what a template refers to goes where the template goes, under `propagateDeps`.
 
 Source: "PropagationPolicy and OverridePolicy", propagateDeps; design#dependencies; design#dependency-stays; Karmada:
-dependencies distributor. They are not followed further, so a dependency brings nothing along; a ConfigMap that several
-owners need is on the clusters of all.
+dependencies distributor. They are not followed further, but for makers (`travel`); a ConfigMap that several owners need
+is on the clusters of all.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.containment import named
 from reconciler.interpreters.registry import Registry
@@ -21,6 +20,8 @@ from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.links import Links, LinkTables, Mention
+from reconciler.stages.dependencies.sources import Sources
+from reconciler.stages.dependencies.travel import Travel, travel
 from reconciler.stages.incremental import union
 from reconciler.stages.templates import references_of
 
@@ -47,47 +48,52 @@ def dependencies(
     clusters where an owner's old copy still is, which its dependencies must not leave before it. With the `tables` of
     an earlier call, `dirty` are those whose template, policy, placement or old copies came, went or changed.
     """
-    tables, dirty = tables or LinkTables(), bindings.keys() if dirty is None else dirty
-    by_labels = LabelledTemplates(fleet)
+    tables, dirty = tables or LinkTables(), union(fleet.templates, bindings) if dirty is None else dirty
+    stirred = tables.makers.follow(fleet.templates, dirty, interpreters)
+    sources = Sources(fleet, tables.makers.makers)
 
     def links_of(owner: Identity) -> Links | None:
-        template = fleet.templates.get(owner) if owner in bindings else None
-        refs = references_of(template, interpreters) if template is not None else ()
-        if template is None or not refs:
+        template = fleet.templates.get(owner)
+        is_bound, is_followed = owner in bindings, owner in tables.followed
+        if template is None or not (is_bound or is_followed) or not references_of(template, interpreters):
             return None
-        brings = owner in policies and policies[owner].propagate_deps
-        return _links(template, brings, refs, by_labels, fleet.is_complete)
+        brings = is_bound and owner in policies and policies[owner].propagate_deps
+        is_told = fleet.is_complete and (brings or is_followed)
+        return _links(template, sources, interpreters, brings=brings, is_told=is_told)
 
-    owners = union(dirty, tables.seekers(dirty))
-    left = tables.brought_by(owners)
-    known = tables.links.rows
-    tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
+    owners = union(dirty, tables.seekers(union(dirty, stirred)))
+    left, released = tables.brought_by(owners), tables.followed_by(owners)
+    _link(tables, owners, links_of)
+    # What is followed since, or no more, is known by the links of others.
+    _link(tables, released | tables.followed_by(owners), links_of)
     followers = union(dirty, left, tables.brought_by(owners))
     _follow_all(fleet, policies, bindings, held or {}, tables, followers)
     return tables
 
 
-def _links(
-    template: Template,
-    brings: bool,
-    refs: tuple[DependencyRef, ...],
-    by_labels: LabelledTemplates,
-    is_complete: bool,
-) -> Links:
-    """What a bound template refers to."""
+def _link(tables: LinkTables, owners: Iterable[Identity], links_of: Callable[[Identity], Links | None]) -> None:
+    known = tables.links.rows
+    tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
+
+
+def _links(owner: Template, sources: Sources, interpreters: Registry, *, brings: bool, is_told: bool) -> Links:
+    """What a template refers to. `is_told`: what of it is missing is told."""
     found: set[Identity] = set()
-    brought: dict[Identity, list[str]] = {}
     problems: list[Problem] = []
+    refs = references_of(owner, interpreters)
     for ref in refs:
-        targets = by_labels.find(ref)
-        found.update(targets)
-        if brings:
-            for target in targets:
-                brought.setdefault(target, []).append(ref.path)
-            if not targets and is_complete and not may_be_missing(ref):
-                problems.append(_missing(template, ref))
-    needs = frozenset(found - {template.identity})
-    return Links(refs=refs, needs=needs, brought=brought, problems=tuple(problems))
+        targets, is_there = sources.find(ref, owner.identity)
+        found.update([target.identity for target in targets])
+        if is_told and not is_there and not may_be_missing(ref):
+            problems.append(_missing(owner, ref))
+    going = travel(owner, sources, interpreters) if brings else Travel({}, refs)
+    return Links(
+        refs=going.refs,
+        needs=frozenset(found - {owner.identity}),
+        brought=going.found,
+        followed=going.followed,
+        problems=tuple(problems),
+    )
 
 
 def _follow_all(
@@ -134,9 +140,9 @@ def _follow(
     """The binding of a dependency: its own clusters and those of its owners."""
 
     def brought() -> Iterator[Brought]:
-        for owner, path in mentions:
+        for owner, way in mentions:
             source = fleet.templates[owner].source
-            reason = Reason(rule=DEPENDENCY, text=f"{owner} refers to it in {path}", source=source)
+            reason = Reason(rule=DEPENDENCY, text=way.told(owner), source=source)
             yield Brought(owner, reason, _clusters_of(owner, bindings, held))
 
     return following(own, brought())
@@ -150,31 +156,6 @@ def _clusters_of(
     if owner in held:
         found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
     return found
-
-
-class LabelledTemplates:
-    """Finds what a reference names: one template, or all of a kind and namespace that carry labels."""
-
-    __slots__ = ("_by_place", "_fleet")
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        self._by_place: dict[tuple[str, str, str], list[Template]] | None = None
-
-    def find(self, ref: DependencyRef) -> tuple[Identity, ...]:
-        """Identities of the templates that the reference means, sorted; empty when there is none."""
-        if not ref.labels:
-            return (ref.identity,) if ref.identity in self._fleet.templates else ()
-        if self._by_place is None:
-            self._by_place = defaultdict(list)
-            for identity, template in sorted(self._fleet.templates.items()):
-                self._by_place[identity[:3]].append(template)
-        candidates = self._by_place.get(ref.identity[:3], ())
-        return tuple(
-            template.identity
-            for template in candidates
-            if all(template.labels.get(key) == value for key, value in ref.labels)
-        )
 
 
 def may_be_missing(ref: DependencyRef) -> bool:

@@ -12,6 +12,8 @@ from reconciler.model.demand import DependencyRef
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.stages.dependencies.makers import MakerTables
+from reconciler.stages.dependencies.travel import Way
 from reconciler.stages.incremental import Dependents, Table
 
 _Place = tuple[str, str, str]
@@ -19,21 +21,23 @@ _Place = tuple[str, str, str]
 
 
 class Mention(NamedTuple):
-    """One owner that brings a dependency along, and the field that refers to it."""
+    """One owner that brings a dependency along, and how it is reached."""
 
     owner: Identity
-    path: str
+    way: Way
 
 
 class Links(Struct, frozen=True, kw_only=True):
     """What one template refers to.
 
-    `needs`: what of it is in the store. `brought`: what it brings along, with the fields that refer to it.
+    `refs`: its references, and those of what was followed. `needs`: what of its own is in the store, or makes it there.
+    `brought`: what it brings along, with the ways to it. `followed`: what of that was followed further.
     """
 
     refs: tuple[DependencyRef, ...]
     needs: frozenset[Identity]
-    brought: Mapping[Identity, list[str]]
+    brought: Mapping[Identity, list[Way]]
+    followed: tuple[Identity, ...]
     problems: tuple[Problem, ...]
 
 
@@ -41,13 +45,18 @@ class LinkTables:
     """The links of all owners, and what comes of them.
 
     `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one
-    that holds for it. `needs`: what each bound template refers to in the store, whether it brings it along or not.
+    that holds for it. `needs`: what each template that is bound or followed refers to in the store, whether it brings
+    it along or not. `makers`: what templates make.
     """
 
-    __slots__ = ("_brought", "_problems", "_sought", "bindings", "links", "needs", "policies")
+    __slots__ = (
+        *("_brought", "_followed", "_problems", "_sought"),
+        *("bindings", "links", "makers", "needs", "policies"),
+    )
 
     def __init__(self) -> None:
         """Start with no template."""
+        self.makers = MakerTables()
         self.links = Table[Identity, Links]()
         self.needs = Table[Identity, frozenset[Identity]]()
         self._problems = Table[Identity, tuple[Problem, ...]]()
@@ -57,6 +66,13 @@ class LinkTables:
         """Owner to where its references look."""
         self._brought = Dependents[Identity, Identity]()
         """Owner to what it brings along."""
+        self._followed = Dependents[Identity, Identity]()
+        """Owner to what of that is followed further."""
+
+    @property
+    def followed(self) -> Collection[Identity]:
+        """What makers bring along, and makers that are brought along: what all these refer to travels as well."""
+        return self._followed.looked_at
 
     @property
     def all_problems(self) -> list[Problem]:
@@ -64,12 +80,16 @@ class LinkTables:
         return [problem for found in self._problems.rows.values() for problem in found]
 
     def seekers(self, edited: Collection[Identity]) -> set[Identity]:
-        """Owners that may find something else, since templates came, went or changed."""
+        """Owners that may find something else, since templates came, went or changed, or have other makers."""
         return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
 
     def brought_by(self, owners: Iterable[Identity]) -> set[Identity]:
         """What any of these brings along."""
         return self._brought.on(owners)
+
+    def followed_by(self, owners: Iterable[Identity]) -> set[Identity]:
+        """What any of these brings along and is followed further."""
+        return self._followed.on(owners)
 
     def link(self, links: Mapping[Identity, Links | None]) -> None:
         """Take the links of owners."""
@@ -77,8 +97,10 @@ class LinkTables:
         changed = {owner: self.links.rows.get(owner) for owner in self.links.changed}
         for owner, found in changed.items():
             refs = found.refs if found is not None else ()
-            self._sought.put(owner, [ref.identity[:3] if ref.labels else ref.identity for ref in refs])
+            followed = found.followed if found is not None else ()
+            self._sought.put(owner, [*(ref.identity[:3] if ref.labels else ref.identity for ref in refs), *followed])
             self._brought.put(owner, found.brought if found is not None else ())
+            self._followed.put(owner, followed)
         self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
         self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
 
@@ -92,4 +114,4 @@ class LinkTables:
     def mentions_of(self, identity: Identity) -> list[Mention]:
         """Who brings a dependency along, in the order of the owners; never the dependency itself."""
         owners = sorted(self._brought.of((identity,)) - {identity})
-        return [Mention(owner, path) for owner in owners for path in self.links.rows[owner].brought[identity]]
+        return [Mention(owner, way) for owner in owners for way in self.links.rows[owner].brought[identity]]

@@ -96,4 +96,10 @@ LINT_CODES: Mapping[str, Code] = {
         "No cluster of the rule is one to which the selected templates may go.",
         "Check the clusters of the rule and the affinity of the propagation policy.",
     ),
+    "secret-made-twice": Code(
+        "Secret that is in the store and made as well",
+        "An operator makes a Secret of a template, and the store has that Secret itself. Each undoes what the other "
+        "writes.",
+        "Take one of them out, or let the operator only add to the Secret where it can.",
+    ),
 }

@@ -13,8 +13,10 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.problem import NOWHERE, Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import Claims
+from reconciler.stages.dependencies import NO_MAKERS, Makers
 from reconciler.stages.lint.claims import lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.stages.lint.clusters import lint_clusters
+from reconciler.stages.lint.makers import lint_makers
 from reconciler.stages.lint.overrides import lint_overrides
 from reconciler.stages.lint.placement import lint_placement
 from reconciler.stages.lint.rollouts import lint_rollouts
@@ -27,12 +29,16 @@ _NOTHING_STAGED: Final = Selection()
 
 
 def lint(
-    fleet: Fleet, claims: Claims, carried: Collection[Identity] = frozenset(), selection: Selection = _NOTHING_STAGED
+    fleet: Fleet,
+    claims: Claims,
+    carried: Collection[Identity] = frozenset(),
+    selection: Selection = _NOTHING_STAGED,
+    makers: Makers = NO_MAKERS,
 ) -> tuple[Problem, ...]:
     """Warnings and hints about a store, in the order of its files, each once; of Rollouts errors as well.
 
     `carried` are the templates that follow an owner as its dependencies: they need no policy of their own. `selection`:
-    which Rollout speaks for which template.
+    which Rollout speaks for which template. `makers`: what templates make.
     """
     checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
         ("clusters", lambda: lint_clusters(fleet)),
@@ -44,6 +50,7 @@ def lint(
         ("volumes", lambda: lint_volumes(fleet, claims)),
         ("rollouts", lambda: lint_rollouts(fleet, selection)),
         ("secrets", lambda: lint_secrets(fleet)),
+        ("what makes Secrets", lambda: lint_makers(fleet, makers)),
     )
     found = {problem for name, check in checks for problem in _found(name, check)}
     return tuple(sorted(known_to_be_missing(fleet, found)))

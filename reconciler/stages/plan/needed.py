@@ -22,7 +22,7 @@ from reconciler.model.policy import Companion
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.dependencies import CompanionIndex, LabelledTemplates
+from reconciler.stages.dependencies import CompanionIndex, Sources
 from reconciler.stages.ownership import is_marked
 from reconciler.stages.placement import closed_by_order
 from reconciler.stages.plan.order import is_follower
@@ -71,10 +71,11 @@ def _owners(cluster: str, followers: Sequence[Change], there: Surroundings) -> M
     """By follower what needs it and is no longer wanted in the cluster either."""
     templates = {found.identity: _template(found.gvk, found.identity, found.before or {}) for found in followers}
     fleet = Fleet(revision="", templates=templates)
-    by_labels, companions = LabelledTemplates(fleet), CompanionIndex(fleet, there.interpreters)
+    sources, companions = Sources.among(fleet, there.interpreters), CompanionIndex(fleet, there.interpreters)
     found: dict[Identity, list[Identity]] = {}
     for owner in _leaving(cluster, there):
-        needed = {target for ref in references_of(owner, there.interpreters) for target in by_labels.find(ref)}
+        refs = references_of(owner, there.interpreters)
+        needed = {source.identity for ref in refs for source in sources.find(ref, owner.identity).sources}
         needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
         for identity in needed - {owner.identity}:
             found.setdefault(identity, []).append(owner.identity)

@@ -9,7 +9,8 @@ from reconciler.stages.documents import ProblemCode as Code
 RENDER_CODES: Mapping[str, Code] = {
     "dependency-missing": Code(
         "Dependency not in the store",
-        "A template whose policy sets propagateDeps refers to an object that the store does not have.",
+        "A template whose policy sets propagateDeps, or one that travels along and makes a Secret, refers to an object "
+        "that the store does not have and that nothing in the store makes.",
         "Add the object, make sure that every target cluster has it, or mark the reference as optional.",
     ),
     "reference-does-not-travel": Code(

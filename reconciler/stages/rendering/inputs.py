@@ -26,4 +26,5 @@ def render_inputs(
         yielded=decision.yielded,
         fixed_completions=fixed_completions or {},
         definitions=decision.definitions,
+        makers=decision.makers,
     )

@@ -16,7 +16,7 @@ from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
-from reconciler.stages.dependencies import may_be_missing
+from reconciler.stages.dependencies import Makers, may_be_missing
 from reconciler.stages.overrides import FieldOverride
 from reconciler.stages.patches import pointer_tokens
 
@@ -26,14 +26,23 @@ _REFERRING: Final = frozenset(
         "configMap",
         "configMapKeyRef",
         "configMapRef",
+        "generatorRef",
         "imagePullSecrets",
+        "issuerRef",
+        "keystores",
         "nodePublishSecretRef",
+        "provider",
         "secret",
         "secretKeyRef",
         "secretName",
+        "secretProviderClass",
         "secretRef",
+        "secretStoreRef",
         "serviceAccount",
         "serviceAccountName",
+        "storeRef",
+        "vaultAuthRef",
+        "vaultConnectionRef",
     }
 )
 """Fields under which something is referred to by its name."""
@@ -71,12 +80,12 @@ def added_references(
 
 
 def not_there(
-    references: Iterable[AddedReference], bindings: Mapping[Identity, Binding], cluster: str
+    references: Iterable[AddedReference], bindings: Mapping[Identity, Binding], makers: Makers, cluster: str
 ) -> Iterator[Problem]:
-    """A warning for each reference to something that does not go to the cluster."""
+    """A warning for each reference to something that neither goes to the cluster nor is made there."""
     for owner, ref, override in references:
-        binding = bindings.get(ref.identity)
-        if binding is not None and cluster in binding.clusters:
+        sources = (ref.identity, *(maker.identity for maker in makers.of.get(ref.identity, ()) if maker.is_whole))
+        if any(cluster in bindings[source].clusters for source in sources if source in bindings):
             continue
         yield Problem(
             source=override.source,

@@ -29,7 +29,7 @@ from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.model.tree import JsonObject
 from reconciler.stages.decision import WORK_QUEUE, completions
-from reconciler.stages.dependencies import NAMESPACE_FOLLOWS, bare_namespace
+from reconciler.stages.dependencies import NAMESPACE_FOLLOWS, NO_MAKERS, Makers, bare_namespace
 from reconciler.stages.overrides import (
     FieldOverride,
     OverrideIndex,
@@ -55,7 +55,7 @@ class RenderInputs(Struct, frozen=True, kw_only=True):
 
     `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: what
     `scale_targets` gives. `fixed_completions`: completions that live parts of divided Jobs were created with.
-    `definitions`: the CustomResourceDefinition of each custom kind of the store.
+    `definitions`: the CustomResourceDefinition of each custom kind of the store. `makers`: what templates make.
     """
 
     fleet: Fleet
@@ -66,6 +66,7 @@ class RenderInputs(Struct, frozen=True, kw_only=True):
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     fixed_completions: Mapping[Identity, Mapping[str, int]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
+    makers: Makers = NO_MAKERS
 
 
 class Rendered(NamedTuple):
@@ -208,7 +209,7 @@ def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]
 def _problems(inputs: RenderInputs, outcome: _Common, cluster: str) -> tuple[Problem, ...]:
     """What is to be said of an outcome in one cluster."""
     found = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
-    return (*found, *not_there(outcome.added, inputs.bindings, cluster)) if outcome.added else found
+    return (*found, *not_there(outcome.added, inputs.bindings, inputs.makers, cluster)) if outcome.added else found
 
 
 def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:

@@ -14,9 +14,8 @@ from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.staging import Staging
 from reconciler.stages.decision import Decision
-from reconciler.stages.dependencies import LabelledTemplates
+from reconciler.stages.dependencies import Sources, travel
 from reconciler.stages.incremental import changed_keys
-from reconciler.stages.templates import references_of
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -43,9 +42,9 @@ def needs_of(decision: Decision, staging: Staging, ledger: Mapping[str, Mapping[
     kept: dict[Identity, Need] = {}
     early: dict[Identity, set[str]] = {}
     needed: dict[Identity, set[str]] = {}
-    at_head = LabelledTemplates(decision.fleet)
+    at_head = Sources(decision.fleet, decision.makers)
     for revision, fleet in sorted(staging.fleets.items()):
-        at_revision = LabelledTemplates(fleet)
+        at_revision = Sources.among(fleet, decision.interpreters)
         for owner, clusters in _owners_at(decision, staging, revision, fleet):
             before = _brought(decision, fleet, at_revision, owner)
             after = _brought(decision, decision.fleet, at_head, owner)
@@ -81,12 +80,13 @@ def _owners_at(
             yield owner, clusters
 
 
-def _brought(decision: Decision, fleet: Fleet, templates: LabelledTemplates, owner: Identity) -> set[Identity]:
-    """What a template of a revision brings along under the policy that is in force."""
+def _brought(decision: Decision, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:
+    """What a template of a revision brings along under the policy that is in force, itself or as what is followed."""
     template, policy = fleet.templates.get(owner), decision.policies.get(owner)
-    if template is None or policy is None or not policy.propagate_deps:
+    is_followed = owner in decision.followed
+    if template is None or policy is None or not (policy.propagate_deps or is_followed):
         return set()
-    return {found for ref in references_of(template, decision.interpreters) for found in templates.find(ref)} - {owner}
+    return set(travel(template, sources, decision.interpreters, is_followed=is_followed).found) - {owner}
 
 
 def _keep(

@@ -42,6 +42,8 @@ _TELLING: Final = (
 """Conditions that say for certain what is wrong, with what to say where they have no message."""
 
 _VAGUE: Final = (
+    ("Issuing", "False", "its certificate could not be issued"),
+    ("Synced", "False", "its controller could not write what it is to make"),
     ("Ready", "False", "it is not ready"),
     ("Available", "False", "it is not available"),
     ("Reconciling", "True", "its controller works on it"),

@@ -1,6 +1,6 @@
 """What one template says: whether it is whole, what it demands, what it refers to."""
 
-from reconciler.stages.templates.facts import check_facts, demand_of, facts_of, references_of, scale_target_of
+from reconciler.stages.templates.facts import check_facts, demand_of, facts_of, made_of, references_of, scale_target_of
 from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image
 from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 from reconciler.stages.templates.rules import DEFAULT_NAMESPACE, read_template, told_identities
@@ -15,6 +15,7 @@ __all__ = [
     "claims_of",
     "demand_of",
     "facts_of",
+    "made_of",
     "override_image",
     "parse_image",
     "read_template",

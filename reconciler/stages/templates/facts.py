@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, Registry
-from reconciler.model.demand import Demand, DependencyRef, Facts
+from reconciler.model.demand import Demand, DependencyRef, Facts, Made
 from reconciler.model.fleet import Template
 from reconciler.model.refs import Identity
 
@@ -50,6 +50,8 @@ def check_facts(template: Template, interpreters: Registry) -> None:
     facts_of(template, interpreters)
     if interpreter.scale_target is not GENERIC.scale_target:
         interpreter.scale_target(template.body)
+    if interpreter.makes is not GENERIC.makes:
+        interpreter.makes(template.body)
     if interpreter.pod_template is not GENERIC.pod_template:
         interpreter.pod_template(template.body)
 
@@ -59,6 +61,12 @@ def scale_target_of(template: Template, interpreters: Registry) -> Identity | No
     ask = interpreters.of(*template.identity[:2]).scale_target
     # Few kinds scale others, and only their bodies need be looked at.
     return None if ask is GENERIC.scale_target else contained(ask, template.body).value
+
+
+def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
+    """What a controller makes of it; nothing of one that cannot be read, which `check_facts` refuses."""
+    ask = interpreters.of(*template.identity[:2]).makes
+    return () if ask is GENERIC.makes else contained(ask, template.body).value or ()
 
 
 def _read(template: Template, interpreter: Interpreter) -> Facts:

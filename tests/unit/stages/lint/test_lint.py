@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.stages.claims.claim import claim
+from reconciler.stages.dependencies.makers import makers_of
 from reconciler.stages.lint.lint import lint
 from tests.unit.stages.policy_cases import GROUPS, USUAL, cases, fleet_of, spec_of
 
@@ -72,3 +74,27 @@ def test_many_lost_templates_are_one_line() -> None:
     fleet = fleet_of(_store({"policies": policies, "templates": templates}))
     (overlap,) = (p for p in lint(fleet, claim(fleet)) if p.code == "policies-overlap")
     assert "Deployment demo/w0, Deployment demo/w1, Deployment demo/w2 and 6 more" in overlap.message
+
+
+SEALED = "{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, metadata: {name: db, namespace: demo}}"
+ADDING = (
+    "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: e, namespace: demo}, "
+    "spec: {target: {name: db, creationPolicy: Merge}}}"
+)
+SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: %s}}"
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        ((SEALED, SECRET % "demo"), ["SealedSecret demo/db makes Secret demo/db"]),
+        ((ADDING, SECRET % "demo"), []),
+        ((SEALED, SECRET % "other"), []),
+        ((SEALED,), []),
+    ],
+)
+def test_a_secret_that_is_made_and_in_the_store_is_told_of(documents: tuple[str, ...], told: list[str]) -> None:
+    fleet = fleet_of("\n---\n".join(documents))
+    found = lint(fleet, claim(fleet), makers=makers_of(fleet, BUILT_IN_KINDS))
+    twice = [problem.message for problem in found if problem.code == "secret-made-twice"]
+    assert [message.partition(",")[0] for message in twice] == told

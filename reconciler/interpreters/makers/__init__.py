@@ -1,0 +1,1 @@
+"""Kinds of which operators make Secrets, and what these kinds rest on."""

@@ -1,0 +1,84 @@
+"""What templates of the store make: a Secret that an operator in the cluster writes is there where its maker is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.interpreters.registry import Registry
+from reconciler.model.demand import Made
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.refs import Identity
+from reconciler.stages.incremental import Dependents, Table
+from reconciler.stages.templates import made_of
+
+
+class Maker(NamedTuple):
+    """A template that makes something. `is_whole` False: it only adds to what has to be there."""
+
+    identity: Identity
+    is_whole: bool
+
+
+class Makers(Struct, frozen=True):
+    """`of`: by what is made, its makers, sorted. `made`: by maker, what it makes."""
+
+    of: Mapping[Identity, tuple[Maker, ...]] = field(default_factory=dict)
+    made: Mapping[Identity, tuple[Made, ...]] = field(default_factory=dict)
+
+
+NO_MAKERS: Final = Makers()
+
+
+def makers_of(fleet: Fleet, interpreters: Registry) -> Makers:
+    """All makers of a fleet."""
+    tables = MakerTables()
+    tables.follow(fleet.templates, fleet.templates, interpreters)
+    return tables.makers
+
+
+class MakerTables:
+    """The makers of this round, worked out from those of the round before."""
+
+    __slots__ = ("_made", "_makers", "_of")
+
+    def __init__(self) -> None:
+        """Start with no template."""
+        self._made = Table[Identity, tuple[Made, ...]]()
+        self._makers = Dependents[Identity, Identity]()
+        """Maker to what it makes."""
+        self._of = Table[Identity, tuple[Maker, ...]]()
+
+    @property
+    def makers(self) -> Makers:
+        """As of the last round."""
+        return Makers(self._of.rows, self._made.rows)
+
+    def follow(
+        self, templates: Mapping[Identity, Template], dirty: Iterable[Identity], interpreters: Registry
+    ) -> set[Identity]:
+        """Look again at templates that came, went or changed; what has other makers than before."""
+
+        def made_by(identity: Identity) -> tuple[Made, ...] | None:
+            template = templates.get(identity)
+            return (made_of(template, interpreters) or None) if template is not None else None
+
+        self._made.update(dirty, made_by)
+        changed, rows = self._made.changed, self._made.rows
+        stirred = self._makers.on(changed)
+        self._makers.update(changed, lambda maker: [made.identity for made in rows.get(maker, ())])
+        stirred |= self._makers.on(changed)
+        self._of.update(stirred, self._makers_of)
+        return stirred
+
+    def _makers_of(self, identity: Identity) -> tuple[Maker, ...] | None:
+        rows = self._made.rows
+        found = (
+            Maker(maker, made.is_whole)
+            for maker in sorted(self._makers.of((identity,)))
+            for made in rows[maker]
+            if made.identity == identity
+        )
+        return tuple(found) or None

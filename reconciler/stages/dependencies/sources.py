@@ -1,0 +1,72 @@
+"""Where what a reference names comes from: templates of the store, and what makes it in the cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reconciler.interpreters.registry import Registry
+from reconciler.model.demand import DependencyRef
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.refs import Identity
+from reconciler.stages.dependencies.makers import Makers, makers_of
+
+
+class Source(NamedTuple):
+    """A template that has to be where what refers to it is. `made`: what it makes, when that is referred to."""
+
+    identity: Identity
+    made: Identity | None = None
+
+
+class Found(NamedTuple):
+    """What a reference leads to. `is_there`: it is satisfied wherever these are."""
+
+    sources: tuple[Source, ...]
+    is_there: bool
+
+
+class Sources:
+    """Finds what a reference names: one template and its makers, or all of a kind and namespace that carry labels."""
+
+    __slots__ = ("_by_place", "_fleet", "makers")
+
+    def __init__(self, fleet: Fleet, makers: Makers) -> None:
+        """Look in a fleet with these makers."""
+        self._fleet = fleet
+        self._by_place: dict[tuple[str, str, str], list[Template]] | None = None
+        self.makers = makers
+
+    @classmethod
+    def among(cls, fleet: Fleet, interpreters: Registry) -> Sources:
+        """Look in a fleet of which nothing was worked out before."""
+        return cls(fleet, makers_of(fleet, interpreters))
+
+    def find(self, ref: DependencyRef, owner: Identity) -> Found:
+        """What a reference of `owner` means, sorted. What the owner makes itself needs no other maker."""
+        if ref.labels:
+            labelled = tuple(self._labelled(ref))
+            return Found(labelled, bool(labelled))
+        templates = (Source(ref.identity),) if ref.identity in self._fleet.templates else ()
+        makers = self.makers.of.get(ref.identity)
+        if makers is None:
+            return Found(templates, bool(templates))
+        if any(maker.identity == owner and maker.is_whole for maker in makers):
+            return Found(templates, is_there=True)
+        others = [maker for maker in makers if maker.identity != owner]
+        made = tuple([Source(maker.identity, ref.identity) for maker in others])
+        return Found((*templates, *made), bool(templates) or any(maker.is_whole for maker in others))
+
+    def template_of(self, identity: Identity) -> Template:
+        """The template of something that was found."""
+        return self._fleet.templates[identity]
+
+    def _labelled(self, ref: DependencyRef) -> Iterator[Source]:
+        if self._by_place is None:
+            self._by_place = defaultdict(list)
+            for identity, template in sorted(self._fleet.templates.items()):
+                self._by_place[identity[:3]].append(template)
+        for template in self._by_place.get(ref.identity[:3], ()):
+            if all(template.labels.get(key) == value for key, value in ref.labels):
+                yield Source(template.identity)

@@ -1,0 +1,68 @@
+"""What travels with one template, and why.
+
+Source: Karmada: dependencies are not followed further. What a maker refers to is: without its store, its issuer and
+their credentials it makes nothing. So a maker is followed, and all that it refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from reconciler.containment import named
+from reconciler.interpreters.registry import Registry
+from reconciler.model.demand import DependencyRef
+from reconciler.model.fleet import Template
+from reconciler.model.refs import Identity
+from reconciler.stages.dependencies.sources import Sources
+from reconciler.stages.templates import references_of
+
+
+class Way(NamedTuple):
+    """How something is reached. `path`: the field that refers, of the owner, or of `by`. `made`: what it makes."""
+
+    path: str
+    by: Identity | None = None
+    made: Identity | None = None
+
+    def told(self, owner: Identity) -> str:
+        """Why it travels with its owner, as a sentence about "it"."""
+        refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
+        if self.made is None:
+            return f"{refers}{with_owner} refers to it in {self.path}"
+        return f"it makes {self.made}, which {refers}{with_owner} refers to in {self.path}"
+
+
+class Travel(NamedTuple):
+    """What travels with one template.
+
+    `found`: all of it, with the ways to each. `refs`: the references of the owner and of what was `followed`.
+    """
+
+    found: Mapping[Identity, list[Way]]
+    refs: tuple[DependencyRef, ...]
+    followed: tuple[Identity, ...] = ()
+
+
+def travel(owner: Template, sources: Sources, interpreters: Registry, *, is_followed: bool = False) -> Travel:
+    """What travels with a template that brings along what it refers to. `is_followed`: as if it were a maker."""
+    refs = references_of(owner, interpreters)
+    found: dict[Identity, list[Way]] = {}
+    follows = is_followed or owner.identity in sources.makers.made
+    followed: dict[Identity, tuple[DependencyRef, ...]] = {owner.identity: refs}
+    todo = [owner.identity]
+    while todo:
+        at = todo.pop(0)
+        by = None if at == owner.identity else at
+        for ref in followed[at]:
+            for identity, made in sources.find(ref, at).sources:
+                found.setdefault(identity, []).append(Way(ref.path, by, made))
+                is_next = follows or by is not None or identity in sources.makers.made
+                if is_next and identity not in followed:
+                    template = sources.template_of(identity)
+                    followed[identity] = named(identity, references_of, template, interpreters)
+                    todo.append(identity)
+    if len(followed) == 1:
+        return Travel(found, refs)
+    beyond = [ref for identity, more in followed.items() if identity != owner.identity for ref in more]
+    return Travel(found, (*refs, *beyond), tuple([identity for identity in followed if identity != owner.identity]))
