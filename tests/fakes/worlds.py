@@ -33,6 +33,8 @@ SERVED = {
     GVK("apps", "v1", "Deployment"): True,
     GVK("apps", "v1", "StatefulSet"): True,
     GVK("batch", "v1", "Job"): True,
+    GVK("external-secrets.io", "v1", "ExternalSecret"): True,
+    GVK("external-secrets.io", "v1", "SecretStore"): True,
     GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): False,
 }
 

@@ -151,6 +151,36 @@ def test_a_changed_dependency_waits_with_its_owner() -> None:
     assert told(bed.plan_staged(head)) == ["update m1 ConfigMap demo/app"]
 
 
+def with_secret_of(store_name: str) -> tuple[dict[str, Any], ...]:
+    """A Deployment that needs a Secret, the ExternalSecret that makes it, and the SecretStore of that."""
+    body = deployment()
+    body["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": "db"}}]
+    api = "external-secrets.io/v1"
+    wish = {"apiVersion": api, "kind": "ExternalSecret", "metadata": {"name": "db", "namespace": "demo"},
+            "spec": {"secretStoreRef": {"name": store_name}}}  # fmt: skip
+    vault = {"apiVersion": api, "kind": "SecretStore", "metadata": {"name": store_name, "namespace": "demo"},
+             "spec": {"provider": {}}}  # fmt: skip
+    return body, wish, vault
+
+
+def test_what_a_maker_needs_moves_with_the_revision_of_the_maker() -> None:
+    bed, first = StagedBed(*EVERYWHERE), brought("r1", *with_secret_of("old"))
+    bed.older["r1"], bed.records = first, {name: done("r1") for name in EVERYWHERE}
+    for _ in range(2):
+        bed.run_staged(first)
+    old, new = (Identity("external-secrets.io", "SecretStore", "demo", name) for name in ("old", "new"))
+    head = brought("r2", *with_secret_of("new"))
+    bed.records["m1"] = begun("r2")
+    for _ in range(2):
+        bed.run_staged(head)
+    assert {name for name in EVERYWHERE if new in bed.objects[name]} == {"m1"}
+    assert {name for name in EVERYWHERE if old in bed.objects[name]} >= {"m2", "m3"}
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    for _ in range(2):
+        bed.run_staged(head)
+    assert all(new in bed.objects[name] for name in EVERYWHERE)
+
+
 def override(image_: str) -> dict[str, Any]:
     operation = {"path": "/spec/template/spec/containers/0/image", "operator": "replace", "value": image_}
     return {
