@@ -22,7 +22,7 @@ WISH, VAULT = f"externalsecret.{secret_operator.GROUP}", f"secretstore.{secret_o
 
 @pytest.fixture
 def fleet(tmp_path: Path, three_clusters: ThreeClusters) -> FleetOnClusters:
-    found = FleetOnClusters(tmp_path, three_clusters, guards={"maxDeletes": 20})
+    found = FleetOnClusters(tmp_path, three_clusters, guards={"maxDeletePercent": 100})
     for cluster in found.clusters.values():
         secret_operator.install(cluster)
     found.write("makers", *makers(found.namespace))

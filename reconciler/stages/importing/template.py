@@ -41,6 +41,15 @@ _KEPT_UP_BY_THE_CLUSTER = (
     ("annotations", "apf.kubernetes.io/autoupdate-spec"),
 )
 """Marks by which an API server finds what it makes and mends itself: its roles, services and priority levels."""
+_MADE_BY_OPERATORS = (
+    ("labels", "reconcile.external-secrets.io/managed"),
+    ("labels", "secrets-store.csi.k8s.io/managed"),
+    ("annotations", "cert-manager.io/certificate-name"),
+)
+"""Marks of Secrets that operators make of other objects, whether these own them or not.
+
+Source: external-secrets, LabelManaged; Secrets Store CSI driver; cert-manager, CertificateNameKey.
+"""
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
 POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
 
@@ -50,6 +59,8 @@ def reason_to_skip(live: LiveObject) -> str:
     identity = live.identity
     if dig(live.body, "metadata", "ownerReferences"):
         return "another object makes it"
+    if identity[:2] == ("", "Secret") and _has_mark(live, _MADE_BY_OPERATORS):
+        return "an operator makes it of another object"
     if is_never_distributed(live.gvk, identity):
         return "no policy may select it"
     if _is_made_by_the_cluster(live):
@@ -68,7 +79,11 @@ def _is_made_by_the_cluster(live: LiveObject) -> bool:
         return True
     if live.body.get("type") == _TOKEN:
         return True
-    return any(dig(live.body, "metadata", field, mark) is not None for field, mark in _KEPT_UP_BY_THE_CLUSTER)
+    return _has_mark(live, _KEPT_UP_BY_THE_CLUSTER)
+
+
+def _has_mark(live: LiveObject, marks: tuple[tuple[str, str], ...]) -> bool:
+    return any(dig(live.body, "metadata", field, mark) is not None for field, mark in marks)
 
 
 def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:

@@ -68,11 +68,19 @@ def test_items_of_a_list_get_their_kind_back() -> None:
     assert template_of(live(body), BUILT_IN_KINDS) == {**config_map(), "data": {"a": "b"}}
 
 
+def made_secret(**metadata: Any) -> dict[str, Any]:
+    """A Secret with the mark of an operator, and no owner."""
+    return {**config_map(**metadata), "kind": "Secret"}
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
         (config_map(), ""),
         (config_map(ownerReferences=[{"kind": "Deployment"}]), "another object makes it"),
+        (made_secret(annotations={"cert-manager.io/certificate-name": "tls"}), "an operator makes it"),
+        (made_secret(labels={"reconcile.external-secrets.io/managed": "true"}), "an operator makes it"),
+        (made_secret(labels={"app": "shop"}), ""),
         (config_map(name="kube-root-ca.crt"), "every cluster makes its own"),
         ({**config_map(), "kind": "Secret", "type": "kubernetes.io/service-account-token"}, "every cluster makes"),
         (config_map(namespace="kube-system"), "no policy may select it"),
@@ -90,6 +98,9 @@ def test_items_of_a_list_get_their_kind_back() -> None:
     ids=[
         "plain",
         "owned",
+        "of a Certificate",
+        "of an ExternalSecret",
+        "a Secret of a person",
         "root CA",
         "token",
         "in a system namespace",
