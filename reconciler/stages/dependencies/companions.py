@@ -26,7 +26,7 @@ from reconciler.stages.dependencies.sources import Sources
 from reconciler.stages.dependencies.travel import travel
 from reconciler.stages.documents import BRING, parse_brings
 from reconciler.stages.incremental import Table
-from reconciler.stages.templates import scale_target_of
+from reconciler.stages.templates import references_of, scale_target_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
@@ -185,9 +185,9 @@ class CompanionIndex:
                 continue
             yield ingress.identity, f"it leads to Service {behind[0]}"
             # One that cannot be read is frozen by itself, and its workloads go on.
-            going = contained(travel, ingress, self._sources, self._interpreters).value if with_dependencies else None
-            for identity, ways in going.found.items() if going is not None else ():
-                yield identity, ways[0].told(ingress.identity)
+            refs = contained(references_of, ingress, self._interpreters).value if with_dependencies else None
+            going = travel(ingress, refs, self._sources, self._interpreters).found if refs else {}
+            yield from ((identity, ways[0].told(ingress.identity)) for identity, ways in going.items())
 
     @cached_property
     def _sources(self) -> Sources:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from reconciler.containment import named
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Reason
@@ -55,11 +57,15 @@ def dependencies(
     def links_of(owner: Identity) -> Links | None:
         template = fleet.templates.get(owner)
         is_bound, is_followed = owner in bindings, owner in tables.followed
-        if template is None or not (is_bound or is_followed) or not references_of(template, interpreters):
+        if template is None or not (is_bound or is_followed):
+            return None
+        refs = references_of(template, interpreters)
+        if not refs:
             return None
         brings = is_bound and owner in policies and policies[owner].propagate_deps
         is_told = fleet.is_complete and (brings or is_followed)
-        return _links(template, sources, interpreters, brings=brings, is_told=is_told)
+        found = _links(template, refs, sources, is_told=is_told)
+        return _with_brought(found, travel(template, refs, sources, interpreters)) if brings else found
 
     owners = union(dirty, tables.seekers(union(dirty, stirred)))
     left, released = tables.brought_by(owners), tables.followed_by(owners)
@@ -76,24 +82,22 @@ def _link(tables: LinkTables, owners: Iterable[Identity], links_of: Callable[[Id
     tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
 
 
-def _links(owner: Template, sources: Sources, interpreters: Registry, *, brings: bool, is_told: bool) -> Links:
-    """What a template refers to. `is_told`: what of it is missing is told."""
+def _links(owner: Template, refs: tuple[DependencyRef, ...], sources: Sources, *, is_told: bool) -> Links:
+    """What a template refers to, when it brings nothing along. `is_told`: what of it is missing is told."""
     found: set[Identity] = set()
     problems: list[Problem] = []
-    refs = references_of(owner, interpreters)
     for ref in refs:
         targets, is_there = sources.find(ref, owner.identity)
         found.update([target.identity for target in targets])
         if is_told and not is_there and not may_be_missing(ref):
             problems.append(_missing(owner, ref))
-    going = travel(owner, sources, interpreters) if brings else Travel({}, refs)
-    return Links(
-        refs=going.refs,
-        needs=frozenset(found - {owner.identity}),
-        brought=going.found,
-        followed=going.followed,
-        problems=tuple(problems),
-    )
+    needs = frozenset(found - {owner.identity})
+    return Links(refs=refs, needs=needs, brought={}, followed=(), problems=tuple(problems))
+
+
+def _with_brought(links: Links, going: Travel) -> Links:
+    """The links of a template that brings along what it refers to."""
+    return replace(links, refs=going.refs, brought=going.found, followed=going.followed)
 
 
 def _follow_all(

@@ -44,9 +44,15 @@ class Travel(NamedTuple):
     followed: tuple[Identity, ...] = ()
 
 
-def travel(owner: Template, sources: Sources, interpreters: Registry, *, is_followed: bool = False) -> Travel:
-    """What travels with a template that brings along what it refers to. `is_followed`: as if it were a maker."""
-    refs = references_of(owner, interpreters)
+def travel(
+    owner: Template,
+    refs: tuple[DependencyRef, ...],
+    sources: Sources,
+    interpreters: Registry,
+    *,
+    is_followed: bool = False,
+) -> Travel:
+    """What travels with a template that brings along what its references name. `is_followed`: as if it were a maker."""
     found: dict[Identity, list[Way]] = {}
     follows = is_followed or owner.identity in sources.makers.made
     followed: dict[Identity, tuple[DependencyRef, ...]] = {owner.identity: refs}

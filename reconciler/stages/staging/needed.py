@@ -16,6 +16,7 @@ from reconciler.model.rollouts.staging import Staging
 from reconciler.stages.decision import Decision
 from reconciler.stages.dependencies import Sources, travel
 from reconciler.stages.incremental import changed_keys
+from reconciler.stages.templates import references_of
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -86,7 +87,8 @@ def _brought(decision: Decision, fleet: Fleet, sources: Sources, owner: Identity
     is_followed = owner in decision.followed
     if template is None or policy is None or not (policy.propagate_deps or is_followed):
         return set()
-    return set(travel(template, sources, decision.interpreters, is_followed=is_followed).found) - {owner}
+    refs = references_of(template, decision.interpreters)
+    return set(travel(template, refs, sources, decision.interpreters, is_followed=is_followed).found) - {owner}
 
 
 def _keep(
