@@ -27,6 +27,7 @@ def live(body: dict[str, Any]) -> LiveObject:
 
 
 _RBAC = "rbac.authorization.k8s.io/v1"
+OCM = [{"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork", "name": "w"}]
 _BOOTSTRAPPING = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 
 
@@ -73,6 +74,10 @@ def test_items_of_a_list_get_their_kind_back() -> None:
     [
         (config_map(), ""),
         (config_map(ownerReferences=[{"kind": "Deployment"}]), "another object makes it"),
+        (config_map(ownerReferences=OCM), "Open Cluster Management holds it"),
+        (config_map(ownerReferences=[{"kind": "A"}], labels={"kapp.k14s.io/app": "1"}), "another object makes it"),
+        (config_map(labels={"kapp.k14s.io/app": "1"}), "kapp holds it"),
+        (config_map(annotations={"configmanagement.gke.io/managed": "disabled"}), ""),
         (config_map(name="kube-root-ca.crt"), "every cluster makes its own"),
         ({**config_map(), "kind": "Secret", "type": "kubernetes.io/service-account-token"}, "every cluster makes"),
         (config_map(namespace="kube-system"), "no policy may select it"),
@@ -90,6 +95,10 @@ def test_items_of_a_list_get_their_kind_back() -> None:
     ids=[
         "plain",
         "owned",
+        "brought by an agent",
+        "owned, with the labels of its owner",
+        "of a tool",
+        "left by a tool",
         "root CA",
         "token",
         "in a system namespace",
