@@ -205,7 +205,15 @@ def with_an_owner(bed: TestBed) -> None:
     bed.edit("m1", APP, metadata={**metadata, "ownerReferences": owners})
 
 
-@pytest.mark.parametrize("change", [without_fields, with_another_uid, with_an_owner])
+def with_a_mark_of_another_tool(bed: TestBed) -> None:
+    labels = bed.objects["m1"][APP].body["metadata"]["labels"]
+    mark(bed, labels={**labels, "kustomize.toolkit.fluxcd.io/name": "apps"})
+
+
+LACKING = [without_fields, with_another_uid, with_an_owner, with_a_mark_of_another_tool]
+
+
+@pytest.mark.parametrize("change", LACKING)
 def test_what_lacks_a_witness_is_reported_and_not_deleted(change: Any) -> None:
     bed = TestBed()
     bed.run(fleet_of(config_map(), ABORT))
@@ -215,7 +223,39 @@ def test_what_lacks_a_witness_is_reported_and_not_deleted(change: Any) -> None:
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
 
 
-@pytest.mark.parametrize("change", [without_fields, with_another_uid, with_an_owner])
+def with_a_mark_that_its_template_wrote(bed: TestBed) -> None:
+    with_a_mark_of_another_tool(bed)
+    (entry,) = bed.objects["m1"][APP].body["metadata"]["managedFields"]
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {"f:kustomize.toolkit.fluxcd.io/name": {}}}}
+    mark(bed, managedFields=[{**entry, "fieldsV1": fields}])
+
+
+def with_a_mark_of_whom_it_was_taken_over_from(bed: TestBed) -> None:
+    with_a_mark_of_another_tool(bed)
+    annotations = bed.objects["m1"][APP].body["metadata"]["annotations"]
+    mark(bed, annotations={**annotations, "fleet.reconciler/take-over": "Flux"})
+
+
+def with_what_a_rendered_chart_states(bed: TestBed) -> None:
+    mark(bed, labels={**bed.objects["m1"][APP].body["metadata"]["labels"], **CHARTED})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_a_mark_that_its_template_wrote,
+        with_a_mark_of_whom_it_was_taken_over_from,
+        with_what_a_rendered_chart_states,
+    ],
+)
+def test_a_mark_that_nobody_else_stands_for_keeps_nothing(change: Any) -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    change(bed)
+    assert told_of(bed, ABORT) == ([Action.DELETE], [])
+
+
+@pytest.mark.parametrize("change", LACKING)
 def test_a_copy_that_moved_and_lacks_a_witness_is_not_deleted(change: Any) -> None:
     moved = policy("ConfigMap", "m2", preserveResourcesOnDeletion=False)
     bed = TestBed()

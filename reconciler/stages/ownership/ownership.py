@@ -1,7 +1,7 @@
 """Whose an object in a member cluster is, and whether it may be deleted.
 
 Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
-annotation, a field of ours, the recorded uid, no ownerReferences and a complete list.
+annotation, a field of ours, the recorded uid, no ownerReferences, no mark of another tool and a complete list.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership.foreign_marks import ForeignMark, controller_of, foreign_mark, states
+from reconciler.stages.ownership.foreign_marks import TAKE_OVER, ForeignMark, controller_of, foreign_mark, states
+from reconciler.stages.ownership.managed_fields import fields_of, owns_within
 from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, Owner, read_owner
 
 
@@ -116,4 +117,18 @@ def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, ma
         return "another object owns it (ownerReferences)"
     if not holds_field(live, managers):
         return "none of its fields is ours any more"
+    if mark := _mark_of_another_holder(live, managers):
+        return f"it carries the mark of {mark.tool} ({mark})"
     return ""
+
+
+def _mark_of_another_holder(live: LiveObject, managers: tuple[str, ...]) -> ForeignMark | None:
+    """The mark of another tool that came to an object of ours; None when there is none.
+
+    What we wrote ourselves, what manifests state of themselves, and whom it was taken over from do not count.
+    """
+    mark = foreign_mark(live.body)
+    if mark is None or mark.is_stated or dig(live.body, "metadata", "annotations", TAKE_OVER) == mark.tool:
+        return None
+    path = ("metadata", mark.place.value, mark.key)
+    return None if any(owns_within(fields_of(live.body, manager), path) for manager in managers) else mark
