@@ -41,6 +41,7 @@ IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
     ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
     ("networking.k8s.io", "IngressClass"): ("spec.controller",),
+    ("gateway.networking.k8s.io", "GatewayClass"): ("spec.controllerName",),
     ("node.k8s.io", "RuntimeClass"): ("handler",),
     ("discovery.k8s.io", "EndpointSlice"): ("addressType",),
     ("", "Secret"): ("type",),
