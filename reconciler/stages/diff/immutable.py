@@ -1,7 +1,7 @@
 """Fields that an API server refuses to change: such a change needs the object to be deleted and created again.
 
-Source: the update validation of each kind in Kubernetes 1.36; every row is tried on a real kube-apiserver by
-tests/apiserver/test_immutable.py.
+Source: the update validation of each kind in Kubernetes 1.36, and the definition of a GatewayClass; every row is tried
+on a real kube-apiserver by tests/apiserver/test_immutable.py.
 """
 
 from __future__ import annotations
