@@ -19,6 +19,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.dependencies.following import Brought, following
+from reconciler.stages.dependencies.grants import granting, grants_place, how, not_granted
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.links import Links, LinkTables, Mention
 from reconciler.stages.incremental import union
@@ -85,7 +86,7 @@ def _links(
             for target in targets:
                 brought.setdefault(target, []).append(ref.path)
             if not targets and is_complete and not may_be_missing(ref):
-                problems.append(_missing(template, ref))
+                problems.append((not_granted if by_labels.named(ref) else _missing)(template, ref))
     needs = frozenset(found - {template.identity})
     return Links(refs=refs, needs=needs, brought=brought, problems=tuple(problems))
 
@@ -136,7 +137,7 @@ def _follow(
     def brought() -> Iterator[Brought]:
         for owner, path in mentions:
             source = fleet.templates[owner].source
-            reason = Reason(rule=DEPENDENCY, text=f"{owner} refers to it in {path}", source=source)
+            reason = Reason(rule=DEPENDENCY, text=f"{owner} {how(own.identity, path)}", source=source)
             yield Brought(owner, reason, _clusters_of(owner, bindings, held))
 
     return following(own, brought())
@@ -162,19 +163,33 @@ class LabelledTemplates:
         self._by_place: dict[tuple[str, str, str], list[Template]] | None = None
 
     def find(self, ref: DependencyRef) -> tuple[Identity, ...]:
-        """Identities of the templates that the reference means, sorted; empty when there is none."""
+        """What goes along with a reference: what it names, with what grants it; empty when there is none."""
+        found = self.named(ref)
+        if not found or not ref.granted_to:
+            return found
+        grants = self.grants(ref)
+        return (*found, *grants) if grants else ()
+
+    def named(self, ref: DependencyRef) -> tuple[Identity, ...]:
+        """Identities of the templates that the reference means, sorted, whether it may or not."""
         if not ref.labels:
             return (ref.identity,) if ref.identity in self._fleet.templates else ()
+        return tuple(
+            template.identity
+            for template in self._at(ref.identity[:3])
+            if all(template.labels.get(key) == value for key, value in ref.labels)
+        )
+
+    def grants(self, ref: DependencyRef) -> tuple[Identity, ...]:
+        """What lets an object of another namespace refer so, sorted; empty when nobody is asked, or nobody does."""
+        return granting(ref, self._at(grants_place(ref))) if ref.granted_to else ()
+
+    def _at(self, place: tuple[str, str, str]) -> Sequence[Template]:
         if self._by_place is None:
             self._by_place = defaultdict(list)
             for identity, template in sorted(self._fleet.templates.items()):
                 self._by_place[identity[:3]].append(template)
-        candidates = self._by_place.get(ref.identity[:3], ())
-        return tuple(
-            template.identity
-            for template in candidates
-            if all(template.labels.get(key) == value for key, value in ref.labels)
-        )
+        return self._by_place.get(place, ())
 
 
 def may_be_missing(ref: DependencyRef) -> bool:

@@ -74,7 +74,12 @@ def _owners(cluster: str, followers: Sequence[Change], there: Surroundings) -> M
     by_labels, companions = LabelledTemplates(fleet), CompanionIndex(fleet, there.interpreters)
     found: dict[Identity, list[Identity]] = {}
     for owner in _leaving(cluster, there):
-        needed = {target for ref in references_of(owner, there.interpreters) for target in by_labels.find(ref)}
+        # Its grant may have gone before, or stay.
+        needed = {
+            target
+            for ref in references_of(owner, there.interpreters)
+            for target in (*by_labels.named(ref), *by_labels.grants(ref))
+        }
         needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
         for identity in needed - {owner.identity}:
             found.setdefault(identity, []).append(owner.identity)

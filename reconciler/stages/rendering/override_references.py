@@ -22,12 +22,20 @@ from reconciler.stages.patches import pointer_tokens
 
 _REFERRING: Final = frozenset(
     {
+        "backendRef",
+        "backendRefs",
+        "caCertificateRefs",
+        "certificateRefs",
         "claimName",
+        "clientCertificateRef",
         "configMap",
         "configMapKeyRef",
         "configMapRef",
+        "extensionRef",
         "imagePullSecrets",
         "nodePublishSecretRef",
+        "parametersRef",
+        "parentRefs",
         "secret",
         "secretKeyRef",
         "secretName",
