@@ -76,7 +76,7 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
         kinship=digest_of(helm),
         source=document.source,
         cluster=cluster,
-        tool="Helm",
+        tool="Flux",
         helm=helm,
         values=tuple(values),
         files=chart.files,
