@@ -36,6 +36,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     `denied`: rights of what the store needs that we do not have. `level`: what the rest is enough for; empty: nothing.
     `risks`: what is unwise in how it is reached. `exec_plugin`: the command that is run for credentials.
+    `pod_account`: the folder with the token and the authority of the pod's account; empty: it is not reached so.
     """
 
     cluster: str
@@ -47,6 +48,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     level: str = ""
     risks: tuple[str, ...] = ()
     exec_plugin: str = ""
+    pod_account: str = ""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -128,6 +130,8 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         if finding.exec_plugin:
             plugin = finding.exec_plugin
             remark(f"{finding.cluster}: credentials come from the exec plugin {plugin}, which is run as this user")
+        if finding.pod_account:
+            remark(f"{finding.cluster}: reached as the account of this pod, with what is in {finding.pod_account}")
     if not fleet.settings.name:
         remark("the store has no document of kind Fleet with a name; apply and run need one ('reconciler init')")
 
@@ -174,7 +178,12 @@ def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now
 
     if isinstance(config, ConfigurationError):
         return finding
-    return replace(finding, risks=kubeconfig_risks(config, now), exec_plugin=exec_plugin_of(config))
+    return replace(
+        finding,
+        risks=kubeconfig_risks(config, now),
+        exec_plugin=exec_plugin_of(config),
+        pod_account=config.source if config.is_in_cluster else "",
+    )
 
 
 async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
@@ -220,4 +229,5 @@ def _part(finding: Finding) -> dict[str, object]:
         "level": finding.level or None,
         "risks": list(finding.risks),
         "execPlugin": finding.exec_plugin or None,
+        "podAccount": finding.pod_account or None,
     }
