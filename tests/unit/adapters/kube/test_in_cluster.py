@@ -1,6 +1,6 @@
 """The cluster that we run in: reached as the pod's account, unless a kubeconfig says how.
 
-Source: Kubernetes, "Accessing the Kubernetes API from a Pod"; client-go, rest.InClusterConfig.
+Source: Kubernetes, "Accessing the Kubernetes API from a Pod"; client-go, rest.InClusterConfig; design#in-cluster.
 """
 
 from __future__ import annotations

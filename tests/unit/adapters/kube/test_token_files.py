@@ -1,6 +1,7 @@
 """Token and authority in files that somebody else rewrites, as a kubelet does with what it mounts.
 
-Source: client-go, transport/token_source.go: a token that is still good is used on while its file cannot be read.
+Source: client-go, transport/token_source.go: a token that is still good is used on while its file cannot be read;
+design#spoiled-files.
 """
 
 from __future__ import annotations
