@@ -1,4 +1,4 @@
-"""`Cluster`, `ManagedCluster` and `ClusterProfile` documents: the members of a fleet. Credentials never live in the store."""
+"""`Cluster`, `ManagedCluster` and `ClusterProfile`: the members of a fleet. Credentials never live in the store."""
 
 from __future__ import annotations
 

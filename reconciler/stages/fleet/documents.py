@@ -15,9 +15,7 @@ from reconciler.stages.sealed import BLOCK
 WITHHELD: Final = "fleet.reconciler/withheld"
 """The field that marks a document of a copy of the store whose values were left out."""
 _KUSTOMIZE_GROUP: Final = "kustomize.config.k8s.io"
-_CLUSTER_KINDS: Final = frozenset(
-    (api_version.partition("/")[0], kind) for api_version, kind in CLUSTER_APIS.items()
-)
+_CLUSTER_KINDS: Final = frozenset((api_version.partition("/")[0], kind) for api_version, kind in CLUSTER_APIS.items())
 
 
 class DocumentKind(Enum):
