@@ -9,6 +9,7 @@ from typing import Any
 
 import pygit2
 import pytest
+import yaml
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from reconciler.sim.api.http import Request
@@ -255,3 +256,20 @@ def test_a_bare_repository_gets_the_branch(checkout: Checkout, hub: BackgroundFl
     found = bare.lookup_branch("inventory")
     assert found is not None and "clusters" in {entry.name for entry in found.peel(pygit2.Commit).tree}
     assert run(*args, "--write").code == 1
+
+
+def test_placements_are_told_in_the_words_of_the_inventory(checkout: Checkout, hub: BackgroundFleet) -> None:
+    put(hub, "eu-1", labels={"env": "prod"})
+    app = (
+        (checkout.store / "app.yaml")
+        .read_text()
+        .replace("clusterNames: [m1]", "labelSelector: {matchLabels: {env: prod}}")
+    )
+    (checkout.store / "app.yaml").write_text(app)
+    commit_all(checkout.root)
+    checkout.sync()
+    done = run("render", str(checkout.store), "--rev", "inventory", "-o", "placementdecision")
+    (decision,) = [one for one in yaml.safe_load_all(done.out) if "configmap-app" in one["metadata"]["name"]]
+    assert [each["clusterProfileRef"] for each in decision["decisions"]] == [{"name": "eu-1", "namespace": "fleet"}]
+    assert done.code == 0 and decision["decisions"][0]["reason"]
+    assert run("render", str(checkout.store), "-o", "placementdecision", "--cluster", "m1").code == 2
