@@ -90,7 +90,7 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
     )
     agent = UserAgent(journal.fleet or "unnamed", "")
     if access.profiles is not None:
-        await access.profiles.refresh(journal.fleet)
+        await _profiles_read(access.profiles, journal)
 
     def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
         vitals.requests.observe((cluster, verb, code), seconds)
@@ -154,7 +154,7 @@ async def _watch_reloads(signals: Signals, loop: ControlLoop, profiles: LiveAcce
         await signals.reload.wait()
         signals.reload.clear()
         if profiles is not None:
-            await profiles.refresh(journal.fleet)
+            await _profiles_read(profiles, journal)
         _reload(loop)
 
 
@@ -164,15 +164,25 @@ async def _watch_profiles(access: Access, loop: ControlLoop, journal: Journal) -
     while access.profiles is not None:
         await access.clock.sleep(INTERVAL_S)
         try:
-            is_changed = await access.profiles.refresh(journal.fleet)
+            is_changed = await _profiles_read(access.profiles, journal)
         except Exception as error:
             told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
             continue
-        if access.profiles.fault:
-            log.warning("the ClusterProfiles cannot be read; the last access known stays in force",
-                        extra={"event": "ProfilesUnread", "error": access.profiles.fault})  # fmt: skip
         if is_changed:
             _reload(loop)
+
+
+async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
+    """Read the profiles again; whether anything is otherwise than before, which is told, as is that they are unread."""
+    is_changed = await profiles.refresh(journal.fleet)
+    if profiles.fault:
+        message = "the ClusterProfiles cannot be read; the last access known stays in force"
+        log.warning(message, extra={"event": "ProfilesUnread", "error": profiles.fault})
+    elif is_changed:
+        gone = ", ".join(map("/".join, profiles.gone)) or "none"
+        message = "the ClusterProfiles changed; gone, with the last access known in force: %s"
+        log.info(message, gone, extra={"event": "ProfilesChanged"})
+    return is_changed
 
 
 def _reload(loop: ControlLoop) -> None:

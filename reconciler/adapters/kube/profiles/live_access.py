@@ -59,6 +59,11 @@ class LiveAccess:
             self._known = {**self._known, **told}
         return (self._providers, self._known, self._present) != before
 
+    @property
+    def gone(self) -> tuple[ProfileKey, ...]:
+        """Profiles that were there and are not any more, whose access is kept."""
+        return tuple(sorted(self._known.keys() - self._present))
+
     def configs(self, clusters: Iterable[Cluster]) -> Mapping[str, MemberConfig | ConfigurationError]:
         """For each cluster, by name, how it is reached, or why that is not known.
 
