@@ -38,7 +38,7 @@ def command(
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.plugins import with_plugins
     from reconciler.engine import decide
-    from reconciler.report.placement_decisions import placement_decisions
+    from reconciler.report.placements.decisions import placement_decisions
     from reconciler.report.render_json import render_json, sorted_manifests
     from reconciler.report.rendering import rendering
     from reconciler.report.yaml_dump import dump_yaml, render_yaml

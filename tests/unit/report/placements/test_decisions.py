@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.refs import GVK, Identity
-from reconciler.report.placement_decisions import decision_key, placement_decisions, placement_key
+from reconciler.report.placements.decisions import decision_key, placement_decisions, placement_key
 from reconciler.report.render_json import Rendering
 from reconciler.stages.documents import is_dns_subdomain, is_label_value
 
