@@ -332,6 +332,8 @@ def _exec_info(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, A
         if config.ca:
             cluster["certificate-authority-data"] = b64encode(config.ca.read()).decode()
         spec["cluster"] = {key: value for key, value in cluster.items() if value}
+        if config.exec_extension is not None:
+            spec["cluster"]["config"] = config.exec_extension
     return {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
 

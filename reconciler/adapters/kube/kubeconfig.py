@@ -29,6 +29,8 @@ IN_CLUSTER: Final = "in-cluster"
 """The context of the cluster that we run in, where no kubeconfig has one of that name."""
 SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 SERVICE_ACCOUNT_VARIABLE: Final = "RECONCILER_SERVICE_ACCOUNT_FOLDER"
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that its exec plugin is told, as `spec.cluster.config` of the ExecCredential."""
 SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".json", ".conf", ".config")
 
 
@@ -66,6 +68,8 @@ class MemberConfig:
     username: str = ""
     password: str = field(default="", repr=False)
     exec_plugin: Mapping[str, Any] | None = field(default=None, repr=False)
+    exec_extension: Any = field(default=None, repr=False)
+    """What the entry of the cluster tells an exec plugin that asks for cluster info; None: nothing."""
     auth_provider: Mapping[str, Any] | None = field(default=None, repr=False)
     impersonate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Impersonation headers."""
@@ -191,7 +195,7 @@ def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:
             f"{IN_CLUSTER!r} here"
         )
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    _check_url(name, "what KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make", server, ("https",))
+    check_url(name, "what KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make", server, ("https",))
     folder = Path(environ.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_FOLDER)
     return MemberConfig(
         name=name,
@@ -264,10 +268,10 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
     if user is None and pair.get("user"):
         raise ConfigurationError(f"cluster {name}: context {context!r} names a user that {merged.description} lacks")
     user = user or _Entry(body={}, file=cluster.file)
-    _check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
+    check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
     proxy_url = str(cluster.body.get("proxy-url") or "")
     if proxy_url:
-        _check_url(name, "proxy-url", proxy_url, ("http", "https"))
+        check_url(name, "proxy-url", proxy_url, ("http", "https"))
     try:
         return _config(name, cluster, user, proxy_url)
     except ValueError as error:
@@ -290,11 +294,18 @@ def _config(name: str, cluster: _Entry, user: _Entry, proxy_url: str) -> MemberC
         username=str(user.body.get("username") or ""),
         password=str(user.body.get("password") or ""),
         exec_plugin=user.body.get("exec"),
+        exec_extension=_exec_extension(cluster.body),
         auth_provider=user.body.get("auth-provider"),
         impersonate=_impersonation(user.body),
         folder=user.file.parent.absolute(),
         source=str(user.file),
     )
+
+
+def _exec_extension(cluster: Mapping[str, Any]) -> Any:
+    found = cluster.get("extensions")
+    named = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, Mapping)]
+    return next((one.get("extension") for one in named if one.get("name") == EXEC_EXTENSION), None)
 
 
 def _pem(entry: _Entry, key: str) -> Pem:
@@ -316,8 +327,12 @@ def _impersonation(user: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
     return {header: values for header, values in headers.items() if any(values)}
 
 
-def _check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
-    """The URL itself is not shown: it may hold a password."""
+def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
+    """Nothing, when a URL of a cluster has one of the schemes and a host.
+
+    Raises:
+        ConfigurationError: it has not. The URL itself is not shown: it may hold a password.
+    """
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
