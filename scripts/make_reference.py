@@ -289,7 +289,7 @@ def _pipeline() -> Iterator[str]:
 TOLD = {
     "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
     "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
-    "available", "makes",
+    "available", "makes", "why",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`reconciler import`: live objects as clean templates, with a policy that adopts them where they are."""
+"""`reconciler import`: live objects as clean templates with a policy that adopts them, or what others were told."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.import_told import Told, import_told
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.running import run
@@ -28,15 +29,26 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.kind_argument("kinds")
+@click.argument("kinds", metavar="[KIND[,KIND…]]", default="", shell_complete=options.completer("kinds"))
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-l", "--selector", default="", help="Label selector.")
-@options.option("--cluster", "clusters", multiple=True, required=True,
-                help="The cluster of the store to read from (repeatable).")  # fmt: skip
+@options.option("--cluster", "clusters", multiple=True,
+                help="The cluster of the store to read from (repeatable); with --from-flux, its own.")  # fmt: skip
 @options.option("--store", default=".", show_default=True, help="The fleet store that names the clusters.")
 @options.option("--folder", "-o", type=click.Path(path_type=Path, file_okay=False), default=None,
                 help="Write one file an object here, instead of everything to stdout.")  # fmt: skip
 @options.option("--include-secrets", is_flag=True, help="Write Secrets too, with their values as they are.")
+@options.option("--from-argocd", multiple=True, metavar="PATH",
+                help="Applications and ApplicationSets instead: file, folder or - (repeatable).")  # fmt: skip
+@options.option("--from-flux", multiple=True, metavar="[CLUSTER=]PATH",
+                help="Kustomizations and HelmReleases with their sources: file, folder or - (repeatable).")  # fmt: skip
+@options.option("--source", "sources", multiple=True, metavar="URL=FOLDER",
+                help="A checkout of a repository that these name (repeatable).")  # fmt: skip
+@options.option("--cluster-name", "names", multiple=True, metavar="URL=NAME",
+                help="The cluster that an address, or a Secret with a kubeconfig, leads to (repeatable).")  # fmt: skip
+@options.option("--kube-version", default="1.36", show_default=True, metavar="VERSION",
+                help="The version of Kubernetes that charts see.")  # fmt: skip
+@options.option("--fleet-name", default="", metavar="NAME", help="Name of the fleet. Default: that of the folder.")
 @options.kubeconfig
 def command(
     *,
@@ -47,21 +59,61 @@ def command(
     store: str,
     folder: Path | None,
     include_secrets: bool,
+    from_argocd: tuple[str, ...],
+    from_flux: tuple[str, ...],
+    sources: tuple[str, ...],
+    names: tuple[str, ...],
+    kube_version: str,
+    fleet_name: str,
     kubeconfig: Path | None,
 ) -> None:
     """Write live objects of KIND as templates, and a policy with conflictResolution Overwrite that adopts them.
 
     Of what runs in several of the clusters one template is made; other replicas become weights, other differences
     overrides. What another object makes, what every cluster makes itself, and what another tool holds is left out.
+
+    With --from-argocd or --from-flux it writes what that tool was told as documents of kind Render, and asks no
+    cluster.
     """
+    if from_argocd or from_flux:
+        told = Told(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,
+                    kube_version=kube_version, fleet=fleet_name)  # fmt: skip
+        sys.exit(import_told(told, _folder_of_told(told, kinds, folder)))
+    _import_live(kinds, (namespace, selector), clusters, store, folder, kubeconfig, include_secrets=include_secrets)
+
+
+def _folder_of_told(told: Told, kinds: str, folder: Path | None) -> Path:
+    """Where a store is written that another tool was told."""
+    if told.argocd and told.flux:
+        raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
+    if kinds:
+        raise click.UsageError("KIND is of live objects; --from-argocd and --from-flux take all that they know")
+    if folder is None:
+        raise click.UsageError("Missing option '--folder': say where the store is written")
+    return folder
+
+
+def _import_live(
+    kinds: str,
+    where: tuple[str, str],
+    clusters: tuple[str, ...],
+    store: str,
+    folder: Path | None,
+    kubeconfig: Path | None,
+    *,
+    include_secrets: bool,
+) -> None:
     from reconciler.report.yaml_dump import dump_yaml
     from reconciler.stages.importing import imported, policies_of
 
+    if not kinds or not clusters:
+        missing = "argument 'KIND[,KIND…]'" if not kinds else "option '--cluster'"
+        raise click.UsageError(f"Missing {missing}.")
     fleet = read_fleet(store)
     check_clusters(clusters, fleet)
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
     access = access_to(kubeconfig, None)
-    found = run(_read(fleet, access, clusters, wanted, (namespace, selector)))
+    found = run(_read(fleet, access, clusters, wanted, where))
     if not include_secrets and any(_is_secret(identity) for identity in chain.from_iterable(found.values())):
         raise ConfigurationError(
             "Secrets are not written without --include-secrets: a store in Git keeps their values for ever"

@@ -6,7 +6,7 @@ import functools
 import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -21,7 +21,7 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
     long = next(name for name in names if name.startswith("--"))
     attributes.setdefault("envvar", "RECONCILER_" + long.split("/")[0].removeprefix("--").replace("-", "_").upper())
     if long in _COMPLETED:
-        attributes.setdefault("shell_complete", _completer(_COMPLETED[long]))
+        attributes.setdefault("shell_complete", completer(_COMPLETED[long]))
     return click.option(*names, **attributes)
 
 
@@ -34,7 +34,9 @@ _COMPLETED: Final[Mapping[str, str]] = {
 """Options to the function of `completing` that tells what may stand there."""
 
 
-def _completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What completes a word: the function of `completing` with this name, imported when it is asked."""
+
     def complete(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
         completing = importlib.import_module("reconciler.cli.completing")
         found: list[str] = getattr(completing, name)(ctx, parameter, begun)
@@ -60,12 +62,12 @@ def named_store(function: Command) -> Command:
 
 def resource_words(metavar: str) -> Callable[[Command], Command]:
     """`KIND/NAME`, or `KIND NAME` as kubectl takes it, and what may come after it."""
-    return click.argument("words", nargs=-1, metavar=metavar, shell_complete=_completer("resources"))
+    return click.argument("words", nargs=-1, metavar=metavar, shell_complete=completer("resources"))
 
 
 def kind_argument(name: str) -> Callable[[Command], Command]:
     """`KIND[,KIND…]`."""
-    return click.argument(name, metavar="KIND[,KIND…]", shell_complete=_completer("kinds"))
+    return click.argument(name, metavar="KIND[,KIND…]", shell_complete=completer("kinds"))
 
 
 def _either_store(function: Command, default: str | None) -> Command:
@@ -93,7 +95,7 @@ store_of_fleet = option(
 
 def suspension_scope(function: Command) -> Command:
     """SCOPE: `fleet`, `cluster NAME`, or KIND/NAME."""
-    return click.argument("scope", nargs=-1, shell_complete=_completer("resources"))(function)
+    return click.argument("scope", nargs=-1, shell_complete=completer("resources"))(function)
 
 
 rev = option("--rev", default=None, metavar="REV", help="Branch, tag or commit to read instead of the files.")
@@ -103,6 +105,41 @@ kubeconfig = option(
     type=click.Path(path_type=Path),
     default=None,
     help="File with a context per cluster, or folder with a file per cluster. Default: as kubectl.",
+)
+
+
+class ProfileOptions(NamedTuple):
+    """Where live ClusterProfiles are, and the file that says how credentials are got."""
+
+    place: str
+    provider_file: Path
+
+
+def live_profiles(function: Command) -> Command:
+    """`--access-from` and `--clusterprofile-provider-file`, which go together, as `profiles`."""
+
+    @functools.wraps(function)
+    def chosen(*, access_from: str | None, provider_file: Path | None, **values: Any) -> Any:
+        if (access_from is None) != (provider_file is None):
+            raise click.UsageError("--access-from and --clusterprofile-provider-file are given together")
+        found = ProfileOptions(access_from, provider_file) if access_from and provider_file else None
+        return function(profiles=found, **values)
+
+    return _access_from(_provider_file(chosen))  # type: ignore[return-value]
+
+
+_access_from = option(
+    "--access-from",
+    default=None,
+    metavar="CONTEXT[/NAMESPACE]",
+    help="Reach clusters that follow an inventory as its live ClusterProfiles say.",
+)
+_provider_file = option(
+    "--clusterprofile-provider-file",
+    "provider_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="How credentials are got for the access providers of profiles (JSON, as of KEP-5339).",
 )
 journal = option(
     "--journal",

@@ -50,6 +50,10 @@ def _not_counted(live: JsonObject) -> int | None:
     return None
 
 
+def _no_reason(live: JsonObject) -> str:
+    return ""
+
+
 def _no_images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
     return ()
 
@@ -79,7 +83,7 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     replicas_path: tuple[str, ...] = ()
     """The field that `with_replicas` sets; empty when there is none."""
     dependencies: Callable[[JsonObject], tuple[DependencyRef, ...]] = _no_dependencies
-    """What must travel with it under propagateDeps, in the namespace of the body."""
+    """What must travel with it under propagateDeps, in the namespace of the body or by its grant."""
     makes: Callable[[JsonObject], tuple[Made, ...]] = _makes_nothing
     """What a controller in the cluster makes of it, in the namespace of the body. Who refers to that needs this one."""
     images: Callable[[JsonObject], tuple[tuple[tuple[Step, ...], str], ...]] = _no_images
@@ -90,6 +94,8 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """The pod template (mapping with metadata and spec), or None."""
     health: Callable[[JsonObject], Health] = kstatus.health
     """Health of a live object, as its own status tells it."""
+    why: Callable[[JsonObject], str] = _no_reason
+    """Why a live object is not healthy, in words; empty: what is commonly told by conditions says it."""
     outcome: Callable[[JsonObject], Outcome] = _runs
     """How a live object ended that runs to an end."""
     pods_needed: Callable[[JsonObject], int] = _one_pod

@@ -8,6 +8,14 @@ from reconciler.interpreters.autoscalers import horizontalpodautoscaler, scaledo
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.cluster import customresourcedefinition, namespace, serviceaccount
 from reconciler.interpreters.config import configmap, secret
+from reconciler.interpreters.gateway import (
+    backendtlspolicy,
+    gateway,
+    gatewayclass,
+    listenerset,
+    referencegrant,
+    route,
+)
 from reconciler.interpreters.jobs import cronjob, job, kubeflow, sparkapplication
 from reconciler.interpreters.makers import (
     certificate,
@@ -25,6 +33,7 @@ from reconciler.interpreters.storage import persistentvolume, persistentvolumecl
 from reconciler.interpreters.workloads import daemonset, deployment, pod, replicaset, statefulset
 
 BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
+    ("backendtlspolicy", backendtlspolicy.INTERPRETER),
     ("certificate", certificate.INTERPRETER),
     ("configmap", configmap.INTERPRETER),
     ("cronjob", cronjob.INTERPRETER),
@@ -32,19 +41,24 @@ BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
     ("daemonset", daemonset.INTERPRETER),
     ("deployment", deployment.INTERPRETER),
     ("externalsecret", externalsecret.INTERPRETER),
+    ("gateway", gateway.INTERPRETER),
+    ("gatewayclass", gatewayclass.INTERPRETER),
     ("horizontalpodautoscaler", horizontalpodautoscaler.INTERPRETER),
     ("ingress", ingress.INTERPRETER),
     ("issuer", issuer.INTERPRETER),
     ("job", job.INTERPRETER),
     ("kubeflow", kubeflow.INTERPRETER),
     ("limitrange", limitrange.INTERPRETER),
+    ("listenerset", listenerset.INTERPRETER),
     ("namespace", namespace.INTERPRETER),
     ("persistentvolume", persistentvolume.INTERPRETER),
     ("persistentvolumeclaim", persistentvolumeclaim.INTERPRETER),
     ("pod", pod.INTERPRETER),
     ("poddisruptionbudget", poddisruptionbudget.INTERPRETER),
+    ("referencegrant", referencegrant.INTERPRETER),
     ("replicaset", replicaset.INTERPRETER),
     ("resourcequota", resourcequota.INTERPRETER),
+    ("route", route.INTERPRETER),
     ("scaledobject", scaledobject.INTERPRETER),
     ("sealedsecret", sealedsecret.INTERPRETER),
     ("secret", secret.INTERPRETER),

@@ -62,12 +62,15 @@ class DependencyRef(Struct, frozen=True, kw_only=True):
     """A resource that another one refers to. `path` is the field that refers, for provenance and warnings.
 
     `optional`: the owner runs without it. `labels`, when there are any, stand for the name: all that carry them.
+    `granted_to`: group, kind and namespace of an owner in another namespace, which a ReferenceGrant has to let refer to
+    it; empty: nobody is asked.
     """
 
     identity: Identity
     path: str
     optional: bool = False
     labels: tuple[tuple[str, str], ...] = ()
+    granted_to: tuple[str, ...] = ()
 
 
 class Made(Struct, frozen=True, order=True):

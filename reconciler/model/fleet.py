@@ -162,6 +162,10 @@ class Reach(Struct, frozen=True, kw_only=True):
     policy: PolicyRef | None = None
 
 
+UNKNOWN_DIGEST: Final = f"sha256:{'0' * 64}"
+"""Stands in `spec.helm.digest` for one that nobody knows yet; `hydrate --update` says which one the archive has."""
+
+
 class HelmChart(Struct, frozen=True, kw_only=True):
     """`spec.helm`. `chart`: a path in the store, or with `version` the name of a chart that others serve."""
 
@@ -202,6 +206,18 @@ class RenderVariant(Struct, frozen=True, kw_only=True):
     source: Source = NOWHERE
 
 
+class RenderPlacement(Struct, frozen=True, kw_only=True):
+    """`spec.placement`: where the objects of the base go. `written` are its clusters as a policy says them.
+
+    `terms`: what else a policy says of them, as a policy writes it. `take_over`: the tool that holds them now.
+    """
+
+    clusters: ClusterAffinity
+    written: Mapping[str, Any]
+    terms: Mapping[str, Any]
+    take_over: str = ""
+
+
 class Render(Struct, frozen=True, kw_only=True):
     """A document of kind `Render`: of `helm` and `kustomize` one is given. Paths are from the root of the store."""
 
@@ -210,6 +226,7 @@ class Render(Struct, frozen=True, kw_only=True):
     kustomize: str = ""
     """The folder of the base's kustomization."""
     variants: tuple[RenderVariant, ...] = ()
+    placement: RenderPlacement | None = None
     output: str
     digest: str
     """Of the name and the spec: what else than files the output depends on."""

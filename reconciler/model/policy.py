@@ -180,6 +180,7 @@ class Companion(StrEnum):
 
     SERVICES = "services"
     INGRESSES = "ingresses"
+    ROUTES = "routes"
     AUTOSCALERS = "autoscalers"
     BUDGETS = "budgets"
 

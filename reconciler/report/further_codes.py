@@ -197,8 +197,26 @@ CLUSTERS: Mapping[str, Code] = {
     ),
     "object-of-another-tool": Code(
         "Object of another tool",
-        "It carries the mark of another GitOps tool or fleet.",
-        "Release it there, or name the tool in fleet.reconciler/take-over.",
+        "It carries the mark of another GitOps tool or fleet, or another object controls it.",
+        "Release it there (the how-to `coming-from-other-tools` says how for each tool), or write the name that the "
+        "message says into the annotation fleet.reconciler/take-over of its template.",
+    ),
+    "marked-by-another-tool": Code(
+        "Marked by another tool",
+        "The object is ours and carries the mark of another GitOps tool, too: both may write it, and that tool may "
+        "delete it.",
+        "Have the tool let go of it (the how-to `coming-from-other-tools` says how), then take its mark off, or name "
+        "the tool in fleet.reconciler/take-over of the template.",
+    ),
+    "template-of-another-tool": Code(
+        "Template with the mark of another tool",
+        "The tool whose mark the template carries would hold the objects for its own, and may delete them.",
+        "Take the label or annotation out of the template.",
+    ),
+    "take-over-unknown": Code(
+        "Unknown name to take over from",
+        "fleet.reconciler/take-over names no tool that is known, no fleet and no object.",
+        "Write the name as object-of-another-tool says it.",
     ),
     "namespace-not-ours": Code(
         "Namespace not ours",

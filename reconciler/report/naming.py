@@ -9,27 +9,32 @@ if TYPE_CHECKING:
     from reconciler.model.refs import Identity
 
 SHORT_NAMES = {
+    "btlspolicy": "BackendTLSPolicy",
     "cm": "ConfigMap",
     "crd": "CustomResourceDefinition",
     "cj": "CronJob",
     "deploy": "Deployment",
     "ds": "DaemonSet",
+    "gc": "GatewayClass",
+    "gtw": "Gateway",
     "hpa": "HorizontalPodAutoscaler",
     "ing": "Ingress",
     "limits": "LimitRange",
+    "lset": "ListenerSet",
     "ns": "Namespace",
     "pdb": "PodDisruptionBudget",
     "po": "Pod",
     "pv": "PersistentVolume",
     "pvc": "PersistentVolumeClaim",
     "quota": "ResourceQuota",
+    "refgrant": "ReferenceGrant",
     "rs": "ReplicaSet",
     "sa": "ServiceAccount",
     "sc": "StorageClass",
     "sts": "StatefulSet",
     "svc": "Service",
 }
-"""Kubernetes' own short names; no API server is asked for them."""
+"""The short names of Kubernetes and of the Gateway API; no API server is asked for them."""
 
 
 def called(identities: Iterable[Identity], resource: str, namespace: str | None) -> tuple[Identity, ...]:

@@ -17,6 +17,7 @@ from reconciler.stages.schemas.schema import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.engine_t import three_way
+from tests.fakes.gateway_api import DEFINITIONS
 from tests.real_clusters import RealCluster
 
 pytestmark = pytest.mark.apiserver
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.apiserver
 _CASES = Path(__file__).parent.parent / "cases/diff"
 KINDS: dict[str, Body] = {body["kind"]: body for body in yaml.safe_load((_CASES / "kinds.yaml").read_text())}
 CASES: list[dict[str, Any]] = yaml.safe_load((_CASES / "immutable.yaml").read_text())
+
+GATEWAY_CLASSES = next(found for found in DEFINITIONS if found["spec"]["names"]["kind"] == "GatewayClass")
 
 
 def merged(body: Any, change: Any) -> Any:
@@ -41,9 +44,13 @@ def name_of(case: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def namespace(server: ApiServer, real_cluster: RealCluster) -> Iterator[str]:
-    """A namespace of this file's own; the custom kind is gone afterwards, since others look at what is served."""
+    """A namespace of this file's own; the custom kinds are gone afterwards, since others look at what is served."""
+    classes = path_of(GATEWAY_CLASSES)
+    server.apply(classes, GATEWAY_CLASSES, MANAGER)
+    server.until_established(classes)
     yield real_cluster.new_namespace("immutable")
     server.remove(path_of(KINDS["CustomResourceDefinition"]))
+    server.remove(classes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)

@@ -25,8 +25,12 @@ GROUPS = {
 API_VERSIONS = {
     "ConfigMap": "v1",
     "CronJob": "batch/v1",
+    "BackendTLSPolicy": "gateway.networking.k8s.io/v1",
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
+    "GRPCRoute": "gateway.networking.k8s.io/v1",
+    "Gateway": "gateway.networking.k8s.io/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "Ingress": "networking.k8s.io/v1",
     "Job": "batch/v1",
@@ -36,11 +40,15 @@ API_VERSIONS = {
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "PyTorchJob": "kubeflow.org/v1",
+    "ReferenceGrant": "gateway.networking.k8s.io/v1beta1",
     "ReplicaSet": "apps/v1",
     "Secret": "v1",
     "Service": "v1",
     "ServiceAccount": "v1",
     "StatefulSet": "apps/v1",
+    "TCPRoute": "gateway.networking.k8s.io/v1alpha2",
+    "TLSRoute": "gateway.networking.k8s.io/v1alpha2",
+    "UDPRoute": "gateway.networking.k8s.io/v1alpha2",
 }
 POLICY_KINDS = ("PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy")
 CLUSTER_SCOPED = ("Namespace", "PriorityClass")

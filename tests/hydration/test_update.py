@@ -119,12 +119,25 @@ def test_a_chart_is_vendored_and_then_rendered_without_network(store: Path, char
 
 def test_another_archive_than_the_named_one_is_not_taken(store: Path, charts: Charts) -> None:
     name_chart(
-        store, f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.3, digest: 'sha256:{'0' * 64}'"
+        store, f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.3, digest: 'sha256:{'1' * 64}'"
     )
     result = hydrate(store, "--update")
     assert result.exit_code == 1
     assert f"has {charts.digest}, not the digest that the document names" in " ".join(result.output.split())
     assert not (store / "vendor").exists()
+
+
+def test_a_digest_that_is_not_known_yet_is_told_and_then_taken(store: Path, charts: Charts) -> None:
+    unknown = f"sha256:{'0' * 64}"
+    name_chart(store, f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.3, digest: '{unknown}'")
+    result = hydrate(store, "--update")
+    assert result.exit_code == 1
+    assert f"has {charts.digest}; write it as spec.helm.digest" in " ".join(result.output.split())
+    assert not (store / "vendor").exists()
+    document = store / "renders/jobs.yaml"
+    document.write_text(document.read_text().replace(unknown, charts.digest))
+    assert hydrate(store, "--update").exit_code == 0
+    assert run("validate", store).exit_code == 0
 
 
 def test_a_vendored_archive_that_was_swapped_is_refused(store: Path, charts: Charts) -> None:

@@ -61,7 +61,8 @@ def dependencies(interpreter: Interpreter, case: Case) -> Any:
     for ref in interpreter.dependencies(case["object"]):
         labels = ",".join(f"{key}={value}" for key, value in ref.labels)
         name = f"{ref.identity}[{labels}]" if labels else str(ref.identity)
-        described[name] = f"{ref.path} (optional)" if ref.optional else ref.path
+        granted = f", granted to {ref.granted_to[1]} of {ref.granted_to[2]}" if ref.granted_to else ""
+        described[name] = f"{ref.path} (optional)" if ref.optional else f"{ref.path}{granted}"
     return described
 
 
@@ -114,11 +115,13 @@ def interpreter_of(body: Mapping[str, Any]) -> Interpreter:
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['table']}: {case['case']}" for case in CASES])
 def test_interpreter(case: Case) -> None:
     kind, _, operation = case["table"].partition("/")
-    assert set(case) <= {"case", "source", "table", "object", "replicas", "own", "disrupted", "expect"}
+    assert set(case) <= {"case", "source", "table", "object", "replicas", "own", "disrupted", "expect", "why"}
     interpreter = interpreter_of(case["object"])
     assert kind == "generic" or interpreter is dict(BUILT_IN)[kind]
     before = copy.deepcopy(case["object"])
     assert OPERATIONS[operation](interpreter, case) == case["expect"]
+    if operation == "health" and interpreter.why is not GENERIC.why:
+        assert interpreter.why(case["object"]) == case.get("why", "")
     assert case["object"] == before, "the object was written into"
     assert case["source"]
 
@@ -148,6 +151,7 @@ def test_pruning_twice_is_pruning_once(case: Case) -> None:
 
 
 CLUSTER_SCOPED = {"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"}
+OF_GATEWAYS = {"GatewayClass"}
 NAMESPACED = {
     "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Ingress", "Service", "PersistentVolumeClaim",
     "ConfigMap", "Secret", "Pod", "LimitRange", "ResourceQuota", "HorizontalPodAutoscaler",
@@ -157,7 +161,7 @@ NAMESPACED = {
 def test_every_kind_of_the_product_documentation_is_known() -> None:
     known = {kind: interpreter.namespaced for _, interpreter in BUILT_IN for _, kind in interpreter.kinds}
     assert known.keys() >= CLUSTER_SCOPED | NAMESPACED
-    assert {kind for kind in known if not known[kind]} == CLUSTER_SCOPED
+    assert {kind for kind in known if not known[kind]} == CLUSTER_SCOPED | OF_GATEWAYS
 
 
 def test_an_unknown_kind_has_no_replicas() -> None:
@@ -267,6 +271,7 @@ def test_no_object_is_so_broken_that_an_operation_fails(drawn: tuple[Interpreter
     interpreter.makes(body)
     interpreter.pod_template(body)
     interpreter.health(body)
+    interpreter.why(body)
     interpreter.outcome(body)
     interpreter.pods_needed(body)
     interpreter.fails_by_itself(body, 1, 0)

@@ -29,6 +29,7 @@ from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
 from tests.fakes.worlds import SERVED, TestBed
 
 EVERY_KIND = SERVED | {
+    GVK("bitnami.com", "v1alpha1", "SealedSecret"): True,
     GVK("autoscaling", "v2", "HorizontalPodAutoscaler"): True,
     GVK("multicluster.x-k8s.io", "v1alpha1", "ServiceImport"): True,
     GVK("discovery.k8s.io", "v1", "EndpointSlice"): True,

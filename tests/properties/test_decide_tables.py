@@ -25,6 +25,7 @@ from tests.examples import examples
 NOW = "2026-11-21T10:00:00Z"
 CLUSTERS = ("m1", "m2", "m3")
 SPACES = ("a", "b")
+GATEWAYS = "gateway.networking.k8s.io"
 ACK = "policy.one.alibabacloud.com/v1alpha1"
 Doc = Mapping[str, Any]
 
@@ -43,7 +44,8 @@ def deployment(ns: str, name: str, replicas: int, config: str, cpu: str, lane: s
 def plain(kind: str, ns: str, name: str, lane: str, **fields: Any) -> Doc:
     api = {"HorizontalPodAutoscaler": "autoscaling/v2", "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
            "EndpointSlice": "discovery.k8s.io/v1", "ExternalSecret": "external-secrets.io/v1",
-           "SecretStore": "external-secrets.io/v1", "SealedSecret": "bitnami.com/v1alpha1"}.get(kind, "v1")  # fmt: skip
+           "SecretStore": "external-secrets.io/v1", "SealedSecret": "bitnami.com/v1alpha1",
+           "HTTPRoute": f"{GATEWAYS}/v1", "ReferenceGrant": f"{GATEWAYS}/v1beta1"}.get(kind, "v1")  # fmt: skip
     metadata = {"name": name, "labels": {"lane": lane, **fields.pop("labels", {})}, **({"namespace": ns} if ns else {})}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
 
@@ -56,6 +58,7 @@ def policy(kind: str, ns: str, name: str, selects: list[Doc], placement: Doc, **
 APIS = {
     "Deployment": "apps/v1",
     "ExternalSecret": "external-secrets.io/v1",
+    "HTTPRoute": f"{GATEWAYS}/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
 }
@@ -135,6 +138,21 @@ others = st.one_of(
         st.sampled_from(SPACES), st.sampled_from(("d1", "d2")), st.sampled_from("xy"),
     ),
     st.builds(
+        lambda ns, lane, backends: plain(
+            "HTTPRoute", ns, "r1", lane,
+            spec={"rules": [{"backendRefs": [{"name": "s1", "namespace": backend} for backend in backends]}]},
+        ),
+        st.sampled_from(SPACES), st.sampled_from("xy"), st.lists(st.sampled_from(SPACES), max_size=2),
+    ),
+    st.builds(
+        lambda ns, guest, kind: plain(
+            "ReferenceGrant", ns, "g1", "x",
+            spec={"from": [{"group": GATEWAYS, "kind": "HTTPRoute", "namespace": guest}],
+                  "to": [{"group": "", "kind": kind}]},
+        ),
+        st.sampled_from(SPACES), st.sampled_from(SPACES), st.sampled_from(("Service", "Service", "Secret")),
+    ),
+    st.builds(
         lambda value: {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gold"},
                        "value": value},
         st.integers(-1, 1),
@@ -145,14 +163,7 @@ others = st.one_of(
 @st.composite
 def policies(draw: st.DrawFn) -> Doc:
     ns = draw(st.sampled_from(("", *SPACES)))
-    kinds = [
-        "Deployment",
-        "ConfigMap",
-        "ServiceImport",
-        "HorizontalPodAutoscaler",
-        "ExternalSecret",
-        *([] if ns else ["Namespace"]),
-    ]
+    kinds = [*APIS, "ConfigMap", *([] if ns else ["Namespace"])]
     lane = draw(st.sampled_from(("", "x", "y")))
     selects = [selector(kind, lane) for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, unique=True))]
     placement: dict[str, Any] = {"replicaScheduling": draw(st.sampled_from(SCHEDULINGS))}
@@ -168,7 +179,7 @@ def policies(draw: st.DrawFn) -> Doc:
         spec["schedulePriority"] = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "gold"}
     kind = "PropagationPolicy" if ns else "ClusterPropagationPolicy"
     found = policy(kind, ns, draw(st.sampled_from(("p1", "p2"))), selects, placement, **spec)
-    brings = draw(st.sampled_from(("", "services", "services,autoscalers")))
+    brings = draw(st.sampled_from(("", "services", "services,autoscalers", "routes", "services,routes")))
     return {**found, "metadata": {**found["metadata"], "annotations": {"fleet.reconciler/bring": brings}}}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from reconciler.engine import plan_round
@@ -17,14 +19,21 @@ APP = Identity("", "ConfigMap", "demo", "app")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 OVERWRITE = policy("ConfigMap", "m1", conflictResolution="Overwrite", preserveResourcesOnDeletion=False)
 ABORT = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+CASES = yaml.safe_load((Path(__file__).parents[1] / "cases/ownership/foreign_marks.yaml").read_text())["cases"]
 HELD = [
-    pytest.param({"annotations": {"argocd.argoproj.io/tracking-id": "x"}}, "Argo CD", id="Argo CD"),
-    pytest.param({"labels": {"argocd.argoproj.io/instance": "x"}}, "Argo CD", id="Argo CD by label"),
-    pytest.param({"labels": {"kustomize.toolkit.fluxcd.io/name": "x"}}, "Flux", id="Flux"),
-    pytest.param({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, "Helm", id="Helm"),
-    pytest.param({"annotations": {"objectset.rio.cattle.io/id": "x"}}, "Rancher Fleet", id="Rancher Fleet"),
-    pytest.param({"labels": {"work.karmada.io/permanent-id": "x"}}, "Karmada", id="Karmada"),
+    pytest.param(
+        {
+            field: case[name]
+            for name, field in (("labels", "labels"), ("annotations", "annotations"), ("owners", "ownerReferences"))
+            if name in case
+        },
+        case.get("controller") or case["tool"],
+        id=case["name"],
+    )
+    for case in CASES
+    if case["tool"] or case.get("controller")
 ]
+CHARTED = {"app.kubernetes.io/managed-by": "Helm"}
 
 
 def put(bed: TestBed, **metadata: Any) -> None:
@@ -71,6 +80,80 @@ def test_what_another_tool_holds_is_refused_with_its_name_unless_it_is_taken_ove
     assert outcome(bed, tool, OVERWRITE)[:2] == ([Action.ADOPT], [])
 
 
+def charted(take_over: str = "") -> dict[str, Any]:
+    """A template with what a rendered chart states of itself."""
+    found = template(take_over)
+    found["metadata"]["labels"] = {**found["metadata"].get("labels", {}), **CHARTED}
+    return found
+
+
+def told_of(bed: TestBed, *documents: dict[str, Any]) -> tuple[list[Action], list[tuple[str, str]]]:
+    plan = bed.plan(fleet_of(*documents)).plan
+    told = [problem for problem in plan.problems if problem.cluster == "m1" and str(APP) in problem.message]
+    actions = [change.action for change in plan.changes if change.identity == APP]
+    return actions, [(problem.code, str(problem.severity)) for problem in told]
+
+
+def test_what_manifests_state_of_themselves_is_no_mark_where_the_template_states_it_too() -> None:
+    bed = TestBed()
+    put(bed, labels=CHARTED)
+    assert told_of(bed, charted(), OVERWRITE) == ([Action.ADOPT], [])
+    assert told_of(bed, charted(), ABORT) == ([], [("object-not-ours", "error")])
+    put(bed, labels=CHARTED, annotations={"meta.helm.sh/release-name": "app"})
+    assert told_of(bed, charted(), OVERWRITE) == ([], [("object-of-another-tool", "error")])
+
+
+def test_an_object_of_a_rendered_chart_is_let_go_and_taken_back_like_any_other() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(charted(), ABORT))
+    without_label(bed, CHARTED)
+    assert told_of(bed, charted(), ABORT) == ([], [("object-let-go", "warning")])
+    assert told_of(bed, charted(), OVERWRITE) == ([Action.ADOPT], [])
+
+
+def test_an_object_that_a_mark_of_the_template_makes_look_foreign_says_what_to_take_out() -> None:
+    bed = TestBed()
+    put(bed, labels={"kapp.k14s.io/app": "1"})
+    marked = template()
+    marked["metadata"]["labels"] = {"kapp.k14s.io/app": "1"}
+    plan = bed.plan(fleet_of(marked, OVERWRITE)).plan
+    (told,) = [problem.message for problem in plan.problems if problem.code == "object-of-another-tool"]
+    assert "take the label kapp.k14s.io/app out of the template, too" in told
+
+
+def test_the_mark_of_another_tool_on_an_object_of_ours_is_told_and_keeps_nothing_from_being_written() -> None:
+    bed = TestBed()
+    bed.run(fleet_of(template(), OVERWRITE))
+    labels = bed.objects["m1"][APP].body["metadata"]["labels"]
+    mark(bed, labels={**labels, "kustomize.toolkit.fluxcd.io/name": "apps"})
+    said = [("marked-by-another-tool", "warning")]
+    assert told_of(bed, template(), OVERWRITE) == ([], said)
+    changed = {**template(), "data": {"ours": "2"}}
+    assert told_of(bed, changed, OVERWRITE) == ([Action.UPDATE], said)
+    assert told_of(bed, template("Flux"), OVERWRITE)[1] == []
+    assert told_of(bed, template("Helm"), OVERWRITE)[1] == said
+
+
+def test_a_mark_that_our_template_writes_is_not_told_of_our_object() -> None:
+    bed = TestBed()
+    marked = template()
+    marked["metadata"]["labels"] = {"kapp.k14s.io/app": "1"}
+    for body in (marked, charted()):
+        bed.run(fleet_of(body, OVERWRITE))
+        assert told_of(bed, body, OVERWRITE) == ([], [])
+
+
+def test_what_was_taken_over_stays_ours_with_the_marks_that_it_had() -> None:
+    bed = TestBed()
+    put(bed, labels={"kapp.k14s.io/app": "1"})
+    assert told_of(bed, template("kapp"), OVERWRITE) == ([Action.ADOPT], [])
+    bed.run(fleet_of(template("kapp"), OVERWRITE))
+    labels = bed.objects["m1"][APP].body["metadata"]["labels"]
+    mark(bed, labels={**labels, "kapp.k14s.io/app": "1"})
+    assert told_of(bed, template("kapp"), OVERWRITE) == ([], [])
+    assert told_of(bed, template(), OVERWRITE) == ([Action.UPDATE], [("marked-by-another-tool", "warning")])
+
+
 def test_what_another_fleet_holds_is_refused_with_its_name_unless_it_is_taken_over() -> None:
     bed = TestBed()
     put(bed, **of_another_fleet())
@@ -87,9 +170,13 @@ def test_what_nobody_marked_is_left_under_abort_and_adopted_under_overwrite() ->
     assert outcome(bed, "", OVERWRITE)[:2] == ([Action.ADOPT], [])
 
 
-def without_label(bed: TestBed) -> None:
-    metadata = bed.objects["m1"][APP].body["metadata"]
-    bed.edit("m1", APP, metadata={**metadata, "labels": {}})
+def mark(bed: TestBed, **metadata: Any) -> None:
+    """Somebody writes metadata of the object."""
+    bed.edit("m1", APP, metadata={**bed.objects["m1"][APP].body["metadata"], **metadata})
+
+
+def without_label(bed: TestBed, left: dict[str, str] | None = None) -> None:
+    mark(bed, labels=left or {})
 
 
 def without_annotation(bed: TestBed) -> None:
@@ -118,7 +205,15 @@ def with_an_owner(bed: TestBed) -> None:
     bed.edit("m1", APP, metadata={**metadata, "ownerReferences": owners})
 
 
-@pytest.mark.parametrize("change", [without_fields, with_another_uid, with_an_owner])
+def with_a_mark_of_another_tool(bed: TestBed) -> None:
+    labels = bed.objects["m1"][APP].body["metadata"]["labels"]
+    mark(bed, labels={**labels, "kustomize.toolkit.fluxcd.io/name": "apps"})
+
+
+LACKING = [without_fields, with_another_uid, with_an_owner, with_a_mark_of_another_tool]
+
+
+@pytest.mark.parametrize("change", LACKING)
 def test_what_lacks_a_witness_is_reported_and_not_deleted(change: Any) -> None:
     bed = TestBed()
     bed.run(fleet_of(config_map(), ABORT))
@@ -128,7 +223,39 @@ def test_what_lacks_a_witness_is_reported_and_not_deleted(change: Any) -> None:
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
 
 
-@pytest.mark.parametrize("change", [without_fields, with_another_uid, with_an_owner])
+def with_a_mark_that_its_template_wrote(bed: TestBed) -> None:
+    with_a_mark_of_another_tool(bed)
+    (entry,) = bed.objects["m1"][APP].body["metadata"]["managedFields"]
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {"f:kustomize.toolkit.fluxcd.io/name": {}}}}
+    mark(bed, managedFields=[{**entry, "fieldsV1": fields}])
+
+
+def with_a_mark_of_whom_it_was_taken_over_from(bed: TestBed) -> None:
+    with_a_mark_of_another_tool(bed)
+    annotations = bed.objects["m1"][APP].body["metadata"]["annotations"]
+    mark(bed, annotations={**annotations, "fleet.reconciler/take-over": "Flux"})
+
+
+def with_what_a_rendered_chart_states(bed: TestBed) -> None:
+    mark(bed, labels={**bed.objects["m1"][APP].body["metadata"]["labels"], **CHARTED})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_a_mark_that_its_template_wrote,
+        with_a_mark_of_whom_it_was_taken_over_from,
+        with_what_a_rendered_chart_states,
+    ],
+)
+def test_a_mark_that_nobody_else_stands_for_keeps_nothing(change: Any) -> None:
+    bed = TestBed()
+    bed.run(fleet_of(config_map(), ABORT))
+    change(bed)
+    assert told_of(bed, ABORT) == ([Action.DELETE], [])
+
+
+@pytest.mark.parametrize("change", LACKING)
 def test_a_copy_that_moved_and_lacks_a_witness_is_not_deleted(change: Any) -> None:
     moved = policy("ConfigMap", "m2", preserveResourcesOnDeletion=False)
     bed = TestBed()

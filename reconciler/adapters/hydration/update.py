@@ -13,7 +13,7 @@ from reconciler.adapters.hydration.files import InputRefused, RenderFiles
 from reconciler.adapters.hydration.inputs import digest_of_archive, problem
 from reconciler.adapters.hydration.tools import Tool
 from reconciler.errors import StoreError
-from reconciler.model.fleet import HelmChart, Render
+from reconciler.model.fleet import UNKNOWN_DIGEST, HelmChart, Render
 from reconciler.model.problem import Problem
 
 _PASSED_ON: Final = (
@@ -55,10 +55,12 @@ def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[byt
             return b"", (problem(render, "render-failed", f"{chart.chart}: helm brought {len(found)} files, not one"),)
         data = found[0].read_bytes()
     if digest_of_archive(data) != chart.digest:
-        message = (
-            f"{chart.chart} {chart.version} has {digest_of_archive(data)}, not the digest that the document names; "
-            "write it only if you know why it is another one"
-        )
+        message = f"{chart.chart} {chart.version} has {digest_of_archive(data)}; write it as spec.helm.digest"
+        if chart.digest != UNKNOWN_DIGEST:
+            message = (
+                f"{chart.chart} {chart.version} has {digest_of_archive(data)}, not the digest that the document names; "
+                "write it only if you know why it is another one"
+            )
         return b"", (problem(render, "render-refused", message),)
     return data, ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.adapters.kube.profiles.live_access import INTERVAL_S, LiveAccess
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.containment import contained, fault_fields
@@ -21,14 +21,12 @@ from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.session import Access
+from reconciler.daemon.round.session import Access, configs_of
 from reconciler.daemon.service.orders import orders_in, tell_orders
 from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.errors import ConfigurationError
-from reconciler.model.fleet import Fleet
 
 log = logging.getLogger("reconciler")
 
@@ -64,7 +62,8 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
         async with _opened(service, journal, vitals) as loop:
             orders = [
                 asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),
-                asyncio.create_task(_watch_reloads(signals, loop)),
+                asyncio.create_task(_watch_reloads(signals, loop, service.access.profiles, journal)),
+                asyncio.create_task(_watch_profiles(service.access, loop, journal)),
                 asyncio.create_task(tell(service.telling, journal, vitals, service.access.clock)),
             ]
             try:
@@ -90,6 +89,8 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         accept_rewinds=service.accept_rewinds,
     )
     agent = UserAgent(journal.fleet or "unnamed", "")
+    if access.profiles is not None:
+        await _profiles_read(access.profiles, journal)
 
     def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
         vitals.requests.observe((cluster, verb, code), seconds)
@@ -107,9 +108,6 @@ def _parts(
     access = service.access
     cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
 
-    def configs_of(fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
-        return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
-
     vitals.source = source.description
     return Parts(
         source=source,
@@ -117,7 +115,7 @@ def _parts(
         journal=journal,
         holder=Holder(journal, access.clock),
         members=members,
-        configs_of=configs_of,
+        configs_of=lambda fleet: configs_of(fleet, access),
         agent=agent,
         clock=access.clock,
         interpreters=access.interpreters,
@@ -151,11 +149,40 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
             loop.nudge()
 
 
-async def _watch_reloads(signals: Signals, loop: ControlLoop) -> None:
+async def _watch_reloads(signals: Signals, loop: ControlLoop, profiles: LiveAccess | None, journal: Journal) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
+        if profiles is not None:
+            await _profiles_read(profiles, journal)
         _reload(loop)
+
+
+async def _watch_profiles(access: Access, loop: ControlLoop, journal: Journal) -> None:
+    """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
+    told = Transitions(log)
+    while access.profiles is not None:
+        await access.clock.sleep(INTERVAL_S)
+        try:
+            is_changed = await _profiles_read(access.profiles, journal)
+        except Exception as error:
+            told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
+            continue
+        if is_changed:
+            _reload(loop)
+
+
+async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
+    """Read the profiles again; whether anything is otherwise than before, which is told, as is that they are unread."""
+    is_changed = await profiles.refresh(journal.fleet)
+    if profiles.fault:
+        message = "the ClusterProfiles cannot be read; the last access known stays in force"
+        log.warning(message, extra={"event": "ProfilesUnread", "error": profiles.fault})
+    elif is_changed:
+        gone = ", ".join(map("/".join, profiles.gone)) or "none"
+        message = "the ClusterProfiles changed; gone, with the last access known in force: %s"
+        log.info(message, gone, extra={"event": "ProfilesChanged"})
+    return is_changed
 
 
 def _reload(loop: ControlLoop) -> None:

@@ -15,27 +15,32 @@ from reconciler.model.fleet import IgnoreRule
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Absent, Live, LiveObject, Present, Unknown
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange, Manifest
-from reconciler.model.policy import ConflictResolution, PropagationPolicy
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.policy import PropagationPolicy
+from reconciler.model.problem import Problem
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.comparison.foreign import (
+    is_used_as_it_is,
+    namespace_remark,
+    problem_about,
+    refusal,
+    second_holder,
+)
 from reconciler.stages.comparison.veiled import veiled
 from reconciler.stages.diff import Bodies, Desired, Difference, difference_from, sendable
 from reconciler.stages.ownership import (
-    TAKE_OVER,
     Ownership,
     Standing,
     Yielded,
     adopted,
-    conflict_resolution,
     field_manager,
     holds_field,
     managers_of_fleet,
     missing_marks,
+    ownership_for,
     ownership_of,
     replicas_path,
     shared_list,
     steady_path,
-    strip_marks,
     with_entries_of_others,
     with_live_replicas,
     yielded,
@@ -63,10 +68,14 @@ class Stance(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """What came out. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`."""
+    """What came out. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`.
+
+    `remark`: what is to be said of an object that is ours, and keeps nothing from being written.
+    """
 
     change: Change | None = None
     problem: Problem | None = None
+    remark: Problem | None = None
     in_sync: bool = False
     live: LiveObject | None = None
 
@@ -108,16 +117,22 @@ def _compared(  # noqa: PLR0913, PLR0917 - what is known of one object
             if ownership is None:
                 ownership = ownership_of(found, stance.fleet, stance.previous_names)
             if ownership.standing is not Standing.OURS:
+                ownership = ownership_for(manifest.body, ownership)
                 if _is_returning(found, row, released_uid, ownership, stance):
                     return _adoption(manifest, found, bodies, stance, _TAKEN_BACK)
                 return _foreign(manifest, found, row, ownership, bodies, stance, policy)
             if row is not None and row.finished and found.uid == row.uid:
-                return _finished(manifest, found, row, bodies, stance)
-            return _ours(manifest, found, row, bodies, stance)
+                ours = _finished(manifest, found, row, bodies, stance)
+            else:
+                ours = _ours(manifest, found, row, bodies, stance)
+            remark = second_holder(manifest, found)
+            return replace(ours, remark=remark) if remark is not None else ours
         case Absent():
             return _absent(manifest, row, bodies, stance)
         case Unknown(why=why):
-            return Comparison(problem=_problem(manifest, "object-not-read", f"cannot be read: {why}") if why else None)
+            return Comparison(
+                problem=problem_about(manifest, "object-not-read", f"cannot be read: {why}") if why else None
+            )
 
 
 def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
@@ -196,31 +211,11 @@ def _foreign(
     stance: Stance,
     policy: PropagationPolicy | None,
 ) -> Comparison:
-    if manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None:
-        # What lives in a namespace needs it to exist, not to be ours.
-        lacking = _labels_lacking(manifest, live)
-        if not lacking:
-            return Comparison(live=live)
-        message = (
-            f"exists in the cluster and is not ours; it is used as it is, without what its template says of "
-            f"{', '.join(lacking)}; adopt it by a policy with conflictResolution: Overwrite if that matters"
-        )
-        return Comparison(problem=_problem(manifest, "namespace-not-ours", message, Severity.HINT), live=live)
-    if ownership.standing is not Standing.NOBODYS and not _may_take_over(manifest, ownership):
-        message = (
-            f"exists and belongs to {ownership.holder}; release it there first, or set the annotation "
-            f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
-        )
-        return Comparison(problem=_problem(manifest, "object-of-another-tool", message), live=live)
-    if conflict_resolution(manifest.body, policy) is ConflictResolution.ABORT:
-        if ownership.standing is Standing.NOBODYS and (lost := _lost_marks(live, row, stance)):
-            message = (
-                f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
-                "conflictResolution: Overwrite in its policy to adopt it"
-            )
-            return Comparison(problem=_problem(manifest, "object-let-go", message, Severity.WARNING), live=live)
-        message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
-        return Comparison(problem=_problem(manifest, "object-not-ours", message), live=live)
+    if is_used_as_it_is(manifest):
+        return Comparison(problem=namespace_remark(manifest, live), live=live)
+    problem = refusal(manifest, ownership, policy, _lost_marks(live, row, stance))
+    if problem is not None:
+        return Comparison(problem=problem, live=live)
     return _adoption(manifest, live, bodies, stance)
 
 
@@ -265,10 +260,6 @@ def _lost_marks(live: LiveObject, row: AppliedRow | None, stance: Stance) -> tup
         return missing
     is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(stance.fleet, stance.previous_names))
     return missing if is_marked else ()
-
-
-def _may_take_over(manifest: Manifest, ownership: Ownership) -> bool:
-    return bool(dig(manifest.body, "metadata", "annotations", TAKE_OVER) == ownership.holder)
 
 
 def _replacement(manifest: Manifest, live: LiveObject, difference: Difference, stance: Stance) -> Change:
@@ -367,25 +358,4 @@ def _change(
         uid=live.uid if live else "",
         resource_version=live.resource_version if live else "",
         steady_path=steady_path(body, live.body, path) if live else (),
-    )
-
-
-def _labels_lacking(manifest: Manifest, live: LiveObject) -> list[str]:
-    """The labels and annotations of a template that an object which is used as it is does not have, sorted."""
-    wanted = strip_marks(manifest.body)
-    return sorted(
-        key
-        for field in ("labels", "annotations")
-        for key, value in (dig(wanted, "metadata", field) or {}).items()
-        if dig(live.body, "metadata", field, key) != value
-    )
-
-
-def _problem(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
-    return Problem(
-        source=manifest.source,
-        code=code,
-        message=f"{manifest.identity} {message}",
-        severity=severity,
-        cluster=manifest.cluster,
     )

@@ -206,7 +206,7 @@ def _place(
 
 
 def _follow(tables: DecisionTables, inputs: Inputs, bindings: Mapping[Identity, Binding]) -> None:
-    """Find what goes along: dependencies, Namespaces, companions. `bindings`: what placement gave."""
+    """Find what goes along: dependencies, companions, the Namespaces of all. `bindings`: what placement gave."""
     fleet, policies, edited = inputs.fleet, tables.policies, tables.templates.changed
 
     def held(identity: Identity) -> frozenset[str] | None:
@@ -225,12 +225,13 @@ def _follow(tables: DecisionTables, inputs: Inputs, bindings: Mapping[Identity, 
         tables=tables.links,
         dirty=moved,
     ).bindings
-    # What a Namespace says counts for what is in it.
-    spaces = [identity for identity in edited if identity.kind == "Namespace"]
-    namespaces(fleet, followed.rows, tables.spaces, union(followed.changed, spaces))
-    # They live in the namespaces of their workloads, so Namespaces need not follow them.
     tables.company.want(fleet, policies.rows, union(edited, policies.changed))
     companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company, inputs.interpreters)
+    # What a Namespace says counts for what is in it.
+    spaces = [identity for identity in edited if identity.kind == "Namespace"]
+    accompanied = tables.company.bindings
+    everything = {**followed.rows, **accompanied.rows} if accompanied.rows else followed.rows
+    namespaces(fleet, everything, tables.spaces, union(followed.changed, accompanied.changed, spaces))
 
 
 def _join(tables: DecisionTables) -> None:

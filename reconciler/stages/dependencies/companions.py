@@ -1,8 +1,9 @@
 """What belongs to a workload and travels with it on request, although the workload does not refer to it.
 
 Source: design#bring; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a
-policy, or on a workload (which then counts instead): Services that select its pods, Ingresses in front of those
-Services (with their TLS Secrets under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
+policy, or on a workload (which then counts instead): Services that select its pods, Ingresses and routes in front of
+those Services (with what they refer to under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its
+pods. All of them are looked for in the namespace of the workload: what another namespace has is not its to move.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import Final, NamedTuple
 
 from reconciler.containment import contained
 from reconciler.interpreters.registry import Registry
@@ -20,8 +22,9 @@ from reconciler.model.policy import Companion, PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig
 from reconciler.stages.dependencies.following import Brought, following
+from reconciler.stages.dependencies.fronts import FRONTS, services_behind, why_in_front
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
-from reconciler.stages.dependencies.pod_selection import backends_of, selected_by_labels, selected_by_selector
+from reconciler.stages.dependencies.pod_selection import selected_by_labels, selected_by_selector
 from reconciler.stages.dependencies.sources import Sources
 from reconciler.stages.dependencies.travel import travel
 from reconciler.stages.documents import BRING, parse_brings
@@ -30,6 +33,10 @@ from reconciler.stages.templates import references_of, scale_target_of
 
 COMPANION = "companion"
 """The rule of reasons that rest on a workload that brings something along."""
+
+_SERVICE: Final = ("", "Service")
+_BUDGET: Final = ("policy", "PodDisruptionBudget")
+_LOOKED_FOR: Final = frozenset({_SERVICE, _BUDGET, *chain.from_iterable(FRONTS.values())})
 
 
 class _Mention(NamedTuple):
@@ -133,15 +140,16 @@ def _accompany(
 
 
 class CompanionIndex:
-    """Services, Ingresses and budgets by namespace, autoscalers by what they scale."""
+    """Services, what stands in front of them, and budgets by namespace; autoscalers by what they scale."""
 
     def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
         """Look at every template of the fleet once."""
         self._fleet, self._interpreters = fleet, interpreters
         self._by_kind: dict[tuple[str, str, str], list[Template]] = defaultdict(list)
         self._scalers: dict[Identity, list[Identity]] = defaultdict(list)
+        self._behind: dict[Identity, frozenset[str]] = {}
         for identity, template in sorted(fleet.templates.items()):
-            if identity.kind in ("Service", "Ingress", "PodDisruptionBudget"):
+            if identity[:2] in _LOOKED_FOR:
                 self._by_kind[identity[:3]].append(template)
             target = scale_target_of(template, interpreters)
             if target is not None:
@@ -154,13 +162,14 @@ class CompanionIndex:
         services = self._services(workload)
         if Companion.SERVICES in brings:
             yield from services.items()
-        if Companion.INGRESSES in brings:
-            yield from self._ingresses(workload, frozenset(service.name for service in services), with_dependencies)
+        for front in FRONTS:
+            if front in brings:
+                yield from self._in_front_of(services, FRONTS[front], with_dependencies)
         if Companion.AUTOSCALERS in brings:
             yield from ((identity, "it scales it") for identity in self._scalers.get(workload.identity, ()))
         if Companion.BUDGETS in brings:
             labels = self._pod_labels(workload)
-            for budget in self._by_kind.get(("policy", "PodDisruptionBudget", workload.identity.namespace), ()):
+            for budget in self._by_kind.get((*_BUDGET, workload.identity.namespace), ()):
                 if labels and selected_by_selector(labels, dig(budget.body, "spec", "selector")):
                     yield budget.identity, "it limits the disruption of its pods"
 
@@ -169,25 +178,37 @@ class CompanionIndex:
         labels = self._pod_labels(workload)
         governing = dig(workload.body, "spec", "serviceName") if workload.identity.kind == "StatefulSet" else None
         found = {}
-        for service in self._by_kind.get(("", "Service", workload.identity.namespace), ()):
+        for service in self._by_kind.get((*_SERVICE, workload.identity.namespace), ()):
             if selected_by_labels(labels, dig(service.body, "spec", "selector")):
                 found[service.identity] = "it selects its pods"
             elif service.identity.name == governing:
                 found[service.identity] = "it governs it by spec.serviceName"
         return found
 
-    def _ingresses(
-        self, workload: Template, services: frozenset[str], with_dependencies: bool
+    def _in_front_of(
+        self, services: Collection[Identity], kinds: Iterable[tuple[str, str]], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
-        for ingress in self._by_kind.get(("networking.k8s.io", "Ingress", workload.identity.namespace), ()):
-            behind = sorted(services & backends_of(ingress.body))
-            if not behind:
-                continue
-            yield ingress.identity, f"it leads to Service {behind[0]}"
-            # One that cannot be read is frozen by itself, and its workloads go on.
-            refs = contained(references_of, ingress, self._interpreters).value if with_dependencies else None
-            going = travel(ingress, refs, self._sources, self._interpreters).found if refs else {}
-            yield from ((identity, ways[0].told(ingress.identity)) for identity, ways in going.items())
+        names = {service.name for service in services}
+        for place in ((*kind, namespace) for kind in kinds for namespace in {found.namespace for found in services}):
+            for front in self._by_kind.get(place, ()):
+                behind = sorted(names & self._services_behind(front))
+                if behind:
+                    yield front.identity, why_in_front(front.identity, behind[0])
+                    yield from self._needed_by(front) if with_dependencies else ()
+
+    def _services_behind(self, front: Template) -> frozenset[str]:
+        """Asked for each workload of its namespace."""
+        found = self._behind.get(front.identity)
+        if found is None:
+            found = self._behind[front.identity] = services_behind(front, self._interpreters)
+        return found
+
+    def _needed_by(self, front: Template) -> Iterator[tuple[Identity, str]]:
+        # One that cannot be read is frozen by itself, and its workloads go on.
+        refs = contained(references_of, front, self._interpreters).value
+        going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
+        for identity, ways in going.items():
+            yield from ((identity, way.told(front.identity, identity)) for way in ways)
 
     @cached_property
     def _sources(self) -> Sources:

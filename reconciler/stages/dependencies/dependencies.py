@@ -20,6 +20,7 @@ from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.stages.dependencies.following import Brought, following
+from reconciler.stages.dependencies.grants import not_granted
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.links import Links, LinkTables, Mention
 from reconciler.stages.dependencies.sources import Sources
@@ -87,10 +88,10 @@ def _links(owner: Template, refs: tuple[DependencyRef, ...], sources: Sources, *
     found: set[Identity] = set()
     problems: list[Problem] = []
     for ref in refs:
-        targets, is_there = sources.find(ref, owner.identity)
+        targets, is_there, is_refused = sources.find(ref, owner.identity)
         found.update([target.identity for target in targets])
         if is_told and not is_there and not may_be_missing(ref):
-            problems.append(_missing(owner, ref))
+            problems.append((not_granted if is_refused else _missing)(owner, ref))
     needs = frozenset(found - {owner.identity})
     return Links(refs=refs, needs=needs, brought={}, followed=(), problems=tuple(problems))
 
@@ -146,7 +147,7 @@ def _follow(
     def brought() -> Iterator[Brought]:
         for owner, way in mentions:
             source = fleet.templates[owner].source
-            reason = Reason(rule=DEPENDENCY, text=way.told(owner), source=source)
+            reason = Reason(rule=DEPENDENCY, text=way.told(owner, own.identity), source=source)
             yield Brought(owner, reason, _clusters_of(owner, bindings, held))
 
     return following(own, brought())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from reconciler.model.demand import DependencyRef
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.stages.dependencies.grants import grants_place
 from reconciler.stages.dependencies.makers import MakerTables
 from reconciler.stages.dependencies.travel import Way
 from reconciler.stages.incremental import Dependents, Table
@@ -98,7 +99,7 @@ class LinkTables:
         for owner, found in changed.items():
             refs = found.refs if found is not None else ()
             followed = found.followed if found is not None else ()
-            self._sought.put(owner, [*(ref.identity[:3] if ref.labels else ref.identity for ref in refs), *followed])
+            self._sought.put(owner, [*(place for ref in refs for place in _looks_at(ref)), *followed])
             self._brought.put(owner, found.brought if found is not None else ())
             self._followed.put(owner, followed)
         self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
@@ -115,3 +116,9 @@ class LinkTables:
         """Who brings a dependency along, in the order of the owners; never the dependency itself."""
         owners = sorted(self._brought.of((identity,)) - {identity})
         return [Mention(owner, way) for owner in owners for way in self.links.rows[owner].brought[identity]]
+
+
+def _looks_at(ref: DependencyRef) -> Iterator[Identity | _Place]:
+    yield ref.identity[:3] if ref.labels else ref.identity
+    if ref.granted_to:
+        yield grants_place(ref)

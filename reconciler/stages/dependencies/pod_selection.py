@@ -1,4 +1,4 @@
-"""Which pods Services and budgets select, and which Services an Ingress leads to. Source: Kubernetes."""
+"""Which pods Services and budgets select. Source: Kubernetes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from reconciler.interpreters.reading import mapping, mappings, text
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
-from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.model.tree import Json
 
 
 def selected_by_labels(labels: Mapping[str, str], selector: Json) -> bool:
@@ -33,11 +33,3 @@ def _requirement(expression: Mapping[str, Json]) -> LabelRequirement | None:
         return None
     given = frozenset(value for value in values if isinstance(value, str)) if isinstance(values, list) else frozenset()
     return LabelRequirement(key=text(expression.get("key")), operator=Operator(operator), values=given)
-
-
-def backends_of(ingress: JsonObject) -> frozenset[str]:
-    """Names of the Services that an Ingress leads to."""
-    backends = [dig(ingress, "spec", "defaultBackend")]
-    for _, rule in mappings(dig(ingress, "spec", "rules")):
-        backends += [path.get("backend") for _, path in mappings(dig(rule, "http", "paths"))]
-    return frozenset(name for backend in backends if (name := text(dig(backend, "service", "name"))))

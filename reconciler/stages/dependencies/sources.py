@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from reconciler.interpreters.registry import Registry
 from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.refs import Identity
+from reconciler.stages.dependencies.grants import granting, grants_place
 from reconciler.stages.dependencies.makers import Makers, makers_of
 
 
@@ -21,10 +22,11 @@ class Source(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a reference leads to. `is_there`: it is satisfied wherever these are."""
+    """What a reference leads to. `is_there`: it is satisfied wherever these are. `is_refused`: for want of a grant."""
 
     sources: tuple[Source, ...]
     is_there: bool
+    is_refused: bool = False
 
 
 class Sources:
@@ -44,7 +46,19 @@ class Sources:
         return cls(fleet, makers_of(fleet, interpreters))
 
     def find(self, ref: DependencyRef, owner: Identity) -> Found:
-        """What a reference of `owner` means, sorted. What the owner makes itself needs no other maker."""
+        """What goes along with a reference of `owner`: what it names, with what grants it."""
+        found = self._named(ref, owner)
+        if not ref.granted_to or not (found.sources or found.is_there):
+            return found
+        grants = tuple(map(Source, self._grants(ref)))
+        return found._replace(sources=(*found.sources, *grants)) if grants else Found((), False, is_refused=True)
+
+    def ever_needed(self, ref: DependencyRef, owner: Identity) -> set[Identity]:
+        """What a reference names and what would grant it, whether all of it is there or not."""
+        return {source.identity for source in self._named(ref, owner).sources} | set(self._grants(ref))
+
+    def _named(self, ref: DependencyRef, owner: Identity) -> Found:
+        """What a reference means, sorted. What the owner makes itself needs no other maker."""
         if ref.labels:
             labelled = tuple(self._labelled(ref))
             return Found(labelled, bool(labelled))
@@ -58,15 +72,21 @@ class Sources:
         made = tuple([Source(maker.identity, ref.identity) for maker in others])
         return Found((*templates, *made), bool(templates) or any(maker.is_whole for maker in others))
 
+    def _grants(self, ref: DependencyRef) -> tuple[Identity, ...]:
+        return granting(ref, self._at(grants_place(ref))) if ref.granted_to else ()
+
     def template_of(self, identity: Identity) -> Template:
         """The template of something that was found."""
         return self._fleet.templates[identity]
 
     def _labelled(self, ref: DependencyRef) -> Iterator[Source]:
+        for template in self._at(ref.identity[:3]):
+            if all(template.labels.get(key) == value for key, value in ref.labels):
+                yield Source(template.identity)
+
+    def _at(self, place: tuple[str, str, str]) -> Sequence[Template]:
         if self._by_place is None:
             self._by_place = defaultdict(list)
             for identity, template in sorted(self._fleet.templates.items()):
                 self._by_place[identity[:3]].append(template)
-        for template in self._by_place.get(ref.identity[:3], ()):
-            if all(template.labels.get(key) == value for key, value in ref.labels):
-                yield Source(template.identity)
+        return self._by_place.get(place, ())

@@ -14,6 +14,7 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Template
 from reconciler.model.refs import Identity
+from reconciler.stages.dependencies.grants import how
 from reconciler.stages.dependencies.sources import Sources
 from reconciler.stages.templates import references_of
 
@@ -25,11 +26,11 @@ class Way(NamedTuple):
     by: Identity | None = None
     made: Identity | None = None
 
-    def told(self, owner: Identity) -> str:
-        """Why it travels with its owner, as a sentence about "it"."""
+    def told(self, owner: Identity, dependency: Identity) -> str:
+        """Why a dependency travels with its owner, as a sentence about "it"."""
         refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
         if self.made is None:
-            return f"{refers}{with_owner} refers to it in {self.path}"
+            return f"{refers}{with_owner} {how(dependency, self.path)}"
         return f"it makes {self.made}, which {refers}{with_owner} refers to in {self.path}"
 
 

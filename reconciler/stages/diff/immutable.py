@@ -1,7 +1,7 @@
 """Fields that an API server refuses to change: such a change needs the object to be deleted and created again.
 
-Source: the update validation of each kind in Kubernetes 1.36; every row is tried on a real kube-apiserver by
-tests/apiserver/test_immutable.py.
+Source: the update validation of each kind in Kubernetes 1.36, and the definition of a GatewayClass; every row is tried
+on a real kube-apiserver by tests/apiserver/test_immutable.py.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
     ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
     ("networking.k8s.io", "IngressClass"): ("spec.controller",),
+    ("gateway.networking.k8s.io", "GatewayClass"): ("spec.controllerName",),
     ("node.k8s.io", "RuntimeClass"): ("handler",),
     ("discovery.k8s.io", "EndpointSlice"): ("addressType",),
     ("", "Secret"): ("type",),

@@ -19,7 +19,7 @@ FAIL_BACK: Final = "fleet.reconciler/fail-back"
 """`true`: what had to leave an earlier group of clusters goes back as soon as that group takes it again."""
 
 BRING: Final = "fleet.reconciler/bring"
-"""What belongs to a workload and travels with it: `services,ingresses,autoscalers,budgets`, or some of them."""
+"""What belongs to a workload and travels with it: `services,ingresses,routes,autoscalers,budgets`, or some of them."""
 
 POLICY_ANNOTATIONS: Final = (AFFINITY_MODE, BRING, FAIL_BACK)
 

@@ -9,6 +9,7 @@ from reconciler.stages.hydration.kustomization import (
     builds_on,
     is_kustomization,
     read_kustomization,
+    resolved,
     round_trip,
 )
 from reconciler.stages.hydration.lock import (
@@ -56,6 +57,7 @@ __all__ = [
     "parse_render",
     "read_kustomization",
     "read_rendered",
+    "resolved",
     "round_trip",
     "staleness",
 ]

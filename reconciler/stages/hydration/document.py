@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.model.fleet import HelmChart, Render, RenderVariant
+from reconciler.model.fleet import HelmChart, Render, RenderPlacement, RenderVariant
 from reconciler.model.policy import ClusterAffinity
 from reconciler.model.problem import NOWHERE, Document, Problem
 from reconciler.model.tree import dig, digest_of
@@ -20,6 +20,7 @@ from reconciler.stages.documents import (
     check_own_api_version,
     document_fields,
     document_shape,
+    exactly,
     is_api_version,
     is_dns_label,
     is_dns_subdomain,
@@ -64,6 +65,16 @@ _VARIANT: Final = shape(
     Field("values", FieldType.TEXTS, "Helm: files with values that come after those of the base."),
     Field("overlay", FieldType.TEXT, "Kustomize: the folder that is built in place of the base's."),
 )
+_PLACEMENT: Final = shape(
+    Field("clusters", FieldType.OBJECT, "The clusters that the objects of the base go to.", shape=AFFINITY_SHAPE,
+          required=True),
+    Field("conflictResolution", FieldType.TEXT, "As in a policy: what to do where an object exists already.",
+          values=exactly("Abort", "Overwrite"), default="Abort"),
+    Field("preserveResourcesOnDeletion", FieldType.FLAG,
+          "As in a policy: whether what leaves the output is released instead of deleted.", default="false"),
+    Field("takeOver", FieldType.TEXT,
+          "The tool that holds the objects now, written on each as `fleet.reconciler/take-over`."),
+)  # fmt: skip
 RENDER_SHAPE: Final = document_shape(
     Field(
         "spec",
@@ -79,6 +90,12 @@ RENDER_SHAPE: Final = document_shape(
                 shape=shape(Field("path", FieldType.TEXT, "The folder.", required=True)),
             ),
             Field("variants", FieldType.OBJECTS, "Other values or overlays for some clusters.", shape=_VARIANT),
+            Field(
+                "placement",
+                FieldType.OBJECT,
+                "Where the objects go: a policy is written beside them. Without it policies of your own place them.",
+                shape=_PLACEMENT,
+            ),
             Field("output", FieldType.TEXT, "The folder that the command writes, and nobody else.", required=True),
         ),
     )
@@ -120,6 +137,7 @@ def _render(document: Fields, spec: Fields, name: str) -> Render:
         helm=_helm(helm, name) if helm else None,
         kustomize=path,
         variants=tuple(_variants(spec, is_helm=helm is not None)),
+        placement=_placement(spec),
         output=_path(spec, "output"),
         digest=digest_of({"name": name, "spec": document.report.document.body.get("spec")}),
         source=document.source(),
@@ -213,6 +231,18 @@ def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
             overlay="" if is_helm else _path(fields, "overlay"),
             source=fields.source(),
         )
+
+
+def _placement(spec: Fields) -> RenderPlacement | None:
+    fields = spec.child("placement")
+    clusters = fields.child("clusters") if fields else None
+    if fields is None or clusters is None:
+        return None
+    written = dig(spec.report.document.body, *fields.steps)
+    terms = {name: written[name] for name in ("conflictResolution", "preserveResourcesOnDeletion") if name in written}
+    return RenderPlacement(
+        clusters=read_affinity(clusters), written=written["clusters"], terms=terms, take_over=fields.text("takeOver")
+    )
 
 
 def _paths(fields: Fields, name: str) -> tuple[str, ...]:

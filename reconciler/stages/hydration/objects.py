@@ -14,7 +14,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject, dig, with_value
 from reconciler.stages.documents import is_namespaced, is_policy
 from reconciler.stages.hydration.difference import first_difference, is_same, without_nulls
-from reconciler.stages.ownership import strip_marks
+from reconciler.stages.ownership import TAKE_OVER, strip_marks
 from reconciler.stages.secrecy import is_secret_kind
 from reconciler.stages.templates import read_template
 from reconciler.stages.yaml import read_yaml
@@ -111,7 +111,10 @@ class _Reading:
     def _pruned(self, template: Template) -> JsonObject:
         interpreter = self._interpreters.of(*template.gvk.group_kind)
         pruned: JsonObject = without_nulls(strip_marks(interpreter.sanitize(template.body)))
-        return pruned
+        placement = self._render.placement
+        if placement is None or not placement.take_over:
+            return pruned
+        return with_value(pruned, ("metadata", "annotations", TAKE_OVER), placement.take_over)
 
     def _in_namespace(self, body: JsonObject, subject: str) -> JsonObject:
         """As Helm installs it: what is namespaced and says no namespace is in that of the release."""

@@ -23,6 +23,7 @@ from reconciler.stages.hydration.objects import Bodies
 
 BASE: Final = "base.yaml"
 OVERRIDES: Final = "overrides.yaml"
+PLACEMENT: Final = "placement.yaml"
 _POLICY_API: Final = "policy.karmada.io/v1alpha1"
 _MOST_OPERATIONS: Final = 1000
 """Of a rule; the rest is in rules after it, which are applied after it."""
@@ -44,13 +45,16 @@ def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies
         return Compiled({}, problems)
     holders = _holders(render, base, variants)
     files = {BASE: tuple(base.values())}
+    if render.placement is not None and base:
+        name = f"{render.name}-base"
+        files[PLACEMENT] = tuple(_placements(render, name, list(base), list(base.values()), render.placement.written))
     policies = [policy for identity, body in base.items() if (policy := _overrides(render, identity, body, variants))]
     for group, found in sorted(holders.items()):
         first, rest = group[0], {name: variants[name] for name in group[1:]}
         bodies = [variants[first][identity] for identity in found]
         union = _union([variant for variant in render.variants if variant.name in group])
         assert union is not None, "what has no union was refused"
-        files[_only(group)] = (*_placements(render, group, found, bodies, union), *bodies)
+        files[_only(group)] = (*_placements(render, _only_name(render, group), found, bodies, union), *bodies)
         policies += [
             policy
             for identity, body in zip(found, bodies, strict=True)
@@ -154,22 +158,25 @@ def _name(render: Render, identity: Identity) -> str:
     return f"{readable}-{digest_of([render.name, *identity])[:8]}"
 
 
+def _only_name(render: Render, group: tuple[str, ...]) -> str:
+    name = "-".join((render.name, "only", *group))
+    return name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 9]}-{digest_of(list(group))[:8]}"
+
+
 def _placements(
-    render: Render, group: tuple[str, ...], found: list[Identity], bodies: list[JsonObject], clusters: JsonObject
+    render: Render, name: str, found: list[Identity], bodies: list[JsonObject], clusters: JsonObject
 ) -> Iterator[dict[str, Any]]:
-    """Policies for what only some variants have: one of each namespace, so that none of a namespace comes before it."""
+    """Policies for some of the objects: one of each namespace, so that none of a namespace comes before it."""
+    terms = render.placement.terms if render.placement is not None else {}
     for namespace in sorted({identity.namespace for identity in found}):
         pairs = zip(found, bodies, strict=True)
         selectors = [_selector(identity, body) for identity, body in pairs if identity.namespace == namespace]
-        name = "-".join((render.name, "only", *group))
-        if len(name) > _NAME_MAX:
-            name = f"{name[: _NAME_MAX - 9]}-{digest_of(list(group))[:8]}"
         metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
         yield {
             "apiVersion": _POLICY_API,
             "kind": "PropagationPolicy" if namespace else "ClusterPropagationPolicy",
             "metadata": metadata,
-            "spec": {"resourceSelectors": selectors, "placement": {"clusterAffinity": clusters}},
+            "spec": {**terms, "resourceSelectors": selectors, "placement": {"clusterAffinity": clusters}},
         }
 
 

@@ -13,7 +13,7 @@ from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.observation import LiveObject
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.documents import is_never_distributed
-from reconciler.stages.ownership import read_owner, strip_marks, tool_of
+from reconciler.stages.ownership import Place, foreign_mark, read_owner, strip_marks
 
 _MADE_BY_THE_CLUSTER = frozenset(
     {
@@ -57,7 +57,9 @@ POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
 def reason_to_skip(live: LiveObject) -> str:
     """Why an object is not to be written into a store; empty when it may be."""
     identity = live.identity
-    if dig(live.body, "metadata", "ownerReferences"):
+    mark = foreign_mark(live.body)
+    is_brought = mark is not None and mark.place is Place.OWNER
+    if dig(live.body, "metadata", "ownerReferences") and not is_brought:
         return "another object makes it"
     if identity[:2] == ("", "Secret") and _has_mark(live, _MADE_BY_OPERATORS):
         return "an operator makes it of another object"
@@ -69,8 +71,7 @@ def reason_to_skip(live: LiveObject) -> str:
         return "it is being deleted"
     if read_owner(live.body) is not None:
         return "a fleet store holds it already"
-    tool = tool_of(live.body)
-    return f"{tool} holds it; take it from there first" if tool else ""
+    return f"{mark.tool} holds it; take it from there first" if mark is not None else ""
 
 
 def _is_made_by_the_cluster(live: LiveObject) -> bool:

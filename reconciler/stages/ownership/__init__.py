@@ -14,6 +14,13 @@ from reconciler.stages.ownership.field_path import (
     path_text,
     value_at,
 )
+from reconciler.stages.ownership.foreign_marks import (
+    FOREIGN_TOOLS,
+    TAKE_OVER,
+    Place,
+    foreign_mark,
+    states,
+)
 from reconciler.stages.ownership.managed_fields import (
     NOTHING,
     entries_of,
@@ -39,7 +46,6 @@ from reconciler.stages.ownership.marks import (
     written_terms,
 )
 from reconciler.stages.ownership.ownership import (
-    TAKE_OVER,
     Ownership,
     Standing,
     field_manager,
@@ -48,8 +54,8 @@ from reconciler.stages.ownership.ownership import (
     managers_of_fleet,
     missing_marks,
     missing_witness,
+    ownership_for,
     ownership_of,
-    tool_of,
 )
 from reconciler.stages.ownership.recorded import (
     LAST_APPLIED,
@@ -66,6 +72,7 @@ from reconciler.stages.ownership.yielded import Yielded, replicas_path, steady_p
 __all__ = [
     "ENCRYPTED_ANNOTATION",
     "FLEET_LABEL",
+    "FOREIGN_TOOLS",
     "LAST_APPLIED",
     "NOTHING",
     "OWNER_ANNOTATION",
@@ -76,6 +83,7 @@ __all__ = [
     "Member",
     "Owner",
     "Ownership",
+    "Place",
     "Standing",
     "Yielded",
     "adopted",
@@ -86,6 +94,7 @@ __all__ = [
     "entries_of",
     "field_manager",
     "fields_of",
+    "foreign_mark",
     "hashed_leaves",
     "holds_field",
     "holds_hashes",
@@ -101,6 +110,7 @@ __all__ = [
     "missing_marks",
     "missing_witness",
     "owners_of",
+    "ownership_for",
     "ownership_of",
     "owns",
     "owns_within",
@@ -112,13 +122,13 @@ __all__ = [
     "release_operations",
     "replicas_path",
     "shared_list",
+    "states",
     "steady_path",
     "step_of",
     "strip_marks",
     "subtree",
     "takeover_operations",
     "terminating",
-    "tool_of",
     "union",
     "value_at",
     "with_entries_of_others",

@@ -15,6 +15,7 @@ import orjson
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.stages.ownership.field_path import FieldPath, FieldStep, Keyed, Member, parse_path, value_at
+from reconciler.stages.ownership.foreign_marks import tool_of
 from reconciler.stages.ownership.managed_fields import difference, entries_of, is_applied_by, step_of, subtree, union
 from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
 from reconciler.stages.ownership.recorded import LAST_APPLIED
@@ -26,25 +27,34 @@ PREDECESSORS: Final = frozenset({
     "kubectl-client-side-apply", "kubectl-create", "kubectl-replace", "kubectl", "before-first-apply",
     "helm", "argocd-controller", "kustomize-controller", "helm-controller", "fleetagent", "fleet-agent",
     "karmada-agent", "karmada-controller-manager", "execution-controller", "work-agent", "config-sync", "configsync",
+    "kapp", "kluctl", "work-api-agent", "gardener-resource-manager",
 })  # fmt: skip
 """Field managers that write what somebody declared, not what a controller found out; adoption takes their fields."""
 
+_BORROWED: Final[Mapping[str, frozenset[str]]] = {
+    tool: frozenset({"application/apply-patch"}) for tool in ("Sveltos", "cli-utils")
+}
+"""Managers that tools copied from an example, as controllers of all kinds did: they are a tool's where its mark is.
+
+Source: client-go, dynamic create-update-delete example; Sveltos: addon-controller; GitLab agent and Plural: cli-utils.
+"""
+
 
 def adoption_operations(
-    live: JsonObject, manager: str, predecessors: Iterable[str] = PREDECESSORS
+    live: JsonObject, manager: str, predecessors: Iterable[str] | None = None
 ) -> tuple[Operation, ...]:
-    """The patch that makes the fields of the predecessors ours; empty when they have none.
+    """The patch that makes the fields of the predecessors ours; empty when they have none. None: those of tools.
 
     Without it, a field that leaves the store later would stay for ever, since the tool that once wrote it still owns
     it. Of client-side apply only what its annotation mentions becomes ours: the rest of its entry are defaults.
     """
-    fields = _adopted_fields(live, manager, frozenset(predecessors))
+    fields = _adopted_fields(live, manager, _managers(live, predecessors))
     return () if fields is None else _guarded(live, fields)
 
 
-def adopted(live: JsonObject, manager: str, predecessors: Iterable[str] = PREDECESSORS) -> JsonObject:
+def adopted(live: JsonObject, manager: str, predecessors: Iterable[str] | None = None) -> JsonObject:
     """The live object as it is after the adoption patch: what an adoption has to be compared with."""
-    fields = _adopted_fields(live, manager, frozenset(predecessors))
+    fields = _adopted_fields(live, manager, _managers(live, predecessors))
     return live if fields is None else {**live, "metadata": {**live["metadata"], "managedFields": fields}}
 
 
@@ -84,6 +94,13 @@ def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
         # An empty list would count as "not given"; a list with one empty entry says that nobody owns anything.
         operations.append({"op": "replace", "path": "/metadata/managedFields", "value": kept or [{}]})
     return (_version_guard(live), *operations) if operations else ()
+
+
+def _managers(live: JsonObject, predecessors: Iterable[str] | None) -> frozenset[str]:
+    """The managers whose fields an adoption takes."""
+    if predecessors is not None:
+        return frozenset(predecessors)
+    return PREDECESSORS | _BORROWED.get(tool_of(live), frozenset())
 
 
 def _adopted_fields(live: JsonObject, manager: str, predecessors: frozenset[str]) -> list[JsonObject] | None:

@@ -1,7 +1,7 @@
 """Whose an object in a member cluster is, and whether it may be deleted.
 
 Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
-annotation, a field of ours, the recorded uid, no ownerReferences and a complete list.
+annotation, a field of ours, the recorded uid, no ownerReferences, no mark of another tool and a complete list.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.ownership.foreign_marks import TAKE_OVER, ForeignMark, controller_of, foreign_mark, states
+from reconciler.stages.ownership.managed_fields import fields_of, owns_within
 from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, Owner, read_owner
 
 
@@ -23,32 +25,20 @@ class Standing(StrEnum):
     NOBODYS = "nobody's"
     OTHER_FLEET = "another fleet's"
     OTHER_TOOL = "another tool's"
+    OTHER_OBJECT = "another object's"
 
 
 class Ownership(Struct, frozen=True, kw_only=True):
-    """The standing of one live object; `holder` names the other fleet or tool; `owner` is our mark when it is ours."""
+    """The standing of one live object.
+
+    `holder` names the other fleet, the tool, or kind and name of the object that controls it. `mark`: by which the tool
+    is known. `owner` is our mark when it is ours.
+    """
 
     standing: Standing
     holder: str = ""
+    mark: ForeignMark | None = None
     owner: Owner | None = None
-
-
-TAKE_OVER = "fleet.reconciler/take-over"
-"""Template annotation that names the tool whose object may be taken over, e.g. `Argo CD`; with Overwrite only."""
-
-_TOOL_ANNOTATIONS = (
-    ("argocd.argoproj.io/tracking-id", "Argo CD"),
-    ("meta.helm.sh/release-name", "Helm"),
-    ("objectset.rio.cattle.io/id", "Rancher Fleet"),
-)
-_TOOL_LABELS = (
-    ("kustomize.toolkit.fluxcd.io/name", "Flux"),
-    ("helm.toolkit.fluxcd.io/name", "Flux"),
-    ("fleet.cattle.io/bundle-name", "Rancher Fleet"),
-    ("argocd.argoproj.io/instance", "Argo CD"),
-    ("work.karmada.io/permanent-id", "Karmada"),
-    ("karmada.io/managed", "Karmada"),
-)
 
 
 @cache  # It is asked for with every object, of the few names of one fleet.
@@ -62,19 +52,6 @@ def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple
     return tuple(field_manager(name) for name in (fleet, *previous_names))
 
 
-def tool_of(body: JsonObject) -> str:
-    """The other GitOps tool whose mark the object carries; empty when there is none."""
-    annotations = dig(body, "metadata", "annotations") or {}
-    labels = dig(body, "metadata", "labels") or {}
-    for key, tool in _TOOL_ANNOTATIONS:
-        if key in annotations:
-            return tool
-    for key, tool in _TOOL_LABELS:
-        if key in labels:
-            return tool
-    return "Helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else ""
-
-
 def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> Ownership:
     """Whose the object is. `previous_names` of the fleet count as its own.
 
@@ -86,10 +63,24 @@ def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] =
         return Ownership(standing=Standing.OURS, owner=owner)
     if owner is not None and label:
         return Ownership(standing=Standing.OTHER_FLEET, holder=str(label))
-    tool = tool_of(live.body)
-    if tool:
-        return Ownership(standing=Standing.OTHER_TOOL, holder=tool)
+    mark, controller = foreign_mark(live.body), controller_of(live.body)
+    if mark is not None and not (mark.is_stated and controller):
+        return Ownership(standing=Standing.OTHER_TOOL, holder=mark.tool, mark=mark)
+    if controller:
+        return Ownership(standing=Standing.OTHER_OBJECT, holder=controller)
     return Ownership(standing=Standing.NOBODYS)
+
+
+def ownership_for(template: JsonObject, ownership: Ownership) -> Ownership:
+    """Whose an object is, for the template that wants it.
+
+    What manifests state of themselves is there because whoever applied them did: of an object whose template has it,
+    too, it says nothing.
+    """
+    mark = ownership.mark
+    if mark is not None and mark.is_stated and states(template, mark):
+        return Ownership(standing=Standing.NOBODYS)
+    return ownership
 
 
 def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> bool:
@@ -126,4 +117,18 @@ def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, ma
         return "another object owns it (ownerReferences)"
     if not holds_field(live, managers):
         return "none of its fields is ours any more"
+    if mark := _mark_of_another_holder(live, managers):
+        return f"it carries the mark of {mark.tool} ({mark})"
     return ""
+
+
+def _mark_of_another_holder(live: LiveObject, managers: tuple[str, ...]) -> ForeignMark | None:
+    """The mark of another tool that came to an object of ours; None when there is none.
+
+    What we wrote ourselves, what manifests state of themselves, and whom it was taken over from do not count.
+    """
+    mark = foreign_mark(live.body)
+    if mark is None or mark.is_stated or dig(live.body, "metadata", "annotations", TAKE_OVER) == mark.tool:
+        return None
+    path = ("metadata", mark.place.value, mark.key)
+    return None if any(owns_within(fields_of(live.body, manager), path) for manager in managers) else mark

@@ -74,8 +74,9 @@ def _owners(cluster: str, followers: Sequence[Change], there: Surroundings) -> M
     sources, companions = Sources.among(fleet, there.interpreters), CompanionIndex(fleet, there.interpreters)
     found: dict[Identity, list[Identity]] = {}
     for owner in _leaving(cluster, there):
+        # Its grant may have gone before, or stay.
         refs = references_of(owner, there.interpreters)
-        needed = {source.identity for ref in refs for source in sources.find(ref, owner.identity).sources}
+        needed = {target for ref in refs for target in sources.ever_needed(ref, owner.identity)}
         needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
         for identity in needed - {owner.identity}:
             found.setdefault(identity, []).append(owner.identity)

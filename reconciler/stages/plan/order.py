@@ -15,17 +15,20 @@ from reconciler.stages.ownership import read_owner
 
 _RANKS = (
     ("CustomResourceDefinition", "Namespace"),
-    ("PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "IngressClass"),
+    ("PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "IngressClass", "GatewayClass"),
     ("PersistentVolume",),
-    ("ServiceAccount", "ClusterRole", "Role", "LimitRange", "ResourceQuota", "NetworkPolicy"),
+    ("ServiceAccount", "ClusterRole", "Role", "LimitRange", "ResourceQuota", "NetworkPolicy", "ReferenceGrant"),
     ("ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret"),
     ("PersistentVolumeClaim",),
-    ("Service", "PodDisruptionBudget"),
+    ("Service", "PodDisruptionBudget", "Gateway"),
 )
 _LAST = (
-    ("Ingress", "HorizontalPodAutoscaler", "ScaledObject"),
+    (
+        "Ingress", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "BackendTLSPolicy",
+        "HorizontalPodAutoscaler", "ScaledObject",
+    ),
     ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"),
-)
+)  # fmt: skip
 _WORKLOAD_RANK = len(_RANKS)
 _RANK = {kind: rank for rank, kinds in enumerate(_RANKS) for kind in kinds} | {
     kind: _WORKLOAD_RANK + 1 + rank for rank, kinds in enumerate(_LAST) for kind in kinds

@@ -176,7 +176,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         elif comparison.change is not None:
             change = _as_assigned(comparison.change, old.get(cluster), target[cluster])
             changes.append(_with_wait(change, state.waits.get(cluster), decision.hold(identity, cluster)))
-        problems += [comparison.problem] if comparison.problem else []
+        problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
         if comparison.live is not None and is_terminating(comparison.live):
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
     if identity[:2] == ("batch", "Job"):

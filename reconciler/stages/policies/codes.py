@@ -124,7 +124,7 @@ POLICY_CODES: Mapping[str, Code] = {
     ),
     "bring-unknown": Code(
         "Unknown companion",
-        "The annotation fleet.reconciler/bring lists services, ingresses, autoscalers and budgets.",
+        "The annotation fleet.reconciler/bring lists services, ingresses, routes, autoscalers and budgets.",
         "Name some of these, with commas between.",
     ),
     "affinity-and-affinities": Code(

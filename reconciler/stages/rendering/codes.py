@@ -13,6 +13,12 @@ RENDER_CODES: Mapping[str, Code] = {
         "that the store does not have and that nothing in the store makes.",
         "Add the object, make sure that every target cluster has it, or mark the reference as optional.",
     ),
+    "reference-not-granted": Code(
+        "Reference that is not granted",
+        "A route or a Gateway refers to an object of another namespace, and no ReferenceGrant of that namespace lets "
+        "it. Every cluster refuses such a reference, so the object does not travel along.",
+        "Add a ReferenceGrant to the namespace that is referred to, or take the reference out.",
+    ),
     "reference-does-not-travel": Code(
         "Reference that does not travel",
         "An override makes an object refer to a ConfigMap, a Secret or the like that does not go to that cluster. "

@@ -22,15 +22,23 @@ from reconciler.stages.patches import pointer_tokens
 
 _REFERRING: Final = frozenset(
     {
+        "backendRef",
+        "backendRefs",
+        "caCertificateRefs",
+        "certificateRefs",
         "claimName",
+        "clientCertificateRef",
         "configMap",
         "configMapKeyRef",
         "configMapRef",
+        "extensionRef",
         "generatorRef",
         "imagePullSecrets",
         "issuerRef",
         "keystores",
         "nodePublishSecretRef",
+        "parametersRef",
+        "parentRefs",
         "provider",
         "secret",
         "secretKeyRef",

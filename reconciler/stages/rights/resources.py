@@ -1,19 +1,35 @@
 """How kinds are called in paths and roles: `deployments` for a Deployment.
 
 Source: Kubernetes, apimachinery, meta.UnsafeGuessKindToResource, which is right for every built-in kind (a test
-compares it with an API server); a CustomResourceDefinition says it for its own kind.
+compares it with an API server); a CustomResourceDefinition says it for its own kind. Those of the Gateway API come with
+clusters as a rule, and not with a store, so their names are known here.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.tree import dig
 from reconciler.stages.documents import BUILT_IN
 
+_GATEWAY_API: Final = {
+    ("gateway.networking.k8s.io", "BackendTLSPolicy"): "backendtlspolicies",
+    ("gateway.networking.k8s.io", "Gateway"): "gateways",
+    ("gateway.networking.k8s.io", "GatewayClass"): "gatewayclasses",
+    ("gateway.networking.k8s.io", "GRPCRoute"): "grpcroutes",
+    ("gateway.networking.k8s.io", "HTTPRoute"): "httproutes",
+    ("gateway.networking.k8s.io", "ListenerSet"): "listenersets",
+    ("gateway.networking.k8s.io", "ReferenceGrant"): "referencegrants",
+    ("gateway.networking.k8s.io", "TCPRoute"): "tcproutes",
+    ("gateway.networking.k8s.io", "TLSRoute"): "tlsroutes",
+    ("gateway.networking.k8s.io", "UDPRoute"): "udproutes",
+}
+
 
 def resource_names(fleet: Fleet) -> dict[tuple[str, str], str]:
-    """The plural of each (group, kind) that is built in or that the store itself defines."""
-    return {group_kind: _plural(group_kind[1]) for group_kind in BUILT_IN} | _defined(fleet)
+    """The plural of each (group, kind) that is built in, of the Gateway API, or that the store itself defines."""
+    return {group_kind: _plural(group_kind[1]) for group_kind in BUILT_IN} | _GATEWAY_API | _defined(fleet)
 
 
 def _plural(kind: str) -> str:

@@ -68,7 +68,8 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
         return HEALTHY
     # Past its deadline it is stuck, though older pods still serve.
     is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
-    return Degraded(_why(live)) if is_stuck or _is_past_deadline(live) else Progressing(_why(live))
+    why = _why(live, interpreter)
+    return Degraded(why) if is_stuck or _is_past_deadline(live) else Progressing(why)
 
 
 def says_more(before: str, why: str) -> bool:
@@ -107,13 +108,13 @@ def _is_past_deadline(live: JsonObject) -> bool:
     return is_over and is_observed(live)
 
 
-def _why(live: JsonObject) -> str:
+def _why(live: JsonObject, interpreter: Interpreter) -> str:
     """The first reason that its status gives; what it says for certain before what may be a passing state."""
     if dig(live, "metadata", "deletionTimestamp"):
         return "it is being deleted"
     if not is_observed(live) and "observedGeneration" in mapping(live.get("status")):
         return "its controller has not seen the newest spec yet"
-    return _cut(next(_reasons(live), "its status does not say that it is ready"))
+    return _cut(interpreter.why(live) or next(_reasons(live), "its status does not say that it is ready"))
 
 
 def _reasons(live: JsonObject) -> Iterator[str]:

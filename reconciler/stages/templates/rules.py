@@ -22,6 +22,7 @@ from reconciler.stages.documents import (
 )
 from reconciler.stages.schemas import body_faults, builtin_schema, surely_fits
 from reconciler.stages.templates.data import check_config_map, check_secret
+from reconciler.stages.templates.foreign import check_foreign_marks, check_take_over
 from reconciler.stages.templates.metadata import (
     check_annotations,
     check_labels,
@@ -62,6 +63,8 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     check_labels(metadata.get("labels"), findings, "metadata", "labels")
     check_annotations(metadata.get("annotations"), findings, "metadata", "annotations")
     check_server_fields(body, metadata, findings)
+    check_take_over(metadata, findings)
+    check_foreign_marks(metadata, findings)
     if gvk.group_kind in WORKLOADS:
         check_workload(body, gvk.group_kind, findings)
     elif gvk.group_kind in _BY_KIND:

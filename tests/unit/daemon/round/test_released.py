@@ -57,6 +57,17 @@ async def test_it_is_taken_back_and_the_plan_says_so(tmp_path: Path) -> None:
         assert await due(scene, store()) == ([], [])
 
 
+async def test_a_rendered_chart_is_taken_back_whatever_it_states_of_itself(tmp_path: Path) -> None:
+    chart = config_map(value="1")
+    chart["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    with_it = fleet_of(chart, policy("ConfigMap", "m1"), clusters=TWO)
+    async with opened(tmp_path) as scene:
+        for fleet in (with_it, WITHOUT):
+            await scene.apply(fleet)
+        ((change,), problems) = await due(scene, with_it)
+        assert (change.action, problems) == (Action.ADOPT, [])
+
+
 def give_an_owner(scene: Open) -> None:
     owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}]
     scene.by_hand("m1", "PATCH", {"metadata": {"ownerReferences": owners}})

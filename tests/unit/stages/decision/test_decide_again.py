@@ -97,3 +97,45 @@ def test_what_goes_nowhere_does_not_mind_that_its_namespace_leaves() -> None:
     decided, changed = again((fleet_of(*left, config_map("other"), m1), {}), (fleet_of(*left), {}))
     assert CONFIG in decided.bindings
     assert changed == {NAMESPACE, CONFIG._replace(name="other")}
+
+
+ROUTE = Identity("gateway.networking.k8s.io", "HTTPRoute", "demo", "front")
+FAR = Identity("", "Service", "data", "db")
+GRANT = Identity("gateway.networking.k8s.io", "ReferenceGrant", "data", "in")
+ROUTED: dict[str, Any] = {
+    "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+    "metadata": {"name": "front", "namespace": "demo"},
+    "spec": {"rules": [{"backendRefs": [{"name": "web"}, {"name": "db", "namespace": "data"}]}]},
+}  # fmt: skip
+DATABASE: dict[str, Any] = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db", "namespace": "data"}}
+
+
+def grant(guest: str) -> dict[str, Any]:
+    spec = {"from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": guest}],
+            "to": [{"group": "", "kind": "Service"}]}  # fmt: skip
+    return {"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant",
+            "metadata": {"name": "in", "namespace": "data"}, "spec": spec}  # fmt: skip
+
+
+def routed(*others: dict[str, Any]) -> Fleet:
+    """A route under a policy of its own, whose second backend is in another namespace."""
+    governing = policy("HTTPRoute", "m1", propagateDeps=True)
+    governing["spec"]["resourceSelectors"][0]["apiVersion"] = "gateway.networking.k8s.io/v1"
+    return fleet_of(governing, ROUTED, DATABASE, *others)
+
+
+def test_what_another_namespace_grants_later_travels_from_then_on() -> None:
+    decided, changed = again((routed(), {}), (routed(grant("other")), {}), (routed(grant("demo")), {}))
+    assert {decided.bindings[identity].clusters for identity in (ROUTE, FAR, GRANT)} == {("m1",)}
+    assert changed == {FAR, GRANT, Identity("", "Namespace", "", "data")}
+    decided, _ = again((routed(grant("demo")), {}), (routed(), {}))
+    assert FAR not in decided.bindings
+
+
+def test_a_namespace_follows_what_a_companion_brings_from_it() -> None:
+    brought = web("m1")
+    brought[1]["metadata"]["annotations"] = {"fleet.reconciler/bring": "routes"}
+    before = fleet_of(*brought, ROUTED, DATABASE)
+    decided, changed = again((before, {}), (fleet_of(*brought, ROUTED, DATABASE, grant("demo")), {}))
+    assert decided.bindings[FAR].clusters == decided.bindings[Identity("", "Namespace", "", "data")].clusters == ("m1",)
+    assert changed == {FAR, GRANT, Identity("", "Namespace", "", "data")}

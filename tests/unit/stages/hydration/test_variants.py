@@ -38,14 +38,19 @@ TREES = st.recursive(
 SPECS = st.dictionaries(KEYS, TREES, max_size=4)
 
 
-def render_of(**clusters: Any) -> Render:
+def render_of(*, placement: JsonObject | None = None, **clusters: Any) -> Render:
     variants = [{"name": name, "clusters": found, "values": [f"{name}.yaml"]} for name, found in clusters.items()]
     helm = {"chart": "charts/web", "namespace": "demo", "kubeVersion": "1.36"}
     body = {
         "apiVersion": "fleet.reconciler/v1alpha1",
         "kind": "Render",
         "metadata": {"name": "web"},
-        "spec": {"helm": helm, "variants": variants, "output": "rendered/web"},
+        "spec": {
+            "helm": helm,
+            "variants": variants,
+            "output": "rendered/web",
+            **({"placement": placement} if placement else {}),
+        },
     }
     render, problems = parse_render(Document(path="web.yaml", line=1, body=body, locate=lambda steps: 1))
     assert render is not None, problems
@@ -226,3 +231,32 @@ def test_what_differs_between_two_runs_is_told_without_its_value() -> None:
     assert (problem.code, problem.path) == ("render-not-deterministic", "spec.a.b[1]")
     assert "canary" not in problem.message
     assert nondeterminism(render, "", one, one) == ()
+
+
+def test_a_render_with_a_placement_places_its_objects_and_says_whose_they_were() -> None:
+    plain = render_of(prod=PROD)
+    terms = {"conflictResolution": "Overwrite", "preserveResourcesOnDeletion": True}
+    placement = {"clusters": {"clusterNames": ["a", "b"]}, "takeOver": "Argo CD", **terms}
+    render = render_of(placement=placement, prod=PROD)
+    assert render.digest != plain.digest
+    cluster_wide = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "one"}}
+    base = rendered(render, "", custom("one", {}), cluster_wide)
+    variants = {"prod": rendered(render, "prod", custom("one", {}), cluster_wide, custom("more", {}))}
+    files = compile_variants(render, base, variants).files
+    policies = files["placement.yaml"]
+    assert [(policy["kind"], policy["metadata"]) for policy in policies] == [
+        ("ClusterPropagationPolicy", {"name": "web-base"}),
+        ("PropagationPolicy", {"name": "web-base", "namespace": "demo"}),
+    ]
+    for policy in policies:
+        assert policy["spec"].items() >= terms.items()
+        assert policy["spec"]["placement"] == {"clusterAffinity": {"clusterNames": ["a", "b"]}}
+    assert policies[1]["spec"]["resourceSelectors"] == [
+        {"apiVersion": "example.com/v1", "kind": "Thing", "name": "one", "namespace": "demo"}
+    ]
+    policy, more = files["only-prod.yaml"]
+    assert policy["spec"].items() >= terms.items()
+    for body in (*files["base.yaml"], more):
+        assert body["metadata"]["annotations"] == {"fleet.reconciler/take-over": "Argo CD"}
+    assert list(disproofs(render, base, variants, written(files), BUILT_IN_KINDS)) == []
+    assert "placement.yaml" not in compile_variants(plain, base, variants).files

@@ -27,6 +27,7 @@ def live(body: dict[str, Any]) -> LiveObject:
 
 
 _RBAC = "rbac.authorization.k8s.io/v1"
+OCM = [{"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork", "name": "w"}]
 _BOOTSTRAPPING = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 
 
@@ -81,6 +82,10 @@ def made_secret(**metadata: Any) -> dict[str, Any]:
         (made_secret(annotations={"cert-manager.io/certificate-name": "tls"}), "an operator makes it"),
         (made_secret(labels={"reconcile.external-secrets.io/managed": "true"}), "an operator makes it"),
         (made_secret(labels={"app": "shop"}), ""),
+        (config_map(ownerReferences=OCM), "Open Cluster Management holds it"),
+        (config_map(ownerReferences=[{"kind": "A"}], labels={"kapp.k14s.io/app": "1"}), "another object makes it"),
+        (config_map(labels={"kapp.k14s.io/app": "1"}), "kapp holds it"),
+        (config_map(annotations={"configmanagement.gke.io/managed": "disabled"}), ""),
         (config_map(name="kube-root-ca.crt"), "every cluster makes its own"),
         ({**config_map(), "kind": "Secret", "type": "kubernetes.io/service-account-token"}, "every cluster makes"),
         (config_map(namespace="kube-system"), "no policy may select it"),
@@ -101,6 +106,10 @@ def made_secret(**metadata: Any) -> dict[str, Any]:
         "of a Certificate",
         "of an ExternalSecret",
         "a Secret of a person",
+        "brought by an agent",
+        "owned, with the labels of its owner",
+        "of a tool",
+        "left by a tool",
         "root CA",
         "token",
         "in a system namespace",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from reconciler.stages.ownership.adoption import (
     adopted,
     adoption_operations,
@@ -51,6 +53,20 @@ def test_adoption_joins_what_predecessors_own_with_what_is_ours() -> None:
     assert set(paths_of(fields_of(after, US))) == {("spec", "paused"), ("spec", "replicas")}
     assert managers_of(after, ("spec",)) == {US, "kubectl-edit"}
     assert adopted(live(owners), US) == after
+
+
+@pytest.mark.parametrize(
+    ("annotations", "taken"),
+    [({}, False), ({"projectsveltos.io/owner-kind": "Profile"}, True), ({"config.k8s.io/owning-inventory": "i"}, True),
+     ({"argocd.argoproj.io/tracking-id": "x"}, False)],
+)  # fmt: skip
+def test_a_manager_that_many_programs_borrow_is_a_tool_s_where_its_mark_is(
+    annotations: dict[str, str], taken: bool
+) -> None:
+    body = live({"application/apply-patch Apply": ["spec.replicas"]}, annotations=annotations)
+    assert bool(adoption_operations(body, US)) is taken
+    assert (adopted(body, US) is not body) is taken
+    assert adoption_operations(body, US, ["earlier"]) == (), "of a fleet that was renamed only its own count"
 
 
 def test_adoption_of_client_side_apply_takes_what_was_declared_and_forgets_its_defaults() -> None:

@@ -33,6 +33,19 @@ def test_namespaces_and_crds_come_first_and_autoscalers_after_workloads() -> Non
     ]
 
 
+def test_what_leads_traffic_comes_after_what_it_leads_to() -> None:
+    kinds = ["HTTPRoute", "BackendTLSPolicy", "Deployment", "ListenerSet", "Gateway", "Service", "Secret",
+             "ReferenceGrant", "GatewayClass"]  # fmt: skip
+    assert ordered(*(change(kind) for kind in kinds)) == [
+        ["create GatewayClass"],
+        ["create ReferenceGrant"],
+        ["create Secret"],
+        ["create Gateway", "create Service"],
+        ["create Deployment", "create ListenerSet"],
+        ["create HTTPRoute", "create BackendTLSPolicy"],
+    ]
+
+
 def test_deletions_come_last_and_in_reverse() -> None:
     assert ordered(
         change("Namespace", action=Action.DELETE), change("Deployment", action=Action.DELETE), change("ConfigMap")
@@ -70,7 +83,12 @@ def test_references_crosswise_take_no_longer_than_there_are_references() -> None
     assert found == tuple(tuple(range(4 * row, 4 * row + 4)) for row in reversed(range(40)))
 
 
-@given(st.lists(st.sampled_from(["Namespace", "ConfigMap", "Deployment", "Widget", "Ingress"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(["Namespace", "ConfigMap", "Deployment", "Widget", "Ingress", "GatewayClass", "HTTPRoute"]),
+        max_size=12,
+    )
+)
 def test_every_change_is_in_exactly_one_wave(kinds: list[str]) -> None:
     changes = tuple(change(kind, str(n)) for n, kind in enumerate(kinds))
     flat = [index for wave in waves(changes, {}) for index in wave]

@@ -10,7 +10,7 @@ from reconciler.stages.rendering.codes import RENDER_CODES
 
 STAGES = Path(reconciler.stages.__file__).parent
 MODULES = [
-    STAGES / "dependencies/dependencies.py",
+    *sorted(STAGES.glob("dependencies/*.py")),
     STAGES / "rendering/override_references.py",
     *sorted(STAGES.glob("overrides/*.py")),
 ]

@@ -98,3 +98,42 @@ def test_what_the_template_refers_to_itself_is_no_matter_of_the_override() -> No
         f"{CONTAINER}/env", [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "app", "key": "a"}}}]
     )
     assert told(fleet_of(workload, SECRET, policy("Deployment", "m1"), override)) == []
+
+
+GATEWAYS = "gateway.networking.k8s.io/v1"
+LED = [
+    pytest.param("HTTPRoute", "/spec/rules", [{"backendRefs": [{"name": "app"}]}], "Service demo/app", id="a rule"),
+    pytest.param("HTTPRoute", "/spec/rules/0/backendRefs", [{"name": "app"}], "Service demo/app", id="backends"),
+    pytest.param("HTTPRoute", "/spec/rules/0/filters", [{"requestMirror": {"backendRef": {"name": "app"}}}],
+                 "Service demo/app", id="a mirror"),
+    pytest.param("HTTPRoute", "/spec/rules/0/filters", [{"extensionRef": {"group": "e", "kind": "K", "name": "app"}}],
+                 "K demo/app", id="an extension"),
+    pytest.param("HTTPRoute", "/spec/parentRefs", [{"group": "", "kind": "Service", "name": "app"}],
+                 "Service demo/app", id="a parent"),
+    pytest.param("Gateway", "/spec/listeners/0/tls/certificateRefs", [{"name": "app"}], "Secret demo/app",
+                 id="a certificate"),
+    pytest.param("Gateway", "/spec/tls/backend", {"clientCertificateRef": {"name": "app"}}, "Secret demo/app",
+                 id="a client certificate"),
+    pytest.param("Gateway", "/spec/tls/frontend/default/validation",
+                 {"caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "app"}]}, "ConfigMap demo/app",
+                 id="an authority"),
+    pytest.param("Gateway", "/spec/infrastructure", {"parametersRef": {"group": "e", "kind": "K", "name": "app"}},
+                 "K demo/app", id="parameters"),
+]  # fmt: skip
+SPECS: dict[str, Any] = {
+    "HTTPRoute": {"rules": [{"matches": []}]},
+    "Gateway": {"listeners": [{"name": "l", "tls": {}}], "tls": {"frontend": {"default": {}}}},
+}
+
+
+@pytest.mark.parametrize(("kind", "path", "value", "ref"), LED)
+def test_what_an_override_leads_a_route_to_is_told(kind: str, path: str, value: Any, ref: str) -> None:
+    body = {"apiVersion": GATEWAYS, "kind": kind, "metadata": {"name": "app", "namespace": "demo"},
+            "spec": SPECS[kind]}  # fmt: skip
+    selecting = [{"apiVersion": GATEWAYS, "kind": kind}]
+    placing, overrides = policy(kind, "m1", "m2"), overriding(path, value, "m2")
+    for found in (placing, overrides):
+        found["spec"]["resourceSelectors"] = selecting
+    [(cluster, message)] = told(fleet_of(body, placing, overrides))
+    assert cluster == "m2"
+    assert message.startswith(f"OverridePolicy demo/o rule 0 plaintext[0] makes {kind} demo/app refer to {ref}, ")

@@ -56,6 +56,10 @@ DOCUMENTS: Final[Mapping[str, dict[str, Any]]] = {
                           spec={"group": "ex.io", "scope": "Namespaced", "versions": [SCHEMA],
                                 "names": {"plural": "widgetz", "singular": "widget", "kind": "Widget"}}),
     "widget": _object("ex.io/v1", "Widget", "w", "demo"),
+    "gateway": _object("gateway.networking.k8s.io/v1", "Gateway", "g", "demo"),
+    "gateway-class": _object("gateway.networking.k8s.io/v1", "GatewayClass", "c"),
+    "route": _object("gateway.networking.k8s.io/v1", "HTTPRoute", "r", "demo"),
+    "backend-tls": _object("gateway.networking.k8s.io/v1", "BackendTLSPolicy", "b", "demo"),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.stages.state import UnknownHealth, health_of, why_waiting
 
 ROWS = yaml.safe_load((Path(__file__).parents[3] / "cases/state/health.yaml").read_text())["rows"]
-GROUPS = {"Deployment": "apps", "Job": "batch", "Widget": "ex.io"}
+GROUPS = {"Deployment": "apps", "Job": "batch", "Widget": "ex.io", "HTTPRoute": "gateway.networking.k8s.io"}
 
 
 def live_of(row: dict[str, Any]) -> LiveObject:

@@ -14,7 +14,7 @@ from reconciler.stages.documents import policy_annotations
 from reconciler.stages.fleet import clusters as cluster_documents
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.parse import parse_file
-from reconciler.stages.ownership import ownership
+from reconciler.stages.ownership import foreign_marks
 from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, MAX_ANNOTATIONS_BYTES
 from reconciler.stages.templates.rules import MAX_OBJECT_BYTES, told_identities
 from tests.unit.stages.yaml_cases import cases
@@ -110,7 +110,7 @@ def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
     assert {
         ALLOW_REPLACE,
         policy_annotations.BRING,
-        ownership.TAKE_OVER,
+        foreign_marks.TAKE_OVER,
         cluster_documents.CONTEXT_ANNOTATION,
         cluster_documents.ALIAS_ANNOTATION,
     } == DOCUMENTED_ANNOTATIONS

@@ -1,0 +1,199 @@
+"""`reconciler import --from-argocd` and `--from-flux`: what these tools were told, as a store. No cluster is asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconciler.cli.printing import answer, remark
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.model.problem import Document
+    from reconciler.stages.importing import Checkouts, ImportedStore
+
+_KEPT = ("fleet.yaml", "clusters/")
+"""What a store may have already: it stays as it is."""
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What the command was given. `sources` and `names` are pairs with an equals sign between."""
+
+    argocd: tuple[str, ...]
+    flux: tuple[str, ...]
+    clusters: tuple[str, ...]
+    sources: tuple[str, ...]
+    names: tuple[str, ...]
+    kube_version: str
+    fleet: str
+
+
+def import_told(told: Told, folder: Path) -> int:
+    """Write the store that the documents say into a folder; the exit code.
+
+    Raises:
+        ConfigurationError: the options do not fit one another, or a file is in the way.
+        StoreError: an input cannot be read.
+    """
+    from reconciler.adapters.hydration.checkout import checkout_of
+    from reconciler.stages.importing import Checkouts, safe_name
+
+    pairs = _pairs(told.sources, "--source")
+    with ExitStack() as stack:
+        checkouts = Checkouts(
+            {url: stack.enter_context(checkout_of(Path(path).expanduser())) for url, path in pairs.items()}
+        )
+        fleet = told.fleet or safe_name(folder.absolute().name, 63)
+        store, is_read = _argocd(told, checkouts, fleet) if told.argocd else _flux(told, checkouts, fleet)
+    if store.count:
+        _write(folder, store)
+    _tell(store, folder)
+    return 0 if is_read and store.count and not store.failed else 1
+
+
+def _argocd(told: Told, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
+    from reconciler.stages.importing import read_argocd
+
+    if told.clusters:
+        raise ConfigurationError("an Application names its cluster itself; take --cluster out, or see --cluster-name")
+    inputs = [_read(path) for path in told.argocd]
+    documents = [document for found, _ in inputs for document in found]
+    names = _pairs(told.names, "--cluster-name")
+    store = read_argocd(documents, checkouts, fleet=fleet, kube_version=told.kube_version, names=names)
+    return store, all(is_read for _, is_read in inputs)
+
+
+def _flux(told: Told, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
+    from reconciler.stages.importing import read_flux
+
+    documents: dict[str, list[Document]] = {}
+    is_all_read = True
+    for text in told.flux:
+        cluster, path = _of_cluster(text, told.clusters)
+        found, is_read = _read(path)
+        documents.setdefault(cluster, []).extend(found)
+        is_all_read &= is_read
+    names = _pairs(told.names, "--cluster-name")
+    store = read_flux(documents, checkouts, fleet=fleet, kube_version=told.kube_version, names=names)
+    return store, is_all_read
+
+
+def _of_cluster(text: str, clusters: tuple[str, ...]) -> tuple[str, str]:
+    """The cluster that an input speaks of, and its path."""
+    cluster, is_pair, path = text.partition("=")
+    if is_pair and not Path(text).exists():
+        return cluster, path
+    if len(clusters) != 1:
+        raise ConfigurationError(
+            f"Flux has a controller in each cluster: say which one {text} is of, by --cluster NAME, or for several by "
+            "--from-flux NAME=PATH"
+        )
+    return clusters[0], text
+
+
+def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        left, is_pair, right = text.rpartition("=")
+        if not (is_pair and left and right):
+            raise ConfigurationError(f"{option} {text}: write two parts with an equals sign between them")
+        found[left] = right
+    return found
+
+
+def _read(path: str) -> tuple[list[Document], bool]:
+    """The documents of an input, and whether all of it could be read; what could not is said."""
+    from reconciler.cli.printing import show_problems
+    from reconciler.model.problem import Severity
+    from reconciler.stages.yaml import read_yaml
+
+    documents: list[Document] = []
+    is_read = True
+    for name, data in _texts(path):
+        found = read_yaml(name, data)
+        broken = [problem for problem in found.problems if problem.severity is Severity.ERROR]
+        if broken and b"{{" in data:
+            remark(f"not read: {name} is a template and no document")
+            continue
+        show_problems(broken)
+        is_read &= not broken
+        documents += found.documents
+    return documents, is_read
+
+
+def _texts(path: str) -> Iterator[tuple[str, bytes]]:
+    """Each file of an input with what it is called."""
+    from reconciler.adapters.hydration.checkout import checkout_of
+    from reconciler.stages.yaml import MAX_BYTES, SUFFIXES
+
+    if path == "-":
+        yield "-", sys.stdin.buffer.read(MAX_BYTES + 1)
+        return
+    where = Path(path).expanduser()
+    folder, names = (where, [""]) if where.is_dir() else (where.parent, [where.name])
+    with checkout_of(folder) as files:
+        listed = files.listed(names)
+        if not listed:
+            raise ConfigurationError(f"{path}: there is nothing there that can be read")
+        for name in listed:
+            if name.endswith((*SUFFIXES, ".json")) or not where.is_dir():
+                yield str(folder / name), files.read(name)
+
+
+def _write(folder: Path, store: ImportedStore) -> None:
+    from reconciler.adapters.hydration.update import write_file
+
+    kept = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
+    texts = {name: _bytes(content) for name, content in store.files.items() if name not in kept}
+    existing = [name for name in texts if (folder / name).exists() or (folder / name).is_symlink()]
+    if existing:
+        raise ConfigurationError(f"{folder}: {', '.join(existing[:5])} exist already; nothing was written")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in texts.items():
+        write_file(folder, name, data)
+    for name in kept:
+        remark(f"kept {folder / name}: it exists")
+    copied = sum(name.startswith("sources/") for name in texts)
+    for name in texts:
+        if not name.startswith("sources/"):
+            answer(f"wrote {folder / name}")
+    if copied:
+        answer(f"wrote {copied} files below {folder / 'sources'}, as they are in their checkouts")
+
+
+def _bytes(content: bytes | tuple[Mapping[str, object], ...]) -> bytes:
+    from reconciler.report.yaml_dump import dump_yaml
+
+    if isinstance(content, bytes):
+        return content
+    return "---\n".join(dump_yaml(dict(document)) for document in content).encode()
+
+
+def _tell(store: ImportedStore, folder: Path) -> None:
+    """What was left out, what was not carried over, and what a person does next."""
+    for line in store.left_out:
+        remark(str(line))
+    for why in store.failed:
+        remark(f"not carried over: {why}")
+    for path in store.secret_values:
+        remark(f"warning: {path} may hold a secret; encrypt it or refer to one before you commit it")
+    if not store.count:
+        remark("error: nothing is left to import")
+        return
+    steps = [f"copy {what} to {folder / at}" for at, what in sorted(store.missing.items())]
+    if store.without_digest:
+        renders = ", ".join(store.without_digest)
+        steps.append(f"'reconciler hydrate --update {folder}' says the digest of each chart; write it into {renders}")
+    steps.append(f"commit {folder} to a Git repository of its own, or in one")
+    steps.append(f"'reconciler hydrate {folder}' renders all of it: commit that; then 'reconciler validate {folder}'")
+    steps.append(f"'reconciler diff {folder}' must say adopt: spec.mode is observe, so that nothing is written")
+    steps.append(
+        "take each application from its tool without deleting its objects: docs/how-to/coming-from-argocd-flux.md"
+    )
+    for number, step in enumerate(steps, 1):
+        remark(f"next {number}: {step}")

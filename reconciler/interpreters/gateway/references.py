@@ -1,0 +1,70 @@
+"""References between objects of the Gateway API, and the defaults of what they leave out.
+
+Source: Gateway API: BackendObjectReference, SecretObjectReference, ParentReference, LocalObjectReference, and
+ReferenceGrant for what is in another namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from reconciler.interpreters.reading import mapping, mappings, namespace_of, text
+from reconciler.model.demand import DependencyRef
+from reconciler.model.problem import dotted
+from reconciler.model.refs import GVK, Identity
+from reconciler.model.tree import Json, JsonObject, Step, dig
+
+GROUP: Final = "gateway.networking.k8s.io"
+
+SERVICE: Final = ("", "Service")
+SECRET: Final = ("", "Secret")
+GATEWAY: Final = (GROUP, "Gateway")
+UNNAMED: Final = ("", "")
+"""Of a reference that has to say its group and kind."""
+
+
+class Mention(NamedTuple):
+    """One field that names an object."""
+
+    identity: Identity
+    steps: tuple[Step, ...]
+
+
+def named(given: Json, default: tuple[str, str], namespace: str) -> Identity:
+    """What a reference names, its name empty when it has none; `default`: group and kind of one that says neither."""
+    found = mapping(given)
+    group = text(found.get("group")) if "group" in found else default[0]
+    kind = text(found.get("kind")) or default[1]
+    return Identity(group, kind, text(found.get("namespace")) or namespace, text(found.get("name")))
+
+
+def mentions(body: JsonObject, default: tuple[str, str], *steps: str) -> Iterator[Mention]:
+    """The reference at a field, or each of a list of references."""
+    given = dig(body, *steps)
+    if isinstance(given, list):
+        yield from mentions_in(given, default, namespace_of(body), steps)
+    elif mapping(given):
+        yield Mention(named(given, default, namespace_of(body)), (*steps, "name"))
+
+
+def mentions_in(given: Json, default: tuple[str, str], namespace: str, at: tuple[Step, ...]) -> Iterator[Mention]:
+    """Each reference of a list; `at`: the steps to the list."""
+    for index, reference in mappings(given):
+        yield Mention(named(reference, default, namespace), (*at, index, "name"))
+
+
+def as_dependencies(found: Iterable[Mention], body: JsonObject) -> tuple[DependencyRef, ...]:
+    """One dependency for each object that is named, by the first field that does, sorted.
+
+    What is in another namespace counts where a grant of that namespace allows it; what has no namespace itself is its
+    administrator's, and asks nobody.
+    """
+    own = namespace_of(body)
+    kind = GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind
+    refs: dict[Identity, DependencyRef] = {}
+    for identity, steps in found:
+        if identity.name and identity.kind and identity not in refs:
+            granted_to = (*kind, own) if own and identity.namespace != own else ()
+            refs[identity] = DependencyRef(identity=identity, path=dotted(steps), granted_to=granted_to)
+    return tuple([refs[identity] for identity in sorted(refs)])

@@ -1,0 +1,53 @@
+"""The kustomization that stands for what the other tool puts around a folder: one file that a person can go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from reconciler.model.tree import JsonObject
+
+FILE: Final = "kustomization.yaml"
+NAMESPACE_FILE: Final = "namespace.yaml"
+_DELETE: Final = '{"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "any"}, "$patch": "delete"}'
+
+
+class Overlay(Struct, frozen=True, kw_only=True):
+    """What is put around the resources. `fields` are kustomize's own, as they are to be written.
+
+    `default_namespace`: for what is namespaced and says none. `without`: what is taken away, as kustomize's targets.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    default_namespace: str = ""
+    without: tuple[Mapping[str, str], ...] = ()
+
+
+def overlay_of(
+    overlay: Overlay, resources: tuple[str, ...], components: tuple[str, ...] = ()
+) -> dict[str, tuple[JsonObject, ...]]:
+    """The files of a folder that builds the resources and puts the overlay around them."""
+    body: dict[str, Any] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": list(resources),
+        **overlay.fields,
+    }
+    if components:
+        body["components"] = list(components)
+    removals = [{"target": dict(target), "patch": _DELETE} for target in overlay.without]
+    if removals:
+        body["patches"] = [*removals, *body.get("patches", [])]
+    if not overlay.default_namespace or "namespace" in overlay.fields:
+        return {FILE: (body,)}
+    # `namespace` would move what names its own as well.
+    body["transformers"] = [NAMESPACE_FILE]
+    transformer = {
+        "apiVersion": "builtin",
+        "kind": "NamespaceTransformer",
+        "metadata": {"name": "namespace", "namespace": overlay.default_namespace},
+        "unsetOnly": True,
+    }
+    return {FILE: (body,), NAMESPACE_FILE: (transformer,)}

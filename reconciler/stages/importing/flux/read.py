@@ -1,0 +1,78 @@
+"""Documents of Flux as a store: of each cluster those that its controllers were told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.model.problem import Document
+from reconciler.model.tree import dig
+from reconciler.stages.importing.apps import (
+    App,
+    Checkouts,
+    Ignored,
+    ImportedStore,
+    Member,
+    Notes,
+    Uncarried,
+    compose_store,
+)
+from reconciler.stages.importing.flux.kustomization import read_kustomization_of_flux
+from reconciler.stages.importing.flux.release import read_release
+from reconciler.stages.importing.flux.shared_fields import Context
+from reconciler.stages.importing.flux.sources import GROUP, Sources
+
+_SOURCES: Final = f"source.{GROUP}"
+
+
+def read_flux(
+    documents: Mapping[str, Iterable[Document]],
+    checkouts: Checkouts,
+    *,
+    fleet: str,
+    kube_version: str,
+    names: Mapping[str, str],
+) -> ImportedStore:
+    """The store that the Kustomizations and HelmReleases of each cluster say.
+
+    `documents`: those of each cluster, by its name. `names`: cluster names by Secrets with kubeconfigs. The same
+    application in several clusters becomes one Render. What cannot be carried over is named in `failed`.
+    """
+    notes = Notes()
+    apps: list[App] = []
+    rules: list[Ignored] = []
+    failed: list[str] = []
+    for cluster, found in documents.items():
+        listed = list(found)
+        context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
+        for document in listed:
+            one = _read(document, context, failed)
+            apps += [each for each in one if isinstance(each, App)]
+            rules += [each for each in one if isinstance(each, Ignored)]
+    members = [Member(name=name) for name in sorted({app.cluster for app in apps})]
+    files, unfit = compose_store(fleet, apps, members, (), rules)
+    return ImportedStore(
+        files=files,
+        left_out=notes.sorted(),
+        failed=(*failed, *unfit),
+        missing={at: what for app in apps for at, what in app.missing.items()},
+    )
+
+
+def _read(document: Document, context: Context, failed: list[str]) -> list[App | Ignored]:
+    """What a document is here; why it cannot be carried over is added to `failed`."""
+    group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], document.body.get("kind")
+    if not group.endswith(GROUP) or group == _SOURCES:
+        return []
+    try:
+        if kind == "HelmRelease":
+            return list(read_release(document, context))
+        if kind == "Kustomization":
+            return list(read_kustomization_of_flux(document, context))
+    except Uncarried as error:
+        name = f"{dig(document.body, 'metadata', 'namespace') or 'default'}/{dig(document.body, 'metadata', 'name')}"
+        failed.append(f"{document.path}:{document.line} {kind} {name}: {error}")
+        return []
+    why = "nothing here has its meaning; see docs/how-to/notify.md for notifications"
+    context.notes.leave(document, ("kind",), f"{kind}: {why}")
+    return []

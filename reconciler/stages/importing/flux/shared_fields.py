@@ -1,0 +1,72 @@
+"""What Kustomizations and HelmReleases share: which cluster they are for, and how they are reconciled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from reconciler.model.problem import Document
+from reconciler.stages.documents import is_system_namespace
+from reconciler.stages.importing.apps import Checkouts, Notes, Reading, Uncarried
+from reconciler.stages.importing.flux.sources import Sources
+
+_QUIET: Final = ("interval", "retryInterval", "timeout", "persistentClient", "maxHistory")
+"""How often and how long, and for how many entries: each cluster here has its own pace."""
+
+
+class Context(NamedTuple):
+    """What the documents of one cluster are read with. `names`: cluster names by those of Secrets with kubeconfigs."""
+
+    cluster: str
+    sources: Sources
+    checkouts: Checkouts
+    kube_version: str
+    names: Mapping[str, str]
+    notes: Notes
+
+
+def cluster_of(spec: Reading, context: Context) -> str:
+    """The cluster that a document is for: another one than its controller's where it has a kubeconfig.
+
+    Raises:
+        Uncarried: nobody says which one that is; the message names the option.
+    """
+    config = spec.child("kubeConfig")
+    if not config.body:
+        return context.cluster
+    name = config.child("secretRef").text("name")
+    if name not in context.names:
+        wanted = name or "SECRET"
+        raise Uncarried(
+            f"which cluster the kubeconfig {wanted} leads to, nothing says: give --cluster-name {wanted}=NAME"
+        )
+    return context.names[name]
+
+
+def check_namespace(namespace: str) -> str:
+    """The namespace, when policies may select what is in it.
+
+    Raises:
+        Uncarried: they may not.
+    """
+    if is_system_namespace(namespace):
+        raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
+    return namespace
+
+
+def spoken_for(spec: Reading) -> None:
+    """Say of the fields that both kinds share why they are not taken."""
+    for key in _QUIET:
+        spec.value(key)
+    spec.leave("dependsOn", "the order follows from references and kinds; a Rollout says which clusters come first")
+    spec.leave("suspend", "it is not reconciled there now; see docs/how-to/suspend.md")
+    spec.leave("serviceAccountName", "there is one identity for each cluster, that of the kubeconfig")
+    spec.leave("healthChecks", "health is judged for every object")
+    spec.leave("healthCheckExprs", "health is judged as kstatus does; no expression is evaluated")
+
+
+def reading_of(document: Document, notes: Notes) -> tuple[Reading, str, str]:
+    """The spec of a document, and its namespace and name."""
+    whole = Reading(document, document.body, (), notes)
+    metadata = whole.child("metadata")
+    return whole.child("spec"), metadata.text("namespace", "default"), metadata.text("name")

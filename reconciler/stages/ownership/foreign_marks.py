@@ -1,0 +1,175 @@
+"""The marks by which other tools know what they hold, as they write them on objects.
+
+A field manager is no mark: it stays when the tool has let go, and nobody can take it off. What only says which tool
+once wrote a manifest is none either. Each row names where it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from reconciler.model.tree import JsonObject, dig
+
+TAKE_OVER: Final = "fleet.reconciler/take-over"
+"""Template annotation that names the tool whose object may be taken over, e.g. `Argo CD`; with Overwrite only."""
+
+
+class Place(StrEnum):
+    """Where on an object a mark is."""
+
+    LABEL = "labels"
+    ANNOTATION = "annotations"
+    OWNER = "ownerReferences"
+
+
+class ForeignMark(Struct, frozen=True, kw_only=True):
+    """One mark of a tool.
+
+    `key`: of the label or annotation; of an owner its `group/Kind`. `value`: the only one that is meant, any when it is
+    empty; `begins`: what a value begins with. `is_stated`: manifests carry it themselves, so that it says nothing of an
+    object whose template in the store has it, too.
+    """
+
+    tool: str
+    place: Place
+    key: str
+    value: str = ""
+    begins: str = ""
+    is_stated: bool = False
+    source: str
+
+    def __str__(self) -> str:
+        """The mark in words, as messages name it."""
+        match self.place:
+            case Place.LABEL:
+                return f"the label {self.key}"
+            case Place.ANNOTATION:
+                return f"the annotation {self.key}"
+            case Place.OWNER:
+                return f"an owner of kind {self.key.rpartition('/')[2]}"
+
+    def is_among(self, found: Mapping[str, Any]) -> bool:
+        """Whether labels, annotations or owners of an object hold the mark."""
+        if self.key not in found:
+            return False
+        value = str(found[self.key])
+        return (not self.value or value == self.value) and value.startswith(self.begins)
+
+
+def _label(tool: str, key: str, source: str, value: str = "", *, is_stated: bool = False) -> ForeignMark:
+    return ForeignMark(tool=tool, place=Place.LABEL, key=key, value=value, is_stated=is_stated, source=source)
+
+
+def _annotation(tool: str, key: str, source: str, value: str = "", begins: str = "") -> ForeignMark:
+    return ForeignMark(tool=tool, place=Place.ANNOTATION, key=key, value=value, begins=begins, source=source)
+
+
+def _owner(tool: str, key: str, source: str) -> ForeignMark:
+    return ForeignMark(tool=tool, place=Place.OWNER, key=key, source=source)
+
+
+_OBJECTSET: Final = "objectset.rio.cattle.io"
+
+FOREIGN_MARKS: Final = (
+    # What brings objects from elsewhere carries the marks of whoever reconciles them at the other end along.
+    _label("Karmada", "work.karmada.io/permanent-id", "karmada: pkg/apis/work/v1alpha2, WorkPermanentIDLabel"),
+    _label("Karmada", "karmada.io/managed", "karmada: pkg/util, ManagedByKarmadaLabel"),
+    _owner(
+        "Open Cluster Management",
+        "work.open-cluster-management.io/AppliedManifestWork",
+        "ocm: pkg/work/spoke, the owner that the work agent sets unless its deleteOption orphans",
+    ),
+    _owner(
+        "KubeFleet",
+        "placement.kubernetes-fleet.io/AppliedWork",
+        "kubefleet: pkg/controllers/workapplier, the owner of what it applies",
+    ),
+    _annotation("Sveltos", "projectsveltos.io/owner-kind", "libsveltos: lib/deployer, OwnerKind"),
+    _annotation("Sveltos", "projectsveltos.io/reference-kind", "libsveltos: lib/deployer, since it is an annotation"),
+    _label("Sveltos", "projectsveltos.io/reference-kind", "libsveltos: lib/deployer, ReferenceKindLabel"),
+    _annotation("Gardener", "resources.gardener.cloud/origin", "gardener: resources/v1alpha1, OriginAnnotation"),
+    _annotation("K3s", f"{_OBJECTSET}/owner-gvk", "k3s: pkg/deploy, owner of kind Addon", begins="k3s.cattle.io/"),
+    _annotation("Rancher Fleet", f"{_OBJECTSET}/id", "wrangler: pkg/apply, LabelID; rancher/fleet sets the bundle"),
+    _label("Rancher Fleet", "fleet.cattle.io/bundle-name", "rancher/fleet: BundleLabel"),
+    # What reconciles in the cluster itself.
+    _annotation("Argo CD", "argocd.argoproj.io/tracking-id", "Argo CD: resource tracking, by annotation"),
+    _label("Argo CD", "argocd.argoproj.io/instance", "Argo CD: resource tracking, application.instanceLabelKey"),
+    _label("Flux", "kustomize.toolkit.fluxcd.io/name", "Flux: kustomize-controller, owner labels"),
+    _label("Flux", "helm.toolkit.fluxcd.io/name", "Flux: helm-controller, origin labels"),
+    _annotation(
+        "Config Sync",
+        "configmanagement.gke.io/managed",
+        "Config Sync: labels and annotations; `disabled` says that it does not manage the object",
+        value="enabled",
+    ),
+    _label("kapp", "kapp.k14s.io/app", "kapp: Apply stage; `delete-strategy: orphan` takes it off, the others stay"),
+    _label("kluctl", "kluctl.io/discriminator", "kluctl: pkg/deployment, getCommonLabels"),
+    _annotation("kluctl", "kluctl.io/deployment-item-dir", "kluctl: pkg/deployment, getCommonAnnotations"),
+    _label("KubeVela", "app.oam.dev/name", "kubevela: pkg/oam, LabelAppName"),
+    _label("kro", "kro.run/owned", "kro: pkg/metadata, OwnedLabel", value="true"),
+    _label("kro", "internal.kro.run/owned", "kro: pkg/metadata, InternalOwnedLabel", value="true"),
+    _label("OLM", "olm.owner", "operator-lifecycle-manager: pkg/lib/ownerutil, OwnerKey"),
+    # Inventories, which several of the tools above use, too; then what installs and does not reconcile.
+    _label("ApplySet", "applyset.kubernetes.io/part-of", "Kubernetes: KEP 3659, kubectl apply --prune --applyset"),
+    _annotation("cli-utils", "config.k8s.io/owning-inventory", "cli-utils: pkg/inventory; kpt and others build on it"),
+    _annotation("Helm", "meta.helm.sh/release-name", "Helm: pkg/action, validate.go"),
+    # What manifests state of themselves, whoever applies them.
+    _label("Helm", "app.kubernetes.io/managed-by", "Helm: best practices, labels", value="Helm", is_stated=True),
+    _label(
+        "addon-manager",
+        "addonmanager.kubernetes.io/mode",
+        "Kubernetes: cluster/addons/addon-manager; `EnsureExists` leaves the object to others",
+        value="Reconcile",
+        is_stated=True,
+    ),
+)
+"""The first that is on an object names the tool: of several the one that reconciles it there."""
+
+FOREIGN_TOOLS: Final = tuple(dict.fromkeys(mark.tool for mark in FOREIGN_MARKS))
+"""The names of the tools, as `fleet.reconciler/take-over` takes them."""
+
+_LABELS: Final = frozenset(mark.key for mark in FOREIGN_MARKS if mark.place is Place.LABEL)
+_ANNOTATIONS: Final = frozenset(mark.key for mark in FOREIGN_MARKS if mark.place is Place.ANNOTATION)
+
+
+def foreign_mark(body: JsonObject) -> ForeignMark | None:
+    """The mark of the tool that holds the object; None when it carries none that is known."""
+    metadata = body.get("metadata") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    owners = metadata.get("ownerReferences")
+    # Nearly all that is looked at carries none.
+    if not owners and _LABELS.isdisjoint(labels) and _ANNOTATIONS.isdisjoint(annotations):
+        return None
+    places = {Place.LABEL: labels, Place.ANNOTATION: annotations, Place.OWNER: dict.fromkeys(_kinds(owners or ()), "")}
+    return next((mark for mark in FOREIGN_MARKS if mark.is_among(places[mark.place])), None)
+
+
+def tool_of(body: JsonObject) -> str:
+    """The other tool whose mark the object carries; empty when there is none."""
+    mark = foreign_mark(body)
+    return mark.tool if mark is not None else ""
+
+
+def controller_of(body: JsonObject) -> str:
+    """Kind and name of the object that controls this one; empty when none does.
+
+    Source: Kubernetes, owners and dependents: at most one owner has `controller: true`, and its controller writes it.
+    """
+    for owner in dig(body, "metadata", "ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{owner.get('kind')} {owner.get('name')}"
+    return ""
+
+
+def states(template: JsonObject, mark: ForeignMark) -> bool:
+    """Whether a template of the store carries the mark itself."""
+    return mark.place is not Place.OWNER and mark.is_among(dig(template, "metadata", mark.place.value) or {})
+
+
+def _kinds(owners: Collection[Mapping[str, Any]]) -> list[str]:
+    """The group/Kind of each owner, whatever its version."""
+    return [f"{str(owner.get('apiVersion', '')).rpartition('/')[0]}/{owner.get('kind')}" for owner in owners]

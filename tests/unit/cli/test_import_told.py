@@ -1,0 +1,157 @@
+"""`import --from-argocd` and `--from-flux`: from files to a store that is valid but for what is to be rendered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.cli.command_line import Ran, run
+
+URL = "https://git.example.com/acme/platform.git"
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web}
+spec:
+  project: default
+  source: {repoURL: https://git.example.com/acme/platform, path: charts/web, helm: {values: "password: canary-1"}}
+  destination: {server: https://eu, namespace: demo}
+"""
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: eu, labels: {argocd.argoproj.io/secret-type: cluster, stage: prod}}
+stringData: {name: eu, server: https://eu, config: '{"bearerToken": "canary-2"}'}
+---
+"""
+
+
+class Desk:
+    """A checkout, what the tool was told, and a folder for the store."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkout, self.told, self.store = folder / "checkout", folder / "told.yaml", folder / "store"
+        chart = self.checkout / "charts/web"
+        (chart / "templates").mkdir(parents=True)
+        (chart / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 0.1.0\n")
+        (chart / "templates/cm.yaml").write_text("kind: {{ .x }}\n")
+
+    def types(self, *args: str, told: str = SECRET + APPLICATION) -> Ran:
+        self.told.write_text(told)
+        source = f"{URL}={self.checkout}"
+        return run("import", "--from-argocd", str(self.told), "--source", source, "-o", str(self.store), *args)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_store_is_written_that_is_valid_but_for_what_is_to_be_rendered(desk: Desk) -> None:
+    done = desk.types()
+    assert done.code == 0, done.err
+    assert f"left out: {desk.told}:10 spec.project: there are no projects" in done.err
+    assert "values/web/base.yaml may hold a secret" in done.err
+    assert "canary" not in done.out + done.err
+    for file in desk.store.rglob("*"):
+        assert not file.is_file() or b"canary-2" not in file.read_bytes()
+    assert (desk.store / "sources/platform/charts/web/templates/cm.yaml").read_text() == "kind: {{ .x }}\n"
+    validated = run("validate", str(desk.store))
+    lines = [line for line in (validated.out + validated.err).splitlines() if line.startswith(("error", "warning"))]
+    assert lines, "it is to be rendered"
+    assert all("[render-stale]" in line for line in lines), lines
+
+
+def test_what_is_not_carried_over_fails_the_command_and_the_rest_is_written(desk: Desk) -> None:
+    other = APPLICATION.replace("name: web", "name: other").replace("https://eu", "https://elsewhere")
+    done = desk.types(told=f"{SECRET}{APPLICATION}---\n{other}")
+    assert done.code == 1
+    assert "Application other: which cluster https://elsewhere is" in done.err
+    assert "--cluster-name https://elsewhere=NAME" in done.err
+    assert (desk.store / "renders/web.yaml").exists()
+    named = Desk(desk.store / "again").types("--cluster-name", "https://elsewhere=us", told=f"{SECRET}{other}")
+    assert named.code == 0, named.err
+
+
+def test_nothing_is_written_over_what_is_there_but_a_store_that_was_begun_goes_on(desk: Desk) -> None:
+    desk.store.mkdir()
+    (desk.store / "fleet.yaml").write_text("mine")
+    done = desk.types()
+    assert done.code == 0, done.err
+    assert (desk.store / "fleet.yaml").read_text() == "mine"
+    again = desk.types()
+    assert again.code == 1
+    assert "exist already; nothing was written" in again.err
+
+
+def test_a_link_out_of_a_checkout_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("canary-of-outside")
+    (desk.checkout / "charts/web/values.yaml").symlink_to(outside)
+    done = desk.types()
+    assert done.code == 1
+    assert "charts/web/values.yaml is a link" in done.err
+    assert not desk.store.exists()
+
+
+def test_a_link_in_the_folder_of_the_store_is_not_written_through(desk: Desk, tmp_path: Path) -> None:
+    desk.store.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (desk.store / "renders").symlink_to(tmp_path / "elsewhere")
+    done = desk.types()
+    assert done.code == 1
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_an_input_that_is_broken_or_too_large_is_told_with_its_line(desk: Desk) -> None:
+    broken = desk.types(told=f"{SECRET}{APPLICATION}---\na: [\n")
+    assert broken.code == 1
+    assert "[yaml-syntax]" in broken.err + broken.out
+    assert (desk.store / "renders/web.yaml").exists()
+    large = Desk(desk.store / "large").types(told=f"{APPLICATION}# {'x' * 5_000_000}\n")
+    assert large.code == 1
+    assert "[file-too-large]" in large.err + large.out
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["--from-argocd", "a", "--from-flux", "b", "-o", "x"], "give one of"),
+        (["deployments", "--from-argocd", "a", "-o", "x"], "KIND is of live objects"),
+        (["--from-argocd", "a"], "Missing option '--folder'"),
+        (["--from-argocd", "a", "-o", "x", "--cluster", "m1"], "see --cluster-name"),
+        (["--from-flux", "a", "-o", "x"], "--from-flux NAME=PATH"),
+        (["--from-argocd", "absent.yaml", "-o", "x"], "absent.yaml"),
+        (["--from-argocd", "a", "-o", "x", "--source", "nothing"], "an equals sign"),
+        ([], "Missing argument 'KIND[,KIND…]'"),
+        (["cm"], "Missing option '--cluster'"),
+    ],
+)
+def test_options_that_do_not_fit_are_told(args: list[str], why: str, tmp_path: Path) -> None:
+    done = run("import", *args)
+    assert done.code in (1, 2)
+    assert why in " ".join(done.err.split())
+
+
+def test_the_same_release_of_flux_in_two_clusters_is_one_render_with_variants(desk: Desk, tmp_path: Path) -> None:
+    for cluster, size in (("eu", 1), ("us", 2)):
+        documents = [
+            {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+             "metadata": {"name": "p", "namespace": "demo"}, "spec": {"url": URL}},
+            {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+             "metadata": {"name": "web", "namespace": "demo"},
+             "spec": {"values": {"size": size}, "chart": {"spec": {
+                 "chart": "charts/web", "sourceRef": {"kind": "GitRepository", "name": "p"}}}}},
+        ]  # fmt: skip
+        (tmp_path / f"{cluster}.yaml").write_text(yaml.safe_dump_all(documents))
+    inputs = [option for name in ("eu", "us") for option in ("--from-flux", f"{name}={tmp_path / name}.yaml")]
+    done = run("import", *inputs, "--source", f"{URL}={desk.checkout}", "--folder", str(desk.store))
+    assert done.code == 0, done.err
+    render = yaml.safe_load((desk.store / "renders/web.yaml").read_text())["spec"]
+    assert render["placement"]["clusters"] == {"clusterNames": ["eu", "us"]}
+    assert [(one["name"], one["values"]) for one in render["variants"]] == [
+        ("eu", ["values/web/eu.yaml"]), ("us", ["values/web/us.yaml"]),
+    ]  # fmt: skip
+    assert yaml.safe_load((desk.store / "values/web/us.yaml").read_text()) == {"size": 2}
