@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.gateway.listeners import listener_mentions, told_with_listeners
+from reconciler.interpreters.gateway.listeners import (
+    issuer_mentions,
+    listener_mentions,
+    made_for_listeners,
+    told_with_listeners,
+)
 from reconciler.interpreters.gateway.references import (
     GATEWAY,
     SECRET,
@@ -34,6 +39,7 @@ def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
 
 def _mentions(body: JsonObject) -> Iterator[Mention]:
     yield from listener_mentions(body)
+    yield from issuer_mentions(body)
     yield from mentions(body, SECRET, "spec", "tls", "backend", "clientCertificateRef")
     yield from mentions(body, SECRET, "spec", "backendTLS", "clientCertificateRef")
     yield from mentions(body, UNNAMED, *_FRONTEND, "default", *_AUTHORITIES)
@@ -55,4 +61,10 @@ def _why(live: JsonObject) -> str:
     return told_with_listeners(live).why
 
 
-INTERPRETER = Interpreter(kinds=(GATEWAY,), dependencies=_dependencies, health=_health, why=_why)
+INTERPRETER = Interpreter(
+    kinds=(GATEWAY,),
+    dependencies=_dependencies,
+    makes=made_for_listeners,
+    health=_health,
+    why=_why,
+)

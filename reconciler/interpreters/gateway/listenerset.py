@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.gateway.listeners import listener_mentions, told_with_listeners
+from reconciler.interpreters.gateway.listeners import (
+    issuer_mentions,
+    listener_mentions,
+    made_for_listeners,
+    told_with_listeners,
+)
 from reconciler.interpreters.gateway.references import GROUP, as_dependencies
 from reconciler.model.demand import DependencyRef
 from reconciler.model.observation import Health
@@ -12,7 +17,7 @@ from reconciler.model.tree import JsonObject
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared."""
-    return as_dependencies(listener_mentions(body), body)
+    return as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body)
 
 
 def _health(live: JsonObject) -> Health:
@@ -30,6 +35,7 @@ def _why(live: JsonObject) -> str:
 INTERPRETER = Interpreter(
     kinds=((GROUP, "ListenerSet"), ("gateway.networking.x-k8s.io", "XListenerSet")),
     dependencies=_dependencies,
+    makes=made_for_listeners,
     health=_health,
     why=_why,
 )
