@@ -124,6 +124,15 @@ class PlainSecrets(StrEnum):
     REFUSE = "refuse"
 
 
+class HighAvailability(Struct, frozen=True, kw_only=True):
+    """`spec.ha`: several processes, of which the one that holds a Lease in this cluster acts."""
+
+    cluster: str
+    lease_duration_s: int = 15
+    """So long nobody else acts after the last renewal."""
+    source: Source = NOWHERE
+
+
 class FleetSettings(Struct, frozen=True, kw_only=True):
     """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
 
@@ -138,6 +147,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     self_heal: bool = True
     resync_s: int = 600
     guards: Guards = Guards()
+    ha: HighAvailability | None = None
     partial: bool = False
     """`spec.placement.partial`: place what fits when not everything does."""
     windows: tuple[FleetWindow, ...] = ()

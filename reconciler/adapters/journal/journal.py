@@ -18,6 +18,7 @@ from reconciler.adapters.journal import applied as journal_applied
 from reconciler.adapters.journal import trail as journal_trail
 from reconciler.adapters.journal.events import EVENTS_MAX, EventBook
 from reconciler.adapters.journal.file import JournalFile, Row, Table
+from reconciler.adapters.journal.handover import HandoverBook
 from reconciler.adapters.journal.holds import HoldBook
 from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
 from reconciler.adapters.journal.losses import LossBook
@@ -43,7 +44,7 @@ from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
 
-class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook):
+class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
