@@ -12,6 +12,7 @@ from typing import Any, Final
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.mirror import Mirror
 from reconciler.adapters.journal.rows import (
+    BINDING,
     CLUSTER,
     CONSTRAINT,
     EVICTION,
@@ -20,6 +21,7 @@ from reconciler.adapters.journal.rows import (
     ROLLOUT,
     SUSPENSION,
     TIMER,
+    binding_value,
     constraint_value,
     eviction_value,
     rollout_value,
@@ -29,7 +31,9 @@ from reconciler.containment import contained
 from reconciler.model.ledger import Losses
 
 _TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, SUSPENSION, TIMER)
+_BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
 _READ: Final[Mapping[str, Callable[[Row], object]]] = {
+    BINDING.name: binding_value,
     CONSTRAINT.name: constraint_value,
     EVICTION.name: eviction_value,
     ROLLOUT.name: rollout_value,
@@ -50,12 +54,14 @@ class HandoverBook:
     def handover(self) -> dict[str, list[Row]]:
         """What the next leader has to know, as it is now."""
         with self._file.transaction():
-            return {table.name: sorted(self._file.rows(table), key=lambda row: str(row)) for table in _TABLES}
+            found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
+            # Placements stand in the marks of what was placed, but for the group of clusters that is in use.
+            return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
 
     def take_handover(self, told: Mapping[str, Any]) -> None:
         """Know what a leader knew, in place of what was known here of it. Rows of no such form are left out."""
         with self._file.transaction(durable=True):
-            for table in _TABLES:
+            for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
                 self._file.put(table, _rows(table, told.get(table.name)))
         self._mirror.forget()
@@ -69,7 +75,7 @@ def _rows(table: Table, told: Any) -> list[Row]:
 
 
 def _is_read(table: Table, row: Row) -> bool:
-    if not all(value is None or isinstance(value, (str, int)) for value in row):
+    if not all(isinstance(value, (str, int)) for value in row):
         return False
     read = _READ.get(table.name)
     return read is None or contained(read, row).fault is None

@@ -77,8 +77,8 @@ _BEAT_S = 5.0
 class ControlLoop:
     """One fleet, one journal, one task."""
 
-    def __init__(self, parts: Parts) -> None:
-        """Nothing is read before `run`."""
+    def __init__(self, parts: Parts, follower: StoreFollower | None = None, fleet: Fleet | None = None) -> None:
+        """Nothing is read before `run`. `fleet`: what `follower` has read into force already, with its members."""
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
@@ -90,9 +90,9 @@ class ControlLoop:
         self._told = Transitions(log)
         self._next_part_s = 0.0
         self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
-        self._state = State()
+        self._state = State(fleet=fleet)
         self._established = Established()
-        self._follower = StoreFollower(parts)
+        self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._wake)
         self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
@@ -107,6 +107,11 @@ class ControlLoop:
         )
         self._watches = Watches(listeners, parts.clock)
         self._keeper = WatchKeeper(self._watches)
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """What of the store is in force; None: nothing yet."""
+        return self._state.fleet
 
     def _wake(self) -> None:
         self._agenda.wake.set()
@@ -285,6 +290,8 @@ class ControlLoop:
     async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:
             await self._read_store(agenda)
+        if self._stop.is_set():
+            return
         fleet = self._state.fleet
         if fleet is None:
             self._agenda.everything = True
@@ -330,6 +337,10 @@ class ControlLoop:
             return
         before = self._state.fleet
         self._state = replace(self._state, fleet=fleet, decision=None)
+        if self._parts.is_other_part(fleet.settings.ha):
+            # Under other terms another process may lead: whoever runs this loop decides that first.
+            self._stop.set()
+            return
         if before is None:
             # Whoever starts the service is to be told what is wrong with its options.
             self._parts.members.update(self._parts.configs_of(fleet))

@@ -17,10 +17,15 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, HighAvailability
 
 ITEM_S = 0.003
 """So long a file, a template or a copy may take on average: six times or more of what was measured."""
+
+
+def _never(ha: HighAvailability | None) -> bool:
+    return False
+
 
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
 """How the members of a fleet are reached."""
@@ -41,6 +46,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     vitals: Vitals
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
+    is_other_part: Callable[[HighAvailability | None], bool] = _never
+    """Whether `spec.ha` says something else than what this process goes by."""
 
     def beat(self, phase: str, items: int = 0) -> None:
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""

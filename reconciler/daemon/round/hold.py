@@ -62,7 +62,7 @@ class Holder:
         host: str = "",
         *,
         term: Callable[[], int | None] = _no_term,
-        predecessors: Collection[str] = (),
+        predecessors: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Nothing is held yet. `host`: how people find this process; empty: this machine's name.
 
@@ -74,7 +74,7 @@ class Holder:
         self._host = host or platform.node()
         self._token = secrets.token_hex(8)
         self._term = term
-        self._predecessors = frozenset(predecessors)
+        self._predecessors = predecessors
         self._epochs: dict[str, int] = {}
         self._pending: dict[str, dict[str, Record]] = {}
         """By cluster and rollout what begins there: in the mark, and in the journal a moment later."""
@@ -124,6 +124,16 @@ class Holder:
             for name in [] if is_entered else [name for name in begun if pending.get(name) is begun[name]]:
                 del pending[name]
         return None if is_entered else _error_of(member, found.fault)
+
+    async def marks(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
+        """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
+
+        async def one(member: MemberCluster) -> tuple[str, Mark | None]:
+            found = await awaited(asyncio.wait_for(_mark_in(member, fleet), PROMPT_S))
+            return member.name, found.value
+
+        found = await asyncio.gather(*(one(member) for member in members))
+        return {name: mark for name, mark in found if mark is not None}
 
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
         """Take what the marks tell of rollouts into the journal, whoever wrote them; no mark is written.
@@ -224,7 +234,7 @@ class Holder:
         term = self._term()
         if term is None:
             return False
-        return mark.term < term if mark.term is not None else mark.journal in self._predecessors
+        return mark.term < term if mark.term is not None else mark.journal in self._predecessors()
 
     def _refuse(self, cluster: str, fleet: str, mark: Mark) -> None:
         if self._is_past_leader(mark):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import platform
+import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,11 +19,13 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.containment import contained, fault_fields
-from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.leadership.leadership import Leadership
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access
+from reconciler.daemon.service.events import beside
+from reconciler.daemon.service.leading import Player, Process
 from reconciler.daemon.service.orders import orders_in, tell_orders
 from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
@@ -61,23 +65,21 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     vitals.started_at = service.access.clock.now()
     with Journal.open(service.access.journal) as journal:
         forget_others(service.telling, journal)
-        async with _opened(service, journal, vitals) as loop:
-            orders = [
-                asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),
-                asyncio.create_task(_watch_reloads(signals, loop)),
-                asyncio.create_task(tell(service.telling, journal, vitals, service.access.clock)),
-            ]
+        async with _opened(service, journal, vitals) as player:
+            orders = (
+                _watch_orders(journal, player, service.access.clock),
+                _watch_reloads(signals, player),
+                tell(service.telling, journal, vitals, service.access.clock),
+            )
             try:
-                await loop.run(signals.stop)
+                async with beside(*orders):
+                    await player.run(signals.stop)
             finally:
-                for order in orders:
-                    order.cancel()
-                await asyncio.gather(*orders, return_exceptions=True)
                 log.info("stopped", extra={"event": "Stopped"})
 
 
 @asynccontextmanager
-async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[ControlLoop]:
+async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[Player]:
     access = service.access
     assert access.journal is not None, "a service has a journal"
     source = await open_source(
@@ -89,35 +91,45 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         clock=access.clock,
         accept_rewinds=service.accept_rewinds,
     )
-    agent = UserAgent(journal.fleet or "unnamed", "")
+    agent, leadership = UserAgent(journal.fleet or "unnamed", ""), Leadership()
 
     def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
         vitals.requests.observe((cluster, verb, code), seconds)
 
+    def opening(fleet: Fleet) -> AbstractAsyncContextManager[Members]:
+        configs = _configs_of(access, fleet)
+        return Members.open(configs, agent=agent, clock=access.clock, answered=answered)
+
+    fenced = Members.open(
+        {}, agent=agent, clock=access.clock, answered=answered, writing_left_s=leadership.writing_left_s
+    )
     try:
-        async with Members.open({}, agent=agent, clock=access.clock, answered=answered) as members:
-            yield ControlLoop(_parts(service, source, journal, members, agent, vitals))
+        async with fenced as members:
+            holder = Holder(journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders)
+            parts = _parts(service, source, holder, (journal, members, agent, vitals))
+            name = f"{platform.node()}_{uuid.uuid4()}"
+            yield Player(Process(parts=parts, leadership=leadership, opening=opening, name=name))
     finally:
         await source.close()
 
 
+def _configs_of(access: Access, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
+    return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
+
+
 def _parts(
-    service: Service, source: StoreSource, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
+    service: Service, source: StoreSource, holder: Holder, kept: tuple[Journal, Members, UserAgent, Vitals]
 ) -> Parts:
-    access = service.access
+    access, (journal, members, agent, vitals) = service.access, kept
     cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
-
-    def configs_of(fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
-        return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
-
     vitals.source = source.description
     return Parts(
         source=source,
         store=StoreInForce(journal.good_blobs(), source.read_blob, cache),
         journal=journal,
-        holder=Holder(journal, access.clock),
+        holder=holder,
         members=members,
-        configs_of=configs_of,
+        configs_of=partial(_configs_of, access),
         agent=agent,
         clock=access.clock,
         interpreters=access.interpreters,
@@ -126,7 +138,7 @@ def _parts(
     )
 
 
-async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> None:
+async def _watch_orders(journal: Journal, player: Player, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions and evictions, and their end."""
     told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
     while True:
@@ -146,19 +158,21 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
             log.info(
                 "somebody asks to look at everything now", extra={"event": "Asked", "by": asked.rpartition(" ")[0]}
             )
-            _reload(loop)
-        else:
-            loop.nudge()
+            _reload(player)
+        elif player.loop is not None:
+            player.loop.nudge()
 
 
-async def _watch_reloads(signals: Signals, loop: ControlLoop) -> None:
+async def _watch_reloads(signals: Signals, player: Player) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
-        _reload(loop)
+        _reload(player)
 
 
-def _reload(loop: ControlLoop) -> None:
-    reloaded = contained(loop.reload)
+def _reload(player: Player) -> None:
+    if player.loop is None:
+        return  # Who stands by reads the kubeconfig when it begins to act.
+    reloaded = contained(player.loop.reload)
     if reloaded.fault is not None:
         log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())
