@@ -47,7 +47,8 @@ _ANSWERS: Final = 3
 """In such a part of its duration a request about it has to be answered."""
 _AGAIN_S: Final = 0.5
 """Pause after a request that failed: writing ends soon."""
-_TAKEN_BACK: Final = "somebody else holds the Lease"
+_TAKEN: Final = "somebody else holds the Lease"
+_NOT_RENEWED: Final = "the Lease was not renewed in time"
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -70,6 +71,9 @@ class Elector:
         self._seen: Sighting | None = None
         self._live: LiveObject | None = None
         self._leader: Leader | None = None
+        self._held = Lease()
+        """As it was written last; what is seen may be gone by now."""
+        self._one_by_one = asyncio.Lock()
         self._told = Transitions(log)
 
     @property
@@ -95,43 +99,41 @@ class Elector:
             if self._leader is None:
                 await self._clock.sleep(min(max(wait_s, 0.1), self._every_s))
 
+    async def settled(self) -> None:
+        """Wait until this process may write, or leads no more: who made the Lease waits for who held a deleted one."""
+        while (leader := self._leader) is not None and (left_s := leader.writes_from_s - self._since_boot_s()) > 0:
+            await self._clock.sleep(min(left_s, self._every_s))
+
     async def keep(self) -> str:
         """Renew the Lease until it is lost; why it was. Writing has ended by itself before that."""
         while True:
-            leader = self._leader
-            assert leader is not None, "who keeps a Lease has it"
-            now_s = self._since_boot_s()
-            if leader.is_run_out(now_s):
-                return self._resign(f"the Lease was not renewed for {self._terms.duration_s} s")
-            tried = await awaited(asyncio.wait_for(self._renew(), self._answer_s))
+            tried = await awaited(asyncio.wait_for(self._rewrite(self._renewed), self._answer_s))
             if tried.value:
                 return self._resign(tried.value)
             self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
             await self._clock.sleep(_AGAIN_S if tried.fault is not None else self._every_s)
 
     async def raise_term(self, over: int) -> bool:
-        """Lead in a term above one that a mark has; whether this process still leads.
+        """Lead in a term above one that a mark has; whether this process leads in such a one.
 
         Raises:
-            MemberClusterError: the Lease cannot be written now.
+            MemberClusterError, TimeoutError: the Lease cannot be written now.
         """
-        lease = self._seen.lease if self._seen is not None else Lease()
-        if self._leader is None or lease.transitions > over:
+        if self._leader is None or self._leader.term > over:
             return self._leader is not None
-        begun_s = self._since_boot_s()
-        try:
-            await self._write(raised(lease, over, self._clock.now()), begun_s)
-        except (WriteConflict, ObjectNotFound):
-            self._resign(_TAKEN_BACK)
-        return self._leader is not None
+        why = await asyncio.wait_for(
+            self._rewrite(lambda lease: raised(lease, over, self._clock.now())), self._answer_s
+        )
+        if why:
+            self._resign(why)
+        return not why
 
     async def give_back(self) -> None:
         """Let the next one lead at once; where that cannot be said, it waits until the Lease has run out."""
-        leader, seen = self._leader, self._seen
-        self._leader = None
-        if leader is None or seen is None or leader.is_run_out(self._since_boot_s()):
+        leader, self._leader = self._leader, None
+        if leader is None or leader.is_run_out(self._since_boot_s()):
             return
-        freed = replace(seen.lease, holder="", renewed=self._clock.now())
+        freed = replace(self._held, holder="", renewed=self._clock.now())
         with contextlib.suppress(MemberClusterError, TimeoutError):
             await asyncio.wait_for(self._send(freed), self._answer_s)
 
@@ -158,20 +160,27 @@ class Elector:
             return 0.0  # Somebody was faster; what they wrote is looked at next.
         return 0.0
 
-    async def _renew(self) -> str:
-        """Why the Lease is lost; empty: it is renewed."""
-        while True:
-            lease = self._seen.lease if self._seen is not None else Lease()
-            begun_s = self._since_boot_s()
-            try:
-                await self._write(renewed(lease, self._terms.duration_s, self._clock.now()), begun_s)
-            except (AlreadyExists, ObjectNotFound, WriteConflict):
-                # A person wrote its labels or deleted it; or we wrote it, and the answer was lost; or it is taken.
-                await self._look()
-                if self.holder != self._terms.holder:
-                    return _TAKEN_BACK
-            else:
-                return ""
+    def _renewed(self, lease: Lease) -> Lease:
+        return renewed(lease, self._terms.duration_s, self._clock.now())
+
+    async def _rewrite(self, changed: Callable[[Lease], Lease]) -> str:
+        """Write the Lease that is held; why it is lost, empty: it is not."""
+        async with self._one_by_one:
+            while True:
+                leader, begun_s = self._leader, self._since_boot_s()
+                if leader is None or leader.is_run_out(begun_s):
+                    return _NOT_RENEWED
+                try:
+                    await self._write(changed(self._held), begun_s)
+                except (AlreadyExists, ObjectNotFound, WriteConflict):
+                    # A person wrote its labels or deleted it; or we wrote it, and the answer was lost; or it is taken.
+                    await self._look()
+                    if self._live is not None:
+                        if self.holder != self._terms.holder:
+                            return _TAKEN
+                        self._held = read_lease(self._live.body)
+                else:
+                    return ""
 
     async def _look(self) -> None:
         try:
@@ -184,9 +193,18 @@ class Elector:
 
     async def _write(self, lease: Lease, begun_s: float) -> None:
         """Write the Lease as ours, and lead from the moment before it was sent."""
+        is_made = self._live is None
         self._live = live = await self._send(lease)
+        self._held = lease
         self._seen = Sighting(lease=lease, resource_version=live.resource_version, since_s=begun_s)
-        self._leader = Leader(term=lease.transitions, renewed_s=begun_s, duration_s=self._terms.duration_s)
+        before = self._leader
+        wait_s = self._terms.duration_s if is_made else 0.0
+        self._leader = Leader(
+            term=lease.transitions,
+            renewed_s=begun_s,
+            duration_s=self._terms.duration_s,
+            writes_from_s=before.writes_from_s if before is not None else begun_s + wait_s,
+        )
 
     async def _send(self, lease: Lease) -> LiveObject:
         fleet, manager = self._terms.fleet, field_manager(self._terms.fleet)

@@ -152,6 +152,9 @@ class Player:
         parts, lost = self._parts, asyncio.Event()
         async with beside(seat.keep(lost)):
             parts.beat("taking over")
+            await first_of(stop.wait(), lost.wait(), seat.elector.settled())
+            if stop.is_set() or lost.is_set():
+                return fleet
             try:
                 taken = await take_over(fleet, parts.journal, seat.members, seat.elector, seat.left, parts.clock)
             except (MemberClusterError, HandoverTooLarge) as error:

@@ -31,15 +31,19 @@ class Sighting(Struct, frozen=True, kw_only=True):
 class Leader(Struct, frozen=True, kw_only=True):
     """Whoever holds the Lease. `term`: how often it changed hands; each leader has a higher one than those before.
 
-    `renewed_s`: before the request was sent that renewed it last.
+    `renewed_s`: before the request was sent that renewed it last. `writes_from_s`: who made the Lease waits until a
+    holder of one that was deleted has ended writing, too.
     """
 
     term: int
     renewed_s: float
     duration_s: float
+    writes_from_s: float
 
     def writing_left_s(self, now_s: float) -> float:
         """So long a request that begins now may take; 0: nothing may be written."""
+        if now_s < self.writes_from_s:
+            return 0.0
         return max(self.renewed_s + self.duration_s * _WRITING_SHARE - now_s, 0.0)
 
     def is_run_out(self, now_s: float) -> bool:
@@ -51,9 +55,6 @@ def sighted(before: Sighting | None, lease: Lease, resource_version: str, now_s:
     """A Lease as it is seen now; one that nobody wrote since is as old as it was when it was seen first."""
     if before is not None and before.resource_version == resource_version:
         return before
-    if before is not None and not resource_version:
-        # Deleted by somebody: whoever held it does not know that yet.
-        return Sighting(lease=before.lease, resource_version="", since_s=now_s)
     return Sighting(lease=lease, resource_version=resource_version, since_s=now_s)
 
 
@@ -62,7 +63,7 @@ def wait_for_lease_s(seen: Sighting, holder: str, duration_s: float, now_s: floa
 
     `duration_s`: as the store says. What was promised to who holds it counts, where that is longer.
     """
-    if seen.lease.holder in ("", holder):
+    if not seen.resource_version or seen.lease.holder in ("", holder):
         return 0.0
     return max(seen.since_s + max(seen.lease.duration_s, duration_s) - now_s, 0.0)
 
