@@ -143,7 +143,7 @@ async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
         version, uid, discovery = await asyncio.gather(member.version(), member.identity(), member.discover())
         names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
-        wanted = {level: needed(decision, level, recorded, names)[0] for level in Level}
+        wanted = {level: needed(decision, level, recorded, names, member.name)[0] for level in Level}
         asked = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
         denied = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
         context = fleet.clusters[member.name].context_name

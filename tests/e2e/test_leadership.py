@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import SuspensionRecord
-from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
 from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
@@ -76,7 +76,11 @@ class Scene:
             if event.body["kind"] == "ConfigMap" and event.body["metadata"]["name"] == "settings":
                 seen.append(event.body["data"]["value"])
 
-        self.fleet.call(lambda box: [box[name].state.store.listeners.append(note) for name in ("m1", "m2")])
+        def listen(box: FleetInABox) -> None:
+            for name in ("m1", "m2"):
+                box[name].state.store.listeners.append(note)
+
+        self.fleet.call(listen)
         return seen
 
     def said(self) -> str:
@@ -165,7 +169,10 @@ def test_what_was_ordered_and_counted_goes_over_to_the_next_leader(tmp_path: Pat
 def test_a_lease_that_is_deleted_makes_no_second_leader(tmp_path: Path) -> None:
     with scene(tmp_path) as found:
         holder = found.lease()["holderIdentity"]
-        found.fleet.call(lambda box: box["hub"].state.delete("Lease", "fleet-system", f"fleet-{FLEET}", 0))
+        path = f"/apis/coordination.k8s.io/v1/namespaces/fleet-system/leases/fleet-{FLEET}"
+        request = Request(method="DELETE", path=path, query={}, body=None, content_type="", accept="application/json",
+                          user_agent="kubectl/v1")  # fmt: skip
+        assert found.fleet.call(lambda box: box["hub"].request(request)).status == 200
         wait_until(lambda: found.lease().get("holderIdentity") == holder, "made again by who held it")
         found.put("second")
         found.has("second")

@@ -23,7 +23,8 @@ from tests.fakes.virtual_time import run_virtual
 
 DURATION_S = 15
 TROUBLE_S = 90.0
-CALM_S = 60.0
+CALM_S = 120.0
+"""Longer than a stop, the end of a Lease, and the wait of who makes a new one."""
 _GVK = GVK("coordination.k8s.io", "v1", "Lease")
 
 

@@ -96,6 +96,8 @@ class Player:
     async def _act(self, parts: Parts, fleet: Fleet, *ends: asyncio.Event) -> Fleet:
         """Run the control loop until an event is set, or the store gives another part; the fleet in force then."""
         parts.members.update(parts.configs_of(fleet))
+        parts.vitals.leads = True
+        parts.journal.record_led_by("")
         self.loop = loop = ControlLoop(parts, self._follower, fleet)
         try:
             async with either(*ends) as end:
@@ -130,11 +132,13 @@ class Player:
     async def _stand_by(self, elector: Elector | None, fleet: Fleet, stop: asyncio.Event) -> Fleet:
         """Wait for the Lease, and read the store as it advances; the fleet that is in force then."""
         log.info("standing by", extra={"event": "StandsBy"})
+        self._parts.vitals.leads = False
         stopping = asyncio.ensure_future(stop.wait())
         campaign = asyncio.ensure_future(elector.campaign()) if elector is not None else stopping
         try:
             while not (campaign.done() or stop.is_set() or self._is_other_part(fleet.settings.ha)):
                 leader = elector.holder if elector is not None else ""
+                self._parts.journal.record_led_by(leader or "nobody yet")
                 self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
                 await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 found = await self._follower.read()
