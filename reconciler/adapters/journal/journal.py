@@ -43,6 +43,8 @@ from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Loss, Rou
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
+__all__ = ["Journal", "OrderBook"]
+
 
 class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     """An open journal. Use `Journal.open`."""
