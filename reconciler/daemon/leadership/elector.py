@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited, fault_fields
-from reconciler.daemon.round.own_namespace import NAMESPACE, ensure_namespace
+from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
 from reconciler.model.observation import LiveObject

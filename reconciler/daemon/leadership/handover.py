@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.round.own_namespace import NAMESPACE, ensure_namespace
+from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.errors import ObjectNotFound
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK

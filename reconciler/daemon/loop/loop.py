@@ -108,11 +108,6 @@ class ControlLoop:
         self._watches = Watches(listeners, parts.clock)
         self._keeper = WatchKeeper(self._watches)
 
-    @property
-    def fleet(self) -> Fleet | None:
-        """What of the store is in force; None: nothing yet."""
-        return self._state.fleet
-
     def _wake(self) -> None:
         self._agenda.wake.set()
 
@@ -290,9 +285,10 @@ class ControlLoop:
     async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:
             await self._read_store(agenda)
-        if self._stop.is_set():
-            return
         fleet = self._state.fleet
+        if fleet is not None and self._parts.is_other_part(fleet.settings.ha):
+            self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
+            return
         if fleet is None:
             self._agenda.everything = True
             await self._parts.clock.sleep(_NO_STORE_S)
@@ -337,10 +333,6 @@ class ControlLoop:
             return
         before = self._state.fleet
         self._state = replace(self._state, fleet=fleet, decision=None)
-        if self._parts.is_other_part(fleet.settings.ha):
-            # Under other terms another process may lead: whoever runs this loop decides that first.
-            self._stop.set()
-            return
         if before is None:
             # Whoever starts the service is to be told what is wrong with its options.
             self._parts.members.update(self._parts.configs_of(fleet))

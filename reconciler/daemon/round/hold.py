@@ -12,6 +12,7 @@ That part is in the mark first, and is believed where it began later than what t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -24,7 +25,6 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S, told_fault
 from reconciler.daemon.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
-from reconciler.daemon.round.own_namespace import NAMESPACE, ensure_namespace
 from reconciler.errors import (
     AlreadyExists,
     Deposed,
@@ -42,6 +42,8 @@ from reconciler.model.tree import JsonObject
 from reconciler.stages.ownership import field_manager
 from reconciler.stages.rollouts import believed, entries_of, is_past, is_told, told_by
 
+NAMESPACE: Final = "fleet-system"
+_NAMESPACE = GVK("", "v1", "Namespace")
 _CONFIG_MAP = GVK("", "v1", "ConfigMap")
 _ATTEMPTS = 5
 """How often the mark is read again after somebody else wrote it."""
@@ -50,6 +52,17 @@ _NOTHING: Final[Mapping[str, Record]] = {}
 
 def _no_term() -> int | None:
     return None
+
+
+async def ensure_namespace(member: MemberCluster, manager: str) -> None:
+    """Make the namespace of what is ours in a cluster, where there is none.
+
+    Raises:
+        MemberClusterError: it cannot be made.
+    """
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    with contextlib.suppress(AlreadyExists):
+        await member.create(_NAMESPACE, "", NAMESPACE, body, manager=manager)
 
 
 class Holder:

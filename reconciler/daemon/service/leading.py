@@ -104,7 +104,7 @@ class Player:
                 await loop.run(end)
         finally:
             self.loop = None
-        return loop.fleet or fleet
+        return self._follower.fleet or fleet
 
     async def _with_lease(self, fleet: Fleet, ha: HighAvailability, stop: asyncio.Event) -> Fleet:
         """Stand by until this process leads or the store says otherwise; then lead for as long as it does."""

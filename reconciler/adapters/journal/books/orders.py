@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from reconciler.adapters.clock import Clock, SystemClock
-from reconciler.adapters.journal.events import record
+from reconciler.adapters.journal.books.events import record
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.rows import (
     EVICTION,
