@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reconciler.adapters.kube.profiles.live_access import LiveAccess
     from reconciler.adapters.sops.keyring import Keyring
+    from reconciler.cli.options import ProfileOptions
     from reconciler.daemon.observing.reading import Opener
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
     from reconciler.daemon.round.session import Access
@@ -28,11 +30,12 @@ def access_to(
     revisions: RevisionsInForce | None = None,
     stage: str = "",
     sops_age_key_file: Path | None = None,
+    profiles: ProfileOptions | None = None,
 ) -> Access:
     """Access to the members and the journal: the one that is named, else that of the fleet, if there is one.
 
     `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
-    `sops_age_key_file`: identities of age.
+    `sops_age_key_file`: identities of age. `profiles`: where live ClusterProfiles say how clusters are reached.
 
     Raises:
         ConfigurationError: a plugin or the file of identities is unusable, or the store was another fleet's before.
@@ -59,7 +62,16 @@ def access_to(
         who=person(),
         revisions=revisions,
         stage=stage,
+        profiles=_live_access(profiles, kubeconfig),
     )
+
+
+def _live_access(profiles: ProfileOptions | None, kubeconfig: Path | None) -> LiveAccess | None:
+    if profiles is None:
+        return None
+    from reconciler.adapters.kube.profiles.live_access import LiveAccess
+
+    return LiveAccess(profiles.place, profiles.provider_file, kubeconfig)
 
 
 def _opener(file: Path | None) -> Opener:

@@ -31,6 +31,7 @@ _NAMED_MAX: Final = 5
 @options.rev
 @options.as_directory
 @options.kubeconfig
+@options.live_profiles
 @options.journal
 @options.sops_age_key_file
 @options.cluster_filter
@@ -43,6 +44,7 @@ def command(
     rev: str | None,
     as_directory: bool,
     kubeconfig: Path | None,
+    profiles: options.ProfileOptions | None,
     journal: Path | None,
     sops_age_key_file: Path | None,
     clusters: tuple[str, ...],
@@ -91,6 +93,7 @@ def command(
         revisions=older_revisions(store, fleet) if not as_directory else None,
         stage=stage,
         sops_age_key_file=sops_age_key_file,
+        profiles=profiles,
     )
     applied = run(apply_once(fleet, access, agree, tell))
     plan = applied.round.plan

@@ -14,6 +14,7 @@ from reconciler.cli.reading import read_fleet
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
+    from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
 
 
@@ -22,10 +23,18 @@ if TYPE_CHECKING:
 @options.rev
 @options.as_directory
 @options.kubeconfig
+@options.live_profiles
 @options.option("--offline", is_flag=True, help="Do not contact the clusters.")
 @options.output("table", "json", default="table")
 def command(
-    *, store: str, rev: str | None, as_directory: bool, kubeconfig: Path | None, offline: bool, output: str
+    *,
+    store: str,
+    rev: str | None,
+    as_directory: bool,
+    kubeconfig: Path | None,
+    profiles: options.ProfileOptions | None,
+    offline: bool,
+    output: str,
 ) -> None:
     """List the member clusters of STORE, and whether they answer."""
     from reconciler.report.json_parts import json_text
@@ -34,7 +43,7 @@ def command(
     fleet = read_fleet(store, rev, as_directory=as_directory)
     versions: dict[str, str] = {}
     if not offline:
-        versions = run(_versions(fleet, kubeconfig))
+        versions = run(_versions(fleet, access_to(kubeconfig, None, profiles=profiles)))
     rows = [
         {
             "name": cluster.name,
@@ -66,12 +75,12 @@ def command(
     answer(table(header, cells, fit=Fit(width=terminal_width(), drop=(4, 2, 1, 3), cuts_last=True)))
 
 
-async def _versions(fleet: Fleet, kubeconfig: Path | None) -> dict[str, str]:
+async def _versions(fleet: Fleet, access: Access) -> dict[str, str]:
     from reconciler.daemon.round.session import open_members
     from reconciler.errors import MemberClusterError, ReconcilerError
     from reconciler.report.mask import scrub_text
 
-    async with open_members(fleet, access_to(kubeconfig, None)) as members:
+    async with open_members(fleet, access) as members:
         answers = await members.each(lambda member: member.version())
     return {
         name: scrub_text(found.message if isinstance(found, MemberClusterError) else str(found))

@@ -41,7 +41,9 @@ def namespaces(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 def clusters(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Clusters of the store."""
-    return _beginning((told.name for told in _store(ctx) if told.kind in ("Cluster", "ManagedCluster")), begun)
+    return _beginning(
+        (told.name for told in _store(ctx) if told.kind in ("Cluster", "ManagedCluster", "ClusterProfile")), begun
+    )
 
 
 def kinds(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:

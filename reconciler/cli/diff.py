@@ -45,6 +45,7 @@ def _files(
 @options.option("--head", default=None, metavar="REV", help="The revision to compare --base with. Default: the files.")
 @options.option("--live", is_flag=True, help="With --base: compare with the clusters as well.")
 @options.kubeconfig
+@options.live_profiles
 @options.journal
 @options.sops_age_key_file
 @options.observations
@@ -79,6 +80,7 @@ def command(
     head: str | None,
     live: bool,
     kubeconfig: Path | None,
+    profiles: options.ProfileOptions | None,
     journal: Path | None,
     sops_age_key_file: Path | None,
     observations: Path | None,
@@ -108,7 +110,13 @@ def command(
 
     def asking(fleet: Fleet, revisions: RevisionsInForce | None) -> Access:
         return access_to(
-            kubeconfig, journal, clusters, fleet=fleet, revisions=revisions, sops_age_key_file=sops_age_key_file
+            kubeconfig,
+            journal,
+            clusters,
+            fleet=fleet,
+            revisions=revisions,
+            sops_age_key_file=sops_age_key_file,
+            profiles=profiles,
         )
 
     plans: tuple[Plan, ...]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
     from reconciler.adapters.kube.kubeconfig import MemberConfig
     from reconciler.daemon.round.session import Access
+    from reconciler.model.cluster import Cluster
     from reconciler.stages.rights import Level, Right
 
 VERBS = ("list", "patch", "delete")
@@ -36,6 +37,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     `denied`: rights of what the store needs that we do not have. `level`: what the rest is enough for; empty: nothing.
     `risks`: what is unwise in how it is reached. `exec_plugin`: the command that is run for credentials.
+    `pod_account`: the folder with the token and the authority of the pod's account; empty: it is not reached so.
     """
 
     cluster: str
@@ -47,6 +49,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     level: str = ""
     risks: tuple[str, ...] = ()
     exec_plugin: str = ""
+    pod_account: str = ""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -54,6 +57,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 @options.rev
 @options.as_directory
 @options.kubeconfig
+@options.live_profiles
 @options.journal
 @options.cluster_filter
 @options.option(
@@ -75,6 +79,7 @@ def command(
     rev: str | None,
     as_directory: bool,
     kubeconfig: Path | None,
+    profiles: options.ProfileOptions | None,
     journal: Path | None,
     clusters: tuple[str, ...],
     rbac: str | None,
@@ -86,7 +91,7 @@ def command(
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet)
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet, profiles=profiles)
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output)))
         return
@@ -128,13 +133,14 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         if finding.exec_plugin:
             plugin = finding.exec_plugin
             remark(f"{finding.cluster}: credentials come from the exec plugin {plugin}, which is run as this user")
+        if finding.pod_account:
+            remark(f"{finding.cluster}: reached as the account of this pod, with what is in {finding.pod_account}")
     if not fleet.settings.name:
         remark("the store has no document of kind Fleet with a name; apply and run need one ('reconciler init')")
 
 
 async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
-    from reconciler.adapters.kube.kubeconfig import load_members
-    from reconciler.daemon.round.session import open_members
+    from reconciler.daemon.round.session import configs_of, open_members
     from reconciler.stages.rights import Level, resource_names
 
     decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
@@ -151,14 +157,22 @@ async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
             cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied)
         )
 
-    configs = load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
     async with open_members(fleet, access) as members:
+        configs = configs_of(fleet, access)
         found = await members.each(one)
     return [
-        _with_risks(_finding(fleet, name, result), configs[name], access.clock.now())
+        _with_remarks(
+            _with_risks(_finding(fleet, name, result), configs[name], access.clock.now()), access, fleet.clusters[name]
+        )
         for name, result in sorted(found.items())
         if not access.clusters or name in access.clusters
     ]
+
+
+def _with_remarks(finding: Finding, access: Access, cluster: Cluster) -> Finding:
+    """The finding with what the live profile of the cluster says."""
+    told = access.profiles.remarks(cluster) if access.profiles is not None else ()
+    return replace(finding, risks=(*finding.risks, *told)) if told else finding
 
 
 def _finding(fleet: Fleet, name: str, result: Finding | ReconcilerError) -> Finding:
@@ -174,7 +188,12 @@ def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now
 
     if isinstance(config, ConfigurationError):
         return finding
-    return replace(finding, risks=kubeconfig_risks(config, now), exec_plugin=exec_plugin_of(config))
+    return replace(
+        finding,
+        risks=kubeconfig_risks(config, now),
+        exec_plugin=exec_plugin_of(config),
+        pod_account=config.source if config.is_in_cluster else "",
+    )
 
 
 async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
@@ -220,4 +239,5 @@ def _part(finding: Finding) -> dict[str, object]:
         "level": finding.level or None,
         "risks": list(finding.risks),
         "execPlugin": finding.exec_plugin or None,
+        "podAccount": finding.pod_account or None,
     }

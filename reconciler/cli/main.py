@@ -27,6 +27,7 @@ COMMANDS = {
     "init": "Write a new fleet store, or the missing parts of one.",
     "demo": "Show what this does, on embedded clusters.",
     "import": "Write live objects as templates, with a policy that adopts them.",
+    "inventory": "Keep documents of clusters equal to an inventory of ClusterProfiles.",
     "hydrate": "Render charts and kustomizations of the store into files that are committed.",
     "validate": "Check a store without any cluster.",
     "render": "Print the objects of every cluster as the store wants them.",

@@ -6,7 +6,7 @@ import functools
 import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -105,6 +105,41 @@ kubeconfig = option(
     type=click.Path(path_type=Path),
     default=None,
     help="File with a context per cluster, or folder with a file per cluster. Default: as kubectl.",
+)
+
+
+class ProfileOptions(NamedTuple):
+    """Where live ClusterProfiles are, and the file that says how credentials are got."""
+
+    place: str
+    provider_file: Path
+
+
+def live_profiles(function: Command) -> Command:
+    """`--access-from` and `--clusterprofile-provider-file`, which go together, as `profiles`."""
+
+    @functools.wraps(function)
+    def chosen(*, access_from: str | None, provider_file: Path | None, **values: Any) -> Any:
+        if (access_from is None) != (provider_file is None):
+            raise click.UsageError("--access-from and --clusterprofile-provider-file are given together")
+        found = ProfileOptions(access_from, provider_file) if access_from and provider_file else None
+        return function(profiles=found, **values)
+
+    return _access_from(_provider_file(chosen))  # type: ignore[return-value]
+
+
+_access_from = option(
+    "--access-from",
+    default=None,
+    metavar="CONTEXT[/NAMESPACE]",
+    help="Reach clusters that follow an inventory as its live ClusterProfiles say.",
+)
+_provider_file = option(
+    "--clusterprofile-provider-file",
+    "provider_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="How credentials are got for the access providers of profiles (JSON, as of KEP-5339).",
 )
 journal = option(
     "--journal",

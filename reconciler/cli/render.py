@@ -20,7 +20,7 @@ from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_o
 @options.cluster_filter
 @options.option("--fresh", is_flag=True, help="Place anew, whatever the previous placement was.")
 @options.time("--now", words="Compute as of this time (RFC 3339). Default: now.")
-@options.output("yaml", "json", "name", default="yaml")
+@options.output("yaml", "json", "name", "placementdecision", default="yaml")
 @options.show_secrets
 def command(
     *,
@@ -38,21 +38,28 @@ def command(
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.plugins import with_plugins
     from reconciler.engine import decide
+    from reconciler.report.placements.decisions import placement_decisions
     from reconciler.report.render_json import render_json, sorted_manifests
     from reconciler.report.rendering import rendering
-    from reconciler.report.yaml_dump import render_yaml
+    from reconciler.report.yaml_dump import dump_yaml, render_yaml
 
+    if output == "placementdecision" and clusters:
+        raise click.UsageError("a decision is about all clusters: leave --cluster out of -o placementdecision")
     interpreters = with_plugins()
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory)
         check_clusters(clusters, fleet)
         seen = read_observations(observations)
         decision = decide(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
-        result = rendering(decision, frozenset(clusters), with_bodies=True)
+        result = rendering(decision, frozenset(clusters), with_bodies=output != "placementdecision")
     if output == "json":
         answer(render_json(result, show_secrets=show_secrets))
     elif output == "yaml":
         answer(render_yaml(sorted_manifests(result.manifests), show_secrets=show_secrets))
+        show_problems(result.problems, hints=False)
+    elif output == "placementdecision":
+        namespaces = {name: cluster.namespace for name, cluster in fleet.clusters.items()}
+        answer("".join(f"---\n{dump_yaml(one)}" for one in placement_decisions(result, namespaces)))
         show_problems(result.problems, hints=False)
     else:
         for manifest in sorted_manifests(result.manifests):

@@ -27,6 +27,7 @@ _POLL_MAX_S: Final = 86_400.0
 @options.rev
 @options.as_directory
 @options.kubeconfig
+@options.live_profiles
 @options.journal
 @options.sops_age_key_file
 @options.option(
@@ -61,6 +62,7 @@ def command(
     rev: str | None,
     as_directory: bool,
     kubeconfig: Path | None,
+    profiles: options.ProfileOptions | None,
     journal: Path | None,
     sops_age_key_file: Path | None,
     poll_s: float,
@@ -79,7 +81,7 @@ def command(
 
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
-    access = access_to(kubeconfig, chosen, sops_age_key_file=sops_age_key_file)
+    access = access_to(kubeconfig, chosen, profiles=profiles, sops_age_key_file=sops_age_key_file)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(

@@ -18,11 +18,13 @@ class Taint(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """A member: `Cluster` of Karmada's group or `ManagedCluster`. Credentials never live here."""
+    """A member: `Cluster` of Karmada's group, `ManagedCluster` or `ClusterProfile`. Credentials never live here."""
 
     name: str
+    namespace: str = ""
+    """Of its ClusterProfile, which has one; no part of the cluster's name."""
     alias: str = ""
-    """From the alias annotation; shown as CLUSTER_ALIAS."""
+    """From the alias annotation, else of a ClusterProfile its displayName; shown as CLUSTER_ALIAS."""
     labels: Mapping[str, str] = field(default_factory=dict)
     provider: str = ""
     region: str = ""

@@ -25,7 +25,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 API_VERSIONS: Mapping[str, Sequence[str]] = {
     **{kind: tuple(FLAVORS) for kind in sorted(PROPAGATION_KINDS | OVERRIDE_KINDS)},
-    **{kind: (api_version,) for api_version, kind in CLUSTER_APIS.items()},
+    **{kind: tuple(api for api, of in CLUSTER_APIS.items() if of == kind) for kind in CLUSTER_APIS.values()},
     "Fleet": (OWN_API_VERSION,),
     "Rollout": (OWN_API_VERSION,),
     "Render": (OWN_API_VERSION,),

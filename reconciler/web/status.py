@@ -7,6 +7,7 @@ from typing import Any, Final
 from reconciler import __version__
 from reconciler.daemon.service.service import is_progressing
 from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.model.problem import Problem
 from reconciler.report.mask import scrub_text
 
 _PROBLEMS_MAX: Final = 200
@@ -17,7 +18,18 @@ def readiness(vitals: Vitals) -> dict[str, str]:
     return {
         "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
         "journal": scrub_text(vitals.journal_error) or "ok",
+        "fleet": "another process holds it in every cluster that answers" if _is_held_elsewhere(vitals) else "ok",
     }
+
+
+def _is_held_elsewhere(vitals: Vitals) -> bool:
+    """Whether nothing can be written anywhere, since a copy of the journal holds the fleet."""
+    answering = {name for name, cluster in vitals.clusters.items() if cluster.is_up and not cluster.is_left}
+    return bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
+
+
+def _held_elsewhere(vitals: Vitals) -> list[Problem]:
+    return [problem for problem in vitals.problems if problem.code == "fleet-held-elsewhere"]
 
 
 def degradations(vitals: Vitals) -> list[str]:
@@ -32,11 +44,7 @@ def degradations(vitals: Vitals) -> list[str]:
         for name, cluster in sorted(vitals.clusters.items())
         if cluster.is_left
     ]
-    found += [
-        f"cluster {problem.cluster}: {problem.message}"
-        for problem in vitals.problems
-        if problem.code == "fleet-held-elsewhere"
-    ]
+    found += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
     if vitals.is_ready and vitals.source_error:
         found.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
     return [scrub_text(line) for line in found]

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def typed(page: str) -> Iterator[tuple[int, list[str]]]:
     for block in blocks(page):
         if block.language == "console":
             for command in commands(block):
-                yield command.line, shlex.split(command.text, comments=True)
+                words = shlex.split(command.text, comments=True)
+                yield command.line, list(takewhile(lambda word: word != "|", words))
         elif block.language == "yaml":
             for number, line in enumerate(block.text.splitlines(), block.line + 1):
                 if found := re.search(r"(?:^|\s)(reconciler [^|>]*)", line.split("#")[0]):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from reconciler.cli.main import COMMANDS, cli
 
 Golden = Callable[[str, str], None]
-GROUPS = {"journal": ("verify", "rebuild", "export")}
+GROUPS = {"inventory": ("sync",), "journal": ("verify", "rebuild", "export")}
 PATHS = [(), *((name,) for name in COMMANDS), *((name, inner) for name, found in GROUPS.items() for inner in found)]
 
 

@@ -83,7 +83,7 @@ def _committed(
 ) -> Committed:
     path = str(file.absolute().relative_to(folder))
     _refuse(repository, folder, path)
-    author, committer = (_signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
+    author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
     parent = repository.head.peel(pygit2.Commit)
     mode, before = parent.tree[path].filemode, file.read_bytes()
     if mode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
@@ -122,8 +122,17 @@ def _refuse(repository: Any, folder: Path, path: str) -> None:
         raise StoreError(f"{path}: it is not committed yet; commit it first")
     if status != FileStatus.CURRENT:
         raise StoreError(f"{path}: it has changes that are not committed; commit or stash them first")
+    refuse_signing(repository, folder)
+
+
+def refuse_signing(repository: Any, folder: Path) -> None:
+    """Nothing, unless the person's settings want signed commits.
+
+    Raises:
+        StoreError: they do.
+    """
     if _flag(repository, "commit.gpgsign"):
-        raise StoreError(f"{folder}: commit.gpgsign is set, and no signed commit is made here; add the entry by hand")
+        raise StoreError(f"{folder}: commit.gpgsign is set, and no signed commit is made here; make the edit by hand")
 
 
 def _flag(repository: Any, name: str) -> bool:
@@ -131,7 +140,7 @@ def _flag(repository: Any, name: str) -> bool:
     return name in config and bool(config.get_bool(name))
 
 
-def _signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str]) -> Any:
+def signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str]) -> Any:
     """`AUTHOR` or `COMMITTER`, as Git finds them: the environment before the settings of the repository and the user.
 
     Raises:

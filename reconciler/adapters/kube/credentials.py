@@ -1,6 +1,7 @@
 """Who we are to one API server: TLS context and headers, renewed when they run out or are refused.
 
-Token files are read again every minute, exec plugins run when their token expires, and a 401 renews everything once.
+Token files and authorities are read again every minute, exec plugins run when their token expires, and a 401 renews
+everything once. A file that is spoiled for a while costs nothing: what was read before is used until it is refused.
 Static entries come from the kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds
 the command's environment; it is run here, since the package's own runner has no deadline. The auth providers of old
 (oidc, gcp) are the package's alone.
@@ -11,8 +12,10 @@ Source: Kubernetes, "Authenticating, client-go credential plugins"; "kubeconfig 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
+import re
 import signal
 import ssl
 import tempfile
@@ -20,7 +23,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 from multidict import CIMultiDict
@@ -36,6 +39,10 @@ PLUGIN_DEADLINE_S = 30.0
 FAILURE_AGE_MAX_S = 5.0
 """For so long a failure is the answer to everybody: those who waited for it do not each wait for another one."""
 EXPIRY_MARGIN_S = 10.0
+TOKEN_MAX_BYTES: Final = 65_536
+"""API servers take no larger headers. Source: Go, http.DefaultMaxHeaderBytes is 1 MiB for all of them."""
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Credentials:
@@ -48,6 +55,8 @@ class Credentials:
         self._lock = asyncio.Lock()
         self._headers: CIMultiDict[str] | None = None
         self._context: ssl.SSLContext | None = None
+        self._made_of = b""
+        self._is_distrusted = False
         self._stale_from_s: float | None = None
         self._failure: tuple[float, MemberClusterError] | None = None
         self.generation = 0
@@ -60,8 +69,10 @@ class Credentials:
 
     async def headers(self) -> CIMultiDict[str]:
         """Authorization and impersonation headers, renewed if they have run out."""
-        if self._headers is None or self._is_stale():
+        if self._headers is None:
             await self.renew(self.generation)
+        elif self._is_stale():
+            await self._refresh()
         assert self._headers is not None, "renew sets the headers or raises"
         return self._headers
 
@@ -74,16 +85,42 @@ class Credentials:
             if self.generation != seen:
                 return
             token, pair = await self._loaded()
-            headers: CIMultiDict[str] = CIMultiDict()
-            if token:
-                headers["Authorization"] = token
-            for header, values in sorted(self._config.impersonate.items()):
-                for value in values:
-                    headers.add(header, value)
-            if self._config.server.startswith("https:") and (self._context is None or pair or self.generation):
-                self._context = self._tls_context(pair)
-            self._headers = headers
+            headers = self._headers_with(token)
+            if self._config.server.startswith("https:"):
+                self._renew_context(pair)
+            self._headers, self._is_distrusted = headers, False
             self.generation += 1
+
+    async def _refresh(self) -> None:
+        """Renew what has grown old. While a file is spoiled, what is in use stays, as nobody has refused it."""
+        try:
+            await self.renew(self.generation)
+        except MemberClusterError:
+            if self._config.token_file is None or self._is_distrusted:
+                raise
+            self._expires_in(FAILURE_AGE_MAX_S)
+
+    def _headers_with(self, token: str) -> CIMultiDict[str]:
+        headers: CIMultiDict[str] = CIMultiDict()
+        if token:
+            headers["Authorization"] = token
+        for header, values in sorted(self._config.impersonate.items()):
+            for value in values:
+                headers.add(header, value)
+        if any(_CONTROL.search(value) for value in headers.values()):
+            raise self._rejected(f"a token or name in {self._config.source} holds a line break or another control sign")
+        return headers
+
+    def _renew_context(self, pair: tuple[bytes, bytes] | None) -> None:
+        """Another context where what it is made of has changed: connections belong to theirs, and end with it."""
+        config, ca = self._config, b""
+        if pair is None and config.client_certificate:
+            pair = (self._read(config.client_certificate), self._read(config.client_key))
+        if config.ca and not config.is_insecure:
+            ca = self._read(config.ca)
+        made_of = b"".join(hashlib.sha256(part).digest() for part in (ca, *(pair or ())))
+        if self._context is None or self._is_distrusted or made_of != self._made_of:
+            self._context, self._made_of = self._tls_context(ca, pair), made_of
 
     async def _loaded(self) -> tuple[str, tuple[bytes, bytes] | None]:
         """As `_load`; a failure of a moment ago is not tried again."""
@@ -108,7 +145,7 @@ class Credentials:
     def distrust(self) -> None:
         """Read and run everything again before the next request: a certificate was refused, by us or by the server."""
         if self._headers is not None:
-            self._stale_from_s = self._clock.monotonic_s()
+            self._is_distrusted, self._stale_from_s = True, self._clock.monotonic_s()
 
     def _is_stale(self) -> bool:
         return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s
@@ -122,7 +159,7 @@ class Credentials:
         self._expires_in(None)
         if config.token_file is not None:
             self._expires_in(TOKEN_FILE_AGE_MAX_S)
-            return f"Bearer {self._read(Pem(file=config.token_file)).decode().strip()}", None
+            return f"Bearer {self._token_in(config.token_file)}", None
         if config.token:
             return f"Bearer {config.token}", None
         if config.username:
@@ -175,30 +212,44 @@ class Credentials:
         self._expires_in(TOKEN_FILE_AGE_MAX_S)
         return str(configuration.api_key.get("BearerToken", ""))
 
+    def _token_in(self, file: Path) -> str:
+        try:
+            with file.open("rb") as opened:
+                data = opened.read(TOKEN_MAX_BYTES + 1)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        text = data.decode("ascii", errors="replace").strip()
+        if not text:
+            raise self._rejected(f"token file {file} is empty")
+        if len(data) > TOKEN_MAX_BYTES or _TOKEN.fullmatch(text) is None:
+            raise self._rejected(f"token file {file} holds no token: that is one line of letters, digits and signs")
+        return text
+
     def _read(self, pem: Pem) -> bytes:
         try:
             return pem.read()
         except OSError as error:
-            raise self._rejected(f"{error.filename} cannot be read: {error.strerror}") from error
+            raise self._unreadable(error) from error
 
-    def _tls_context(self, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
+    def _unreadable(self, error: OSError) -> CredentialsRejected:
+        return self._rejected(f"{error.filename} cannot be read: {error.strerror}{self._config.where_files_come_from}")
+
+    def _tls_context(self, ca: bytes, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
         """A context that trusts the cluster's own CA only: a tenth of a millisecond, where all system CAs cost 19."""
         config = self._config
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if pair is None and config.client_certificate:
-            pair = (self._read(config.client_certificate), self._read(config.client_key))
         try:
             if config.is_insecure:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
             elif config.ca:
-                context.load_verify_locations(cadata=self._read(config.ca).decode())
+                context.load_verify_locations(cadata=ca.decode())
             else:
                 context.load_default_certs()
             if pair is not None:
                 with _private_file(pair[0] + b"\n" + pair[1]) as path:
                     context.load_cert_chain(path)
-        except (ssl.SSLError, UnicodeDecodeError) as error:
+        except (ssl.SSLError, ValueError) as error:  # a ValueError: there is nothing in it, or it is no text
             raise self._rejected(
                 f"a certificate or key in {config.source} is unusable: {type(error).__name__}"
             ) from error
@@ -281,6 +332,8 @@ def _exec_info(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, A
         if config.ca:
             cluster["certificate-authority-data"] = b64encode(config.ca.read()).decode()
         spec["cluster"] = {key: value for key, value in cluster.items() if value}
+        if config.exec_extension is not None:
+            spec["cluster"]["config"] = config.exec_extension
     return {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
 

@@ -1,10 +1,11 @@
-"""Kubeconfigs: how each member cluster is reached. Read once; nothing is connected here.
+"""Kubeconfigs, and the account of the pod: how each member cluster is reached. Nothing is connected here.
 
 The files are read by ourselves, once for all members: the loaders of the kubernetes package parse the whole file again
 for each context and put certificates and keys into temporary files. Where they agree is a test
 (`tests/unit/adapters/kube/test_kubeconfig.py`).
 
-Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files" and "kubeconfig (v1)".
+Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "kubeconfig (v1)" and "Accessing the Kubernetes
+API from a Pod".
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
@@ -24,6 +25,12 @@ from reconciler.errors import ConfigurationError
 from reconciler.model.cluster import Cluster
 
 FILE_MAX_BYTES = 16 * 1024 * 1024
+IN_CLUSTER: Final = "in-cluster"
+"""The context of the cluster that we run in, where no kubeconfig has one of that name."""
+SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+SERVICE_ACCOUNT_VARIABLE: Final = "RECONCILER_SERVICE_ACCOUNT_FOLDER"
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that its exec plugin is told, as `spec.cluster.config` of the ExecCredential."""
 SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".json", ".conf", ".config")
 
 
@@ -61,6 +68,8 @@ class MemberConfig:
     username: str = ""
     password: str = field(default="", repr=False)
     exec_plugin: Mapping[str, Any] | None = field(default=None, repr=False)
+    exec_extension: Any = field(default=None, repr=False)
+    """What the entry of the cluster tells an exec plugin that asks for cluster info; None: nothing."""
     auth_provider: Mapping[str, Any] | None = field(default=None, repr=False)
     impersonate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Impersonation headers."""
@@ -68,6 +77,13 @@ class MemberConfig:
     """Where the user entry stands: commands of plugins that contain a slash are relative to it."""
     source: str = ""
     """The file, for messages."""
+    is_in_cluster: bool = False
+    """The account of the pod that we run in. No proxy of the environment is on the way to its API server."""
+
+    @property
+    def where_files_come_from(self) -> str:
+        """What to add to a message about a file that is missing; empty: the kubeconfig names it."""
+        return "; the pod must mount the token of its account there" if self.is_in_cluster else ""
 
 
 def file_contents(config: MemberConfig) -> tuple[bytes, ...]:
@@ -111,14 +127,15 @@ def load_members(
 
     `kubeconfig` is a file, or a folder with one kubeconfig a cluster. None: as kubectl, `$KUBECONFIG` (a list of files)
     or `~/.kube/config`; in a systemd service with credentials, `$CREDENTIALS_DIRECTORY` comes before the latter.
+    The context `in-cluster` is the account of the pod that we run in, unless a kubeconfig has a context of that name.
     Raises ConfigurationError when a file that was named cannot be read at all.
     """
     location = kubeconfig if kubeconfig is not None else _default_location(environ)
     if isinstance(location, Path) and location.is_dir():
-        return {cluster.name: _from_folder(location, cluster) for cluster in clusters}
+        return {cluster.name: _from_folder(location, cluster, environ) for cluster in clusters}
     files = [location] if isinstance(location, Path) else location
     merged = read_files(files, may_be_missing=kubeconfig is None)
-    return {cluster.name: _attempt(merged, cluster.name, cluster.context_name) for cluster in clusters}
+    return {cluster.name: _attempt(merged, cluster, environ) for cluster in clusters}
 
 
 def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
@@ -129,18 +146,20 @@ def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
     return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
 
 
-def _from_folder(folder: Path, cluster: Cluster) -> MemberConfig | ConfigurationError:
+def _from_folder(folder: Path, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
     """The cluster's own file, else a file `kubeconfig` with a context for it."""
     candidates = [folder / f"{cluster.name}{suffix}" for suffix in ("", *SUFFIXES)]
     file = next((candidate for candidate in candidates if candidate.is_file()), None)
     try:
         if file is None:
             shared = folder / "kubeconfig"
+            if not shared.is_file() and cluster.context_name == IN_CLUSTER:
+                return in_cluster_config(cluster.name, environ)
             if not shared.is_file():
                 return ConfigurationError(
                     f"{folder} has no kubeconfig for cluster {cluster.name}; name it {cluster.name}.yaml"
                 )
-            return member_config(read_files([shared]), cluster.name, cluster.context_name)
+            return _attempt(read_files([shared]), cluster, environ)
         own = read_files([file])
         return member_config(own, cluster.name, _only_context(own, cluster))
     except ConfigurationError as error:
@@ -154,11 +173,38 @@ def _only_context(own: Kubeconfig, cluster: Cluster) -> str:
     return next(iter(own.contexts)) if len(own.contexts) == 1 else own.current_context or cluster.context_name
 
 
-def _attempt(merged: Kubeconfig, name: str, context: str) -> MemberConfig | ConfigurationError:
+def _attempt(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
     try:
-        return member_config(merged, name, context)
+        if cluster.context_name == IN_CLUSTER and IN_CLUSTER not in merged.contexts:
+            return in_cluster_config(cluster.name, environ)
+        return member_config(merged, cluster.name, cluster.context_name)
     except ConfigurationError as error:
         return error
+
+
+def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:
+    """How the API server of the cluster is reached that we run in, as the account of our pod.
+
+    Nothing is read: the kubelet replaces token and authority as we run. Raises ConfigurationError outside of a pod.
+    """
+    host, port = (environ.get(f"KUBERNETES_SERVICE_{part}", "").strip() for part in ("HOST", "PORT"))
+    if not host or not port:
+        raise ConfigurationError(
+            f"cluster {name}: context {IN_CLUSTER!r} is the account of the pod, and this process runs in none "
+            f"(KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set); give a kubeconfig with a context "
+            f"{IN_CLUSTER!r} here"
+        )
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    check_url(name, "what KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make", server, ("https",))
+    folder = Path(environ.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_FOLDER)
+    return MemberConfig(
+        name=name,
+        server=server,
+        ca=Pem(file=folder / "ca.crt"),
+        token_file=folder / "token",
+        source=str(folder),
+        is_in_cluster=True,
+    )
 
 
 def read_files(files: Sequence[Path], *, may_be_missing: bool = False) -> Kubeconfig:
@@ -222,10 +268,10 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
     if user is None and pair.get("user"):
         raise ConfigurationError(f"cluster {name}: context {context!r} names a user that {merged.description} lacks")
     user = user or _Entry(body={}, file=cluster.file)
-    _check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
+    check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
     proxy_url = str(cluster.body.get("proxy-url") or "")
     if proxy_url:
-        _check_url(name, "proxy-url", proxy_url, ("http", "https"))
+        check_url(name, "proxy-url", proxy_url, ("http", "https"))
     try:
         return _config(name, cluster, user, proxy_url)
     except ValueError as error:
@@ -248,11 +294,18 @@ def _config(name: str, cluster: _Entry, user: _Entry, proxy_url: str) -> MemberC
         username=str(user.body.get("username") or ""),
         password=str(user.body.get("password") or ""),
         exec_plugin=user.body.get("exec"),
+        exec_extension=_exec_extension(cluster.body),
         auth_provider=user.body.get("auth-provider"),
         impersonate=_impersonation(user.body),
         folder=user.file.parent.absolute(),
         source=str(user.file),
     )
+
+
+def _exec_extension(cluster: Mapping[str, Any]) -> Any:
+    found = cluster.get("extensions")
+    named = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, Mapping)]
+    return next((one.get("extension") for one in named if one.get("name") == EXEC_EXTENSION), None)
 
 
 def _pem(entry: _Entry, key: str) -> Pem:
@@ -274,8 +327,12 @@ def _impersonation(user: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
     return {header: values for header, values in headers.items() if any(values)}
 
 
-def _check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
-    """The URL itself is not shown: it may hold a password."""
+def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
+    """Nothing, when a URL of a cluster has one of the schemes and a host.
+
+    Raises:
+        ConfigurationError: it has not. The URL itself is not shown: it may hold a password.
+    """
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)

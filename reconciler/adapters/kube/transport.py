@@ -14,9 +14,10 @@ import random
 import resource
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -145,7 +146,7 @@ class Transport:
         connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
-        self._proxy = config.proxy_url or proxy_of_environment(config.server)
+        self._proxy = proxy_of(config)
 
     async def send(self, request: Request, user_agent: str) -> Answer:
         """The answer, after at most `attempts_max` attempts within the bounds.
@@ -342,13 +343,29 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
         connection.transport.abort()
 
 
+def proxy_of(config: MemberConfig) -> str:
+    """The proxy on the way to the cluster, empty: none. The address of the pod's own cluster is known inside alone."""
+    return "" if config.is_in_cluster else config.proxy_url or proxy_of_environment(config.server)
+
+
 def proxy_of_environment(server: str) -> str:
     """The proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
     parts = urlsplit(server)
     host = parts.hostname or ""
-    if host in _LOOPBACK or host.startswith("127.") or proxy_bypass(host):
+    if host in _LOOPBACK or host.startswith("127.") or proxy_bypass(host) or _is_in_bypassed_network(host):
         return ""
     return getproxies().get(parts.scheme, "")
+
+
+def _is_in_bypassed_network(host: str) -> bool:
+    """Whether NO_PROXY names a network (10.0.0.0/8) that holds the address. The standard library knows names alone."""
+    with suppress(ValueError):
+        address = ip_address(host)
+        for entry in getproxies().get("no", "").split(","):
+            with suppress(ValueError):
+                if "/" in entry and address in ip_network(entry.strip(), strict=False):
+                    return True
+    return False
 
 
 def _retry_after_s(response: aiohttp.ClientResponse) -> float | None:

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.adapters.kube.profiles.live_access import LiveAccess
 from reconciler.daemon.observing.reading import (
     EVERYTHING,
     Extent,
@@ -72,14 +73,28 @@ class Access(Struct, frozen=True, kw_only=True):
     """The person who runs the command, for history; empty: nobody, a service."""
     revisions: RevisionsInForce | None = None
     """Older revisions of the store; None: it has none."""
+    profiles: LiveAccess | None = None
+    """How clusters that follow an inventory are reached; None: the kubeconfig says it of all."""
     stage: str = ""
     """Only in this stage of a Rollout may a revision begin; empty: in every one."""
+
+
+def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
+    """How each member is reached, by name, or why that is not known.
+
+    Raises:
+        ConfigurationError: the kubeconfig cannot be read at all.
+    """
+    clusters = [cluster for _, cluster in sorted(fleet.clusters.items())]
+    return load_members(access.kubeconfig, clusters) if access.profiles is None else access.profiles.configs(clusters)
 
 
 @asynccontextmanager
 async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
     """The members of the fleet. Nothing is connected before the first request."""
-    configs = load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
+    if access.profiles is not None:
+        await access.profiles.refresh(fleet.settings.name)
+    configs = configs_of(fleet, access)
     agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
     async with Members.open(configs, agent=agent, clock=access.clock) as members:
         yield members

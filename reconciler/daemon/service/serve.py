@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import platform
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.adapters.kube.profiles.live_access import INTERVAL_S, LiveAccess
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.containment import contained, fault_fields
@@ -23,7 +22,7 @@ from reconciler.daemon.leadership.leadership import Leadership
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.session import Access
+from reconciler.daemon.round.session import Access, configs_of
 from reconciler.daemon.service.events import beside
 from reconciler.daemon.service.leading import Player, Process
 from reconciler.daemon.service.orders import orders_in, tell_orders
@@ -31,7 +30,6 @@ from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 
 log = logging.getLogger("reconciler")
@@ -68,7 +66,8 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
         async with _opened(service, journal, vitals) as player:
             orders = (
                 _watch_orders(journal, player, service.access.clock),
-                _watch_reloads(signals, player),
+                _watch_reloads(signals, player, service.access.profiles, journal),
+                _watch_profiles(service.access, player, journal),
                 tell(service.telling, journal, vitals, service.access.clock),
             )
             try:
@@ -92,13 +91,14 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         accept_rewinds=service.accept_rewinds,
     )
     agent, leadership = UserAgent(journal.fleet or "unnamed", ""), Leadership()
+    if access.profiles is not None:
+        await _profiles_read(access.profiles, journal)
 
     def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
         vitals.requests.observe((cluster, verb, code), seconds)
 
     def opening(fleet: Fleet) -> AbstractAsyncContextManager[Members]:
-        configs = _configs_of(access, fleet)
-        return Members.open(configs, agent=agent, clock=access.clock, answered=answered)
+        return Members.open(configs_of(fleet, access), agent=agent, clock=access.clock, answered=answered)
 
     fenced = Members.open(
         {}, agent=agent, clock=access.clock, answered=answered, writing_left_s=leadership.writing_left_s
@@ -113,10 +113,6 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         await source.close()
 
 
-def _configs_of(access: Access, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
-    return load_members(access.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())])
-
-
 def _parts(
     service: Service, source: StoreSource, holder: Holder, kept: tuple[Journal, Members, UserAgent, Vitals]
 ) -> Parts:
@@ -129,7 +125,7 @@ def _parts(
         journal=journal,
         holder=holder,
         members=members,
-        configs_of=partial(_configs_of, access),
+        configs_of=lambda fleet: configs_of(fleet, access),
         agent=agent,
         clock=access.clock,
         interpreters=access.interpreters,
@@ -163,11 +159,40 @@ async def _watch_orders(journal: Journal, player: Player, clock: Clock) -> None:
             player.loop.nudge()
 
 
-async def _watch_reloads(signals: Signals, player: Player) -> None:
+async def _watch_reloads(signals: Signals, player: Player, profiles: LiveAccess | None, journal: Journal) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
+        if profiles is not None:
+            await _profiles_read(profiles, journal)
         _reload(player)
+
+
+async def _watch_profiles(access: Access, player: Player, journal: Journal) -> None:
+    """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
+    told = Transitions(log)
+    while access.profiles is not None:
+        await access.clock.sleep(INTERVAL_S)
+        try:
+            is_changed = await _profiles_read(access.profiles, journal)
+        except Exception as error:
+            told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
+            continue
+        if is_changed:
+            _reload(player)
+
+
+async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
+    """Read the profiles again; whether anything is otherwise than before, which is told, as is that they are unread."""
+    is_changed = await profiles.refresh(journal.fleet)
+    if profiles.fault:
+        message = "the ClusterProfiles cannot be read; the last access known stays in force"
+        log.warning(message, extra={"event": "ProfilesUnread", "error": profiles.fault})
+    elif is_changed:
+        gone = ", ".join(map("/".join, profiles.gone)) or "none"
+        message = "the ClusterProfiles changed; gone, with the last access known in force: %s"
+        log.info(message, gone, extra={"event": "ProfilesChanged"})
+    return is_changed
 
 
 def _reload(player: Player) -> None:

@@ -27,6 +27,7 @@ _OURS: Final[Mapping[tuple[str, str], str]] = {
     **{(api.partition("/")[0], kind): api for api in FLAVORS for kind in sorted(_POLICY_KINDS)},
     ("cluster.karmada.io", "Cluster"): "cluster.karmada.io/v1alpha1",
     ("cluster.open-cluster-management.io", "ManagedCluster"): "cluster.open-cluster-management.io/v1",
+    ("multicluster.x-k8s.io", "ClusterProfile"): "multicluster.x-k8s.io/v1alpha1",
     ("fleet.reconciler", "Fleet"): OWN_API_VERSION,
     ("fleet.reconciler", "Rollout"): OWN_API_VERSION,
     ("fleet.reconciler", "Render"): OWN_API_VERSION,
@@ -148,7 +149,7 @@ def _version_fault(group: str, version: str, kind: str) -> TypeFault | None:
 
 
 def _kind_of_shared_group(group: str, kind: str) -> TypeFault | None:
-    """A misspelt ManagedCluster. Its group has other kinds as well, which may be distributed."""
+    """A misspelt ManagedCluster or ClusterProfile. Their groups have other kinds as well, which may be distributed."""
     own = sorted(known for of, known in _OURS if of == group)
     near = _nearest(kind, own)
     if near is None:

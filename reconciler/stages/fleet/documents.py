@@ -8,16 +8,14 @@ from typing import Final
 
 from reconciler.model.problem import Document
 from reconciler.stages.documents import OVERRIDE_KINDS, OWN_API_VERSION, is_policy, type_fault
-from reconciler.stages.fleet.clusters import is_cluster
+from reconciler.stages.fleet.clusters import CLUSTER_APIS, is_cluster
 from reconciler.stages.hydration import is_lock
 from reconciler.stages.sealed import BLOCK
 
 WITHHELD: Final = "fleet.reconciler/withheld"
 """The field that marks a document of a copy of the store whose values were left out."""
 _KUSTOMIZE_GROUP: Final = "kustomize.config.k8s.io"
-_CLUSTER_KINDS: Final = frozenset(
-    {("cluster.karmada.io", "Cluster"), ("cluster.open-cluster-management.io", "ManagedCluster")}
-)
+_CLUSTER_KINDS: Final = frozenset((api_version.partition("/")[0], kind) for api_version, kind in CLUSTER_APIS.items())
 
 
 class DocumentKind(Enum):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from reconciler.stages.documents import Shape, Status, walk
-from reconciler.stages.fleet.clusters import CLUSTER_SHAPE, MANAGED_CLUSTER_SHAPE
+from reconciler.stages.fleet.clusters import CLUSTER_PROFILE_SHAPE, CLUSTER_SHAPE, MANAGED_CLUSTER_SHAPE
 from reconciler.stages.fleet.settings import FLEET_SHAPE
 from reconciler.stages.hydration import RENDER_SHAPE
 from reconciler.stages.policies import OVERRIDE_SHAPE, PROPAGATION_SHAPE
@@ -22,6 +22,7 @@ KINDS: Mapping[str, Shape] = {
     "ClusterOverridePolicy": OVERRIDE_SHAPE,
     "Cluster": CLUSTER_SHAPE,
     "ManagedCluster": MANAGED_CLUSTER_SHAPE,
+    "ClusterProfile": CLUSTER_PROFILE_SHAPE,
     "Fleet": FLEET_SHAPE,
     "Rollout": ROLLOUT_SHAPE,
     "Render": RENDER_SHAPE,

@@ -61,7 +61,7 @@ def completed(words: str) -> list[str]:
         ("reconciler journal ver", ["verify"]),
         ("reconciler status --rel", ["--released"]),
         ("reconciler completion ", ["bash", "fish", "zsh"]),
-        ("reconciler render -o ", ["yaml", "json", "name"]),
+        ("reconciler render -o ", ["yaml", "json", "name", "placementdecision"]),
     ],
 )
 def test_completes_without_a_heavy_import(words: str, answers: list[str]) -> None:

@@ -76,7 +76,7 @@ def test_who_may_do_everything_lacks_nothing(desk: Desk) -> None:
     assert (done.code, done.err) == (0, "")
     assert desk.json()["m1"] | {"uid": "", "version": ""} == {
         "cluster": "m1", "context": "m1", "version": "", "reachable": True, "error": None, "uid": "", "denied": [],
-        "level": "full", "risks": [], "execPlugin": None,
+        "level": "full", "risks": [], "execPlugin": None, "podAccount": None,
     }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ async def test_readyz_wants_a_store_and_a_journal_but_not_every_cluster() -> Non
     assert status == 200
     assert json.loads(body) == {
         "ready": True,
-        "checks": {"source": "ok", "journal": "ok"},
+        "checks": {"source": "ok", "journal": "ok", "fleet": "ok"},
         "degraded": ["cluster m2: no answer"],
     }
     vitals.source_error = "the branch is gone"
@@ -54,16 +54,23 @@ async def test_readyz_wants_a_store_and_a_journal_but_not_every_cluster() -> Non
     assert "the last good revision stays in force" in json.loads(body)["degraded"][0]
     vitals.journal_error = "disk full"
     status, body, _ = await _get(vitals, "/readyz")
-    assert (status, json.loads(body)["checks"]) == (503, {"source": "ok", "journal": "disk full"})
+    assert (status, json.loads(body)["checks"]) == (
+        503,
+        {"source": "ok", "journal": "disk full", "fleet": "ok"},
+    )
 
 
-async def test_readyz_tells_of_a_cluster_where_a_copy_of_the_journal_holds_the_fleet() -> None:
+@pytest.mark.parametrize(("another_is_up", "code"), [(True, 200), (False, 503)])
+async def test_who_holds_the_fleet_nowhere_is_alive_but_not_ready(another_is_up: bool, code: int) -> None:
+    """A copy of the journal holds it in m1. What could be begun anew would not be mended by it."""
     vitals = busy()
+    vitals.clusters["m2"].is_up = another_is_up
     vitals.problems = (Problem(source=NOWHERE, code="fleet-held-elsewhere", message="by host b",
                                severity=Severity.ERROR, cluster="m1"),)  # fmt: skip
     status, body, _ = await _get(vitals, "/readyz")
-    assert status == 200
+    assert status == code
     assert "cluster m1: by host b" in json.loads(body)["degraded"]
+    assert (await _get(vitals, "/livez"))[0] == 200
 
 
 async def test_readyz_says_why_the_store_is_not_there() -> None:

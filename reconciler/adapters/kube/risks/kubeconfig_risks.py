@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import stat
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -77,9 +78,14 @@ def _files(config: MemberConfig) -> Iterator[str]:
         ("tokenFile", config.token_file),
     )
     for what, file in held:
-        who = _other_readers(file) if file is not None else ""
+        who = _other_readers(file) if file is not None and not _is_mounted(file, config) else ""
         if who:
             yield f"{what} {file} holds credentials and {who} can read it; chmod 600 {file}"
+
+
+def _is_mounted(file: Path, config: MemberConfig) -> bool:
+    """Whether the file is in a folder that was made for us alone: there modes say nothing, and chmod is refused."""
+    return config.is_in_cluster or str(file.parent) == os.environ.get("CREDENTIALS_DIRECTORY")
 
 
 def _other_readers(file: Path) -> str:

@@ -210,3 +210,14 @@ AwIDSQAwRgIhAP6EA3BFEAkFbNg1P5wc4wHOQ5bD1FFMqqL+LYgyHruOAiEAl99U
 6zY1XuoN0TYQIs8tmoTZSxwH/dyakKJkUfOc7jo=
 -----END CERTIFICATE-----
 """
+
+
+async def test_a_plugin_that_asks_is_told_what_the_cluster_has_for_it(tmp_path: Path) -> None:
+    body = f'printf %s "$KUBERNETES_EXEC_INFO" > {tmp_path}/asked\n' + printing(token="t")
+    for asks in (True, False):
+        entry = plugin(tmp_path, body, provideClusterInfo=asks)
+        found = credentials(exec_plugin=entry, folder=tmp_path, exec_extension={"audience": "a"})
+        assert await authorization(found) == "Bearer t"
+        told = json.loads((tmp_path / "asked").read_text())["spec"]
+        assert ("cluster" in told) is asks
+        assert not asks or told["cluster"]["config"] == {"audience": "a"}

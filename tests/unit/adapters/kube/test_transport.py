@@ -294,6 +294,10 @@ async def test_a_watch_that_gets_no_answer_is_an_error() -> None:
         ("https://localhost", ""),
         ("https://in.inside.example", ""),
         ("http://api.example", ""),
+        ("https://10.96.0.1:443", ""),
+        ("https://10.97.0.1:443", "http://proxy.example:3128"),
+        ("https://[fd00::1]:443", ""),
+        ("https://192.0.2.7", ""),
     ],
 )
 def test_the_environments_proxy_is_taken_as_kubectl_takes_it(
@@ -302,7 +306,7 @@ def test_the_environments_proxy_is_taken_as_kubectl_takes_it(
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    monkeypatch.setenv("NO_PROXY", ".inside.example")
+    monkeypatch.setenv("NO_PROXY", ".inside.example, 10.96.0.0/16,fd00::/8,192.0.2.7,no/network")
     assert proxy_of_environment(server) == proxy
 
 

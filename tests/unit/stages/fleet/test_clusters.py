@@ -15,8 +15,10 @@ def test_member_reads_as_documented(case: dict[str, Any]) -> None:
     check_values(case, "cluster", cluster)
 
 
-def test_only_the_two_kinds_declare_members() -> None:
+def test_only_the_three_kinds_declare_members() -> None:
     assert is_cluster("cluster.karmada.io/v1alpha1", "Cluster")
     assert is_cluster("cluster.open-cluster-management.io/v1", "ManagedCluster")
+    assert is_cluster("multicluster.x-k8s.io/v1alpha1", "ClusterProfile")
+    assert is_cluster("multicluster.x-k8s.io/v1alpha2", "ClusterProfile")
     assert not is_cluster("cluster.karmada.io/v1alpha1", "ManagedCluster")
     assert not is_cluster("cluster.x-k8s.io/v1beta1", "Cluster")

@@ -21,6 +21,7 @@ from reconciler.stages.rollouts.document.read import parse_rollout
 API_VERSIONS = {
     "Cluster": "cluster.karmada.io/v1alpha1",
     "ManagedCluster": "cluster.open-cluster-management.io/v1",
+    "ClusterProfile": "multicluster.x-k8s.io/v1alpha1",
     "Fleet": "fleet.reconciler/v1alpha1",
     "Rollout": "fleet.reconciler/v1alpha1",
     "Render": "fleet.reconciler/v1alpha1",
@@ -32,11 +33,13 @@ PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "ClusterOverridePolicy": parse_override_policy,
     "Cluster": parse_cluster,
     "ManagedCluster": parse_cluster,
+    "ClusterProfile": parse_cluster,
     "Fleet": parse_fleet_settings,
     "Rollout": parse_rollout,
     "Render": parse_render,
 }
-ALL_ROWS = [row for kind in KINDS for row in field_rows(kind) if not kind.startswith("Cluster") or kind == "Cluster"]
+_SAME_AS_NAMESPACED = ("ClusterPropagationPolicy", "ClusterOverridePolicy")
+ALL_ROWS = [row for kind in KINDS for row in field_rows(kind) if kind not in _SAME_AS_NAMESPACED]
 
 
 def _params(rows: Iterable[FieldRow]) -> list[Any]:

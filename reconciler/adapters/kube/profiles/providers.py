@@ -1,0 +1,106 @@
+"""The file in which an operator says how credentials are got for the access providers that profiles name.
+
+The same file that Go programs read with `--clusterprofile-provider-file`: which command is run is said here alone,
+never by a profile.
+
+Source: KEP-5339 and its `pkg/access`: the first provider of the file that a profile lists wins; what a profile adds to
+the arguments and the environment counts only under the policies of the file, which by default ignore it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.errors import ConfigurationError
+
+FILE_MAX_BYTES: Final = 1024 * 1024
+_ARGS_POLICIES: Final = ("Ignore", "Append")
+_ENVS_POLICIES: Final = ("Ignore", "AppendIfNotExists", "Replace")
+_EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One entry. `plugin` is as the `exec` of a kubeconfig."""
+
+    name: str
+    plugin: Mapping[str, Any]
+    args_policy: str = "Ignore"
+    envs_policy: str = "Ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Providers:
+    """The entries of a file, in its order. `folder`: commands that contain a slash are relative to it."""
+
+    entries: tuple[Provider, ...]
+    folder: Path
+
+
+def read_providers(file: Path) -> Providers:
+    """The entries of a provider file.
+
+    Raises:
+        ConfigurationError: it cannot be read, or an entry is not what the format says.
+    """
+    try:
+        if file.stat().st_size > FILE_MAX_BYTES:
+            raise ConfigurationError(f"{file} is larger than {FILE_MAX_BYTES:,} bytes")
+        body = json.loads(file.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        # A JSON error quotes the text, which may hold a secret of the environment.
+        raise ConfigurationError(f"{file} is no JSON") from None
+    found = body.get("providers") if isinstance(body, Mapping) else None
+    if not isinstance(found, list):
+        raise ConfigurationError(f"{file}: it has no list 'providers'")
+    entries = tuple(_provider(file, number, one) for number, one in enumerate(found))
+    names = [one.name for one in entries]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"{file}: a provider stands there twice")
+    return Providers(entries=entries, folder=file.parent.absolute())
+
+
+def _provider(file: Path, number: int, found: Any) -> Provider:
+    where = f"{file}: providers[{number}]"
+    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str) or not found["name"]:
+        raise ConfigurationError(f"{where} has no name")
+    args = found.get("profileSourcedCLIArgsPolicy") or "Ignore"
+    envs = found.get("profileSourcedEnvVarsPolicy") or "Ignore"
+    if args not in _ARGS_POLICIES:
+        raise ConfigurationError(f"{where}: profileSourcedCLIArgsPolicy is one of {', '.join(_ARGS_POLICIES)}")
+    if envs not in _ENVS_POLICIES:
+        raise ConfigurationError(f"{where}: profileSourcedEnvVarsPolicy is one of {', '.join(_ENVS_POLICIES)}")
+    return Provider(
+        name=found["name"], plugin=_plugin(where, found.get("execConfig")), args_policy=args, envs_policy=envs
+    )
+
+
+def _plugin(where: str, found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping) or not isinstance(found.get("command"), str) or not found["command"]:
+        raise ConfigurationError(f"{where} has no execConfig with a command")
+    if found.get("apiVersion") not in _EXEC_VERSIONS:
+        raise ConfigurationError(f"{where}: execConfig.apiVersion is one of {', '.join(_EXEC_VERSIONS)}")
+    args, env = found.get("args") or [], found.get("env") or []
+    if not isinstance(args, list) or not all(isinstance(one, str) for one in args):
+        raise ConfigurationError(f"{where}: execConfig.args is no list of strings")
+    if not isinstance(env, list) or not all(_is_variable(one) for one in env):
+        raise ConfigurationError(f"{where}: execConfig.env is no list of names with values")
+    return {
+        "apiVersion": found["apiVersion"],
+        "command": found["command"],
+        "args": list(args),
+        "env": [{"name": one["name"], "value": one["value"]} for one in env],
+        "provideClusterInfo": found.get("provideClusterInfo") is True,
+        "installHint": str(found.get("installHint") or ""),
+        "interactiveMode": "Never",
+    }
+
+
+def _is_variable(found: Any) -> bool:
+    return isinstance(found, Mapping) and isinstance(found.get("name"), str) and isinstance(found.get("value"), str)

@@ -1,0 +1,165 @@
+"""`reconciler inventory`: documents of clusters that follow the ClusterProfiles of a management cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.printing import answer, remark
+from reconciler.cli.reading import bulk_load
+from reconciler.cli.running import run
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.adapters.sources.location import StoreLocation
+    from reconciler.model.fleet import Fleet, Snapshot
+    from reconciler.stages.inventory import Origin, Synced
+
+_DIFFERS = 2
+_COMMIT_CHARS = 12
+
+
+@click.group(context_settings=options.SETTINGS)
+def command() -> None:
+    """Keep documents of clusters equal to the ClusterProfiles of a management cluster."""
+
+
+@command.command(context_settings=options.SETTINGS)
+@options.store_argument
+@options.option("--from", "place", required=True, metavar="CONTEXT[/NAMESPACE]", envvar="RECONCILER_INVENTORY_FROM",
+                help="The management cluster, and one namespace of it instead of all.")  # fmt: skip
+@options.option("--as", "name", default=None, metavar="NAME", envvar="RECONCILER_INVENTORY_AS",
+                help="What documents call this inventory. Default: the context.")  # fmt: skip
+@options.option("--property", "properties", multiple=True, metavar="NAME[=LABEL]",
+                help="A property of profiles that becomes a label, beside region and zone (repeatable).")  # fmt: skip
+@options.option("--branch", default="inventory", show_default=True, metavar="NAME",
+                help="The branch that gets the commit; it is made if need be.")  # fmt: skip
+@options.option("--write", is_flag=True, help="Write the files of the store instead, and commit nothing.")
+@options.option("--check", is_flag=True, help="Write nothing. Exit code 2 when the files of the store differ.")
+@options.kubeconfig
+def sync(
+    *,
+    store: str,
+    place: str,
+    name: str | None,
+    properties: tuple[str, ...],
+    branch: str,
+    write: bool,
+    check: bool,
+    kubeconfig: Path | None,
+) -> None:
+    """Write, update and retire the documents of STORE that follow an inventory, as a commit on a branch.
+
+    Work tree and HEAD stay as they are. Documents that a person wrote are never touched; comments, and labels that
+    people added to the others, stay. A list that is empty or was not read as a whole retires nothing.
+    """
+    from reconciler.adapters.kube.profiles.listing import inventory_place, read_profiles
+    from reconciler.adapters.sources.location import locate_store
+    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.stages.inventory import DEFAULT_PROPERTIES, Origin, followed, synced
+
+    if write and check:
+        raise click.UsageError("--write and --check exclude each other")
+    wanted = {**DEFAULT_PROPERTIES, **_labels_of(properties)}
+    location = locate_store(store)
+    base = "" if write or check else _base(location, branch)
+    found = inventory_place(place, kubeconfig)
+    origin = Origin(name=name or found.context, namespace=found.namespace)
+    snapshot, fleet = _read_store(location, base)
+    bodies = run(read_profiles(found, fleet.settings.name, followed(origin, snapshot.files)))
+    made = synced(origin, bodies, fleet, snapshot.files, wanted, dump_yaml)
+    _tell(made)
+    if check:
+        sys.exit(_DIFFERS if made.edits else 0)
+    if not made.edits:
+        remark(f"the store says already what {origin} does")
+    elif write:
+        _write(location, made)
+    else:
+        _commit(location, branch, base, origin, made)
+
+
+def _labels_of(properties: tuple[str, ...]) -> Mapping[str, str]:
+    """Names of properties to labels: `NAME=LABEL`, or `NAME` where that is a label's key.
+
+    Raises:
+        ConfigurationError: a label's key is not legal.
+    """
+    from reconciler.stages.documents import is_label_key
+
+    pairs = {given.partition("=")[0]: given.partition("=")[2] or given.partition("=")[0] for given in properties}
+    for name, key in pairs.items():
+        if not is_label_key(key):
+            raise ConfigurationError(f"--property {name}: {key!r} cannot be the key of a label; give NAME=LABEL")
+    return pairs
+
+
+def _base(location: StoreLocation, branch: str) -> str:
+    from reconciler.adapters.git.branches import base_of
+
+    if location.repository is None:
+        raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; give --write")
+    return base_of(location.repository, branch)
+
+
+def _read_store(location: StoreLocation, base: str) -> tuple[Snapshot, Fleet]:
+    """The store at a commit; without one its files as they lie."""
+    from reconciler.adapters.sources.location import open_store
+    from reconciler.stages.fleet import parse
+
+    with bulk_load():
+        snapshot = open_store(location, rev=base or None, as_files=True)
+        return snapshot, parse(snapshot)
+
+
+def _tell(made: Synced) -> None:
+    from reconciler.report.text.safe import visible
+
+    for edit in made.edits:
+        answer(f"{edit.kind} {edit.cluster}: {edit.path}")
+    for name, why in made.left_out.items():
+        remark(f"warning: left out {visible(name)}: {visible(why)}")
+    for note in made.notes:
+        remark(f"warning: {visible(note)}")
+
+
+def _write(location: StoreLocation, made: Synced) -> None:
+    """Write and remove the files.
+
+    Raises:
+        ConfigurationError: the store has no files.
+        StoreError: a link is on the way.
+    """
+    from reconciler.adapters.hydration.update import write_file
+    from reconciler.adapters.sources.location import StoreKind
+
+    if location.kind is StoreKind.BARE_REPOSITORY:
+        raise ConfigurationError(f"{location}: a bare repository has no files; leave --write out")
+    for edit in made.edits:
+        path = location.path / edit.path
+        if edit.data is not None:
+            write_file(location.path, edit.path, edit.data)
+        elif not path.is_symlink():
+            path.unlink()
+    remark("next: read 'git diff' and 'reconciler diff', then commit")
+
+
+def _commit(location: StoreLocation, branch: str, base: str, origin: Origin, made: Synced) -> None:
+    from reconciler.adapters.git.branches import FileEdit, commit_on
+    from reconciler.stages.inventory import commit_message
+
+    assert location.repository is not None, "a store with branches"
+    above = f"{location.subdir}/" if location.subdir else ""
+    edits = [FileEdit(above + edit.path, edit.before, edit.data) for edit in made.edits]
+    done = commit_on(location.repository, branch, base, edits, commit_message(origin, made), os.environ)
+    if done is None:
+        remark(f"the store says already what {origin} does")
+        return
+    answer(f"commit {done.commit[:_COMMIT_CHARS]} on {done.branch}")
+    remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")

@@ -1,0 +1,247 @@
+"""What makes the documents of a store equal to an inventory. Documents of others are never touched.
+
+A document follows an inventory when its annotation says so; every other one is a person's. A profile that is gone
+takes its document with it, which is an edit that people review: nothing in a cluster is deleted by it.
+
+Source: design#members; docs/concepts/deletion.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from hashlib import sha1
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from reconciler.errors import ConfigurationError
+from reconciler.model.fleet import Fleet, StoreFile
+from reconciler.model.problem import Severity
+from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.fleet import CLUSTER_APIS, parse_file
+from reconciler.stages.inventory.lines import with_comments
+from reconciler.stages.inventory.profile import LABELS_ANNOTATION, ORIGIN_ANNOTATION, Origin, Profile, read_profile
+from reconciler.stages.yaml import read_yaml
+
+PROFILES_MAX: Final = 20_000
+DOCUMENT_MAX_BYTES: Final = 64 * 1024
+_API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
+_KIND: Final = "ClusterProfile"
+
+Text = Callable[[JsonObject], str]
+"""A tree as the text of a document."""
+
+
+class InventoryRefused(ConfigurationError):
+    """Nothing is made of this list, since it may not be the whole truth. The message says why."""
+
+
+class EditKind(StrEnum):
+    """What is done to a document."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    RETIRED = "retired"
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """One file. `data` None: it goes. `before` None: there is none yet."""
+
+    kind: EditKind
+    cluster: str
+    path: str
+    data: bytes | None
+    before: bytes | None
+
+
+class Synced(Struct, frozen=True, kw_only=True):
+    """The edits, in the order of clusters. `left_out`: cluster to why its profile changes nothing."""
+
+    edits: tuple[Edit, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What was left out of profiles that were taken."""
+
+
+class _Owned(Struct, frozen=True):
+    """A document that follows the inventory, and the file that it stands in."""
+
+    body: JsonObject
+    file: StoreFile
+    is_alone: bool
+
+
+def synced(
+    origin: Origin,
+    bodies: Iterable[JsonObject],
+    fleet: Fleet,
+    files: Iterable[StoreFile],
+    properties: Mapping[str, str],
+    text: Text,
+) -> Synced:
+    """What makes the documents of a store that follow `origin` equal to the profiles of a whole list.
+
+    `fleet` is what the `files` say. `properties`: properties of a profile to the labels that they become.
+
+    Raises:
+        InventoryRefused: the store is not read as a whole, the list is too long, or it is empty though documents
+            follow it.
+    """
+    _refuse_unread(fleet)
+    files = list(files)
+    owned = _owned(origin, files)
+    profiles, left_out = _read(list(bodies), properties)
+    if owned and not profiles and not left_out:
+        raise InventoryRefused(
+            f"{origin}: it has no ClusterProfile, and {len(owned)} documents follow it; nothing is retired because of "
+            "an empty list. If that is meant, take the documents out by hand"
+        )
+    paths = {file.path for file in files}
+    edits: list[Edit] = []
+    notes: list[str] = []
+    for name, profile in profiles.items():
+        found = _edit(profile, origin, owned.get(name), fleet, paths, text)
+        if isinstance(found, str):
+            left_out[name] = found
+            continue
+        notes += [f"{name}: {why}" for why in profile.dropped]
+        edits += [found] if found is not None else []
+    for name in sorted(owned.keys() - profiles.keys() - left_out.keys()):
+        one = owned[name]
+        if one.is_alone:
+            edits.append(Edit(kind=EditKind.RETIRED, cluster=name, path=one.file.path, data=None, before=one.file.data))
+        else:
+            left_out[name] = f"its profile is gone, and {_shares(one)}"
+    return Synced(
+        edits=tuple(sorted(edits, key=lambda edit: edit.cluster)),
+        left_out=dict(sorted(left_out.items())),
+        notes=tuple(notes),
+    )
+
+
+def followed(origin: Origin, files: Iterable[StoreFile]) -> frozenset[tuple[str, str]]:
+    """(namespace, name) of the profiles that documents of these files follow."""
+    annotations = {
+        name: str(dig(one.body, "metadata", "annotations", ORIGIN_ANNOTATION))
+        for name, one in _owned(origin, files).items()
+    }
+    return frozenset((annotation.rpartition("/")[2], name) for name, annotation in annotations.items())
+
+
+def _refuse_unread(fleet: Fleet) -> None:
+    """What cannot be read might be a document of a cluster: it would be written a second time, or taken for gone."""
+    if any(reach.everything for reach in fleet.frozen):
+        told = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
+        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *told[:5]]))
+
+
+def _read(bodies: list[JsonObject], properties: Mapping[str, str]) -> tuple[dict[str, Profile], dict[str, str]]:
+    """Profiles by name, and why the others are left out, by name."""
+    if len(bodies) > PROFILES_MAX:
+        raise InventoryRefused(f"the list has {len(bodies):,} profiles; at most {PROFILES_MAX:,} are taken")
+    found: dict[str, list[Profile]] = {}
+    left_out: dict[str, str] = {}
+    for body in bodies:
+        read = read_profile(body, properties)
+        if isinstance(read, str):
+            left_out[str(dig(body, "metadata", "name"))[:80]] = read
+        else:
+            found.setdefault(read.name, []).append(read)
+    for name, twins in found.items():
+        if len(twins) > 1:
+            places = ", ".join(sorted(twin.namespace for twin in twins))
+            left_out[name] = f"several namespaces have a profile of this name ({places}); sync one namespace"
+    return {name: found[name][0] for name in sorted(found.keys() - left_out.keys())}, left_out
+
+
+def _owned(origin: Origin, files: Iterable[StoreFile]) -> dict[str, _Owned]:
+    owned: dict[str, _Owned] = {}
+    for file in files:
+        if ORIGIN_ANNOTATION.encode() not in file.data:
+            continue
+        documents = read_yaml(file.path, file.data).documents
+        for document in documents:
+            body = document.body
+            is_cluster = CLUSTER_APIS.get(str(body.get("apiVersion"))) == body.get("kind")
+            name, annotation = dig(body, "metadata", "name"), dig(body, "metadata", "annotations", ORIGIN_ANNOTATION)
+            if is_cluster and isinstance(name, str) and isinstance(annotation, str) and origin.covers(annotation):
+                owned[name] = _Owned(body, file, len(documents) == 1)
+    return owned
+
+
+def _edit(
+    profile: Profile, origin: Origin, owned: _Owned | None, fleet: Fleet, paths: set[str], text: Text
+) -> Edit | str | None:
+    """The edit that a profile asks for; None: the document says so already; a text: why there is none."""
+    path = f"clusters/{profile.name}.yaml"
+    if owned is None:
+        known = fleet.clusters.get(profile.name)
+        if known is not None:
+            return f"{known.source} is the document of this cluster and does not follow {origin}; it stays as it is"
+        if path in paths:
+            return f"{path} is there and is not of {origin}; it stays as it is"
+        body = _document(profile, origin, {})
+        return _checked(
+            Edit(kind=EditKind.ADDED, cluster=profile.name, path=path, data=_bytes(text(body)), before=None)
+        )
+    if owned.body.get("kind") != _KIND:
+        return f"{owned.file.path} is no {_KIND}; take the annotation {ORIGIN_ANNOTATION} out to keep it as yours"
+    body = _document(profile, origin, owned.body)
+    if body == owned.body:
+        return None
+    if not owned.is_alone:
+        return _shares(owned)
+    written = owned.file.data.decode(errors="replace")
+    data = _bytes(with_comments(written, text(owned.body), text(body)))
+    edit = Edit(kind=EditKind.CHANGED, cluster=profile.name, path=owned.file.path, data=data, before=owned.file.data)
+    if [found.body for found in read_yaml(edit.path, data).documents] != [body]:
+        edit = Edit(kind=edit.kind, cluster=edit.cluster, path=edit.path, data=_bytes(text(body)), before=edit.before)
+    return _checked(edit)
+
+
+def _shares(owned: _Owned) -> str:
+    return f"{owned.file.path} has other documents beside this one; give it a file of its own"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass")
+
+
+def _document(profile: Profile, origin: Origin, before: JsonObject) -> JsonObject:
+    """The document, with what people added to the one that was there: labels, annotations and other fields."""
+    metadata: Mapping[str, Any] = dig(before, "metadata") or {}
+    annotations = dict(metadata.get("annotations") or {})
+    theirs = set(str(annotations.get(LABELS_ANNOTATION, "")).split(" "))
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in theirs}
+    annotations[ORIGIN_ANNOTATION] = f"{origin.name}/{profile.namespace}"
+    annotations.pop(LABELS_ANNOTATION, None)
+    if profile.labels:
+        annotations[LABELS_ANNOTATION] = " ".join(profile.labels)
+    labels |= profile.labels
+    made = {**metadata, "name": profile.name, "namespace": profile.namespace, "annotations": annotations}
+    made.pop("labels", None)
+    if labels:
+        made["labels"] = labels
+    spec: dict[str, Any] = {"displayName": profile.display_name} if profile.display_name else {}
+    if profile.manager:
+        spec["clusterManager"] = {"name": profile.manager}
+    document: dict[str, Any] = {**before, "apiVersion": before.get("apiVersion", _API_VERSION), "kind": _KIND}
+    document["metadata"] = made
+    document.pop("spec", None)
+    if spec:
+        document["spec"] = spec
+    return document
+
+
+def _checked(edit: Edit) -> Edit | str:
+    """The edit, if what it writes is read as this one cluster and nothing else; else why not."""
+    assert edit.data is not None, "a file is written"
+    if len(edit.data) > DOCUMENT_MAX_BYTES:
+        return f"its document would have {len(edit.data):,} bytes; at most {DOCUMENT_MAX_BYTES:,} are written"
+    blob = sha1(edit.data, usedforsecurity=False).hexdigest()
+    parsed = parse_file(StoreFile(path=edit.path, blob=blob, data=edit.data))
+    if [cluster.name for cluster in parsed.clusters] == [edit.cluster] and not parsed.frozen:
+        return edit
+    told = "; ".join(one.message for one in parsed.problems if one.severity is Severity.ERROR)
+    return f"{edit.path} would not be read as a cluster: {told or 'files of this name are for something else'}"
