@@ -1,6 +1,7 @@
 """Which part the process plays for its fleet: alone, standing by, or leading; and the control loop while it acts.
 
-Source: ADR 20. The loop knows nothing of it: a process that leads runs one, and one that does no more has ended it.
+Source: design#one-leader; ADR 20. The loop knows nothing of it: a process that leads runs one, and has ended it when
+it leads no more.
 """
 
 from __future__ import annotations

@@ -55,6 +55,9 @@ def sighted(before: Sighting | None, lease: Lease, resource_version: str, now_s:
     """A Lease as it is seen now; one that nobody wrote since is as old as it was when it was seen first."""
     if before is not None and before.resource_version == resource_version:
         return before
+    if before is not None and not resource_version:
+        # Somebody deleted it: whoever held it makes it again, and goes on.
+        return Sighting(lease=before.lease, resource_version="", since_s=now_s)
     return Sighting(lease=lease, resource_version=resource_version, since_s=now_s)
 
 
@@ -63,7 +66,7 @@ def wait_for_lease_s(seen: Sighting, holder: str, duration_s: float, now_s: floa
 
     `duration_s`: as the store says. What was promised to who holds it counts, where that is longer.
     """
-    if not seen.resource_version or seen.lease.holder in ("", holder):
+    if seen.lease.holder in ("", holder):
         return 0.0
     return max(seen.since_s + max(seen.lease.duration_s, duration_s) - now_s, 0.0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.adapters.journal.books.orders import LED_BY
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.mirror import Mirror
 from reconciler.adapters.journal.rows import (
@@ -18,6 +19,7 @@ from reconciler.adapters.journal.rows import (
     EVICTION,
     GUARD_HOLD,
     LOSS,
+    META,
     ROLLOUT,
     SUSPENSION,
     TIMER,
@@ -50,6 +52,13 @@ class HandoverBook:
     _file: JournalFile
     _mirror: Mirror
     _losses: Losses | None = None
+
+    def record_led_by(self, leader: str) -> None:
+        """Record who leads while this process stands by; empty: nobody else. The same is not written again."""
+        row = (LED_BY, leader)
+        if row not in self._file.rows(META, "WHERE key = ?", (LED_BY,)):
+            with self._file.transaction():
+                self._file.put(META, [row])
 
     def handover(self) -> dict[str, list[Row]]:
         """What the next leader has to know, as it is now."""

@@ -23,7 +23,7 @@ from reconciler.model.ledger import Event, EventKind, EvictionRecord, Suspension
 from reconciler.model.refs import Identity
 
 _ASKED: Final = "asked"
-_LED_BY: Final = "led_by"
+LED_BY: Final = "led_by"
 
 
 class Orders:
@@ -47,14 +47,8 @@ class Orders:
     @property
     def led_by(self) -> str:
         """Who leads the fleet while the process of this journal stands by; empty: nobody else does."""
-        rows = self._file.rows(META, "WHERE key = ?", (_LED_BY,))
+        rows = self._file.rows(META, "WHERE key = ?", (LED_BY,))
         return str(rows[0][1]) if rows else ""
-
-    def record_led_by(self, leader: str) -> None:
-        """Record who leads; the same again is not written."""
-        if leader != self.led_by:
-            with self._file.transaction():
-                self._file.put(META, [(_LED_BY, leader)])
 
     def suspend(self, suspension: SuspensionRecord) -> None:
         """Record an order to stop writing; it replaces one of the same scope. On the disk before this returns."""

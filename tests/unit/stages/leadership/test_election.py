@@ -44,6 +44,13 @@ def test_a_version_is_as_old_as_it_was_when_it_was_seen_first() -> None:
     assert sighted(first, HELD, "8", 20).since_s == 20
 
 
+def test_a_lease_that_is_gone_is_left_to_who_held_it_for_a_while() -> None:
+    gone = sighted(sighted(None, HELD, "7", 10), Lease(), "", 20)
+    assert wait_for_lease_s(gone, "me", 15, 20) == 15
+    assert sighted(gone, Lease(), "", 30) is gone
+    assert wait_for_lease_s(sighted(None, Lease(), "", 20), "me", 15, 20) == 0
+
+
 def test_writing_ends_before_the_lease_and_begins_when_it_may() -> None:
     leader = Leader(term=1, renewed_s=100, duration_s=15, writes_from_s=105)
     assert [leader.writing_left_s(now) for now in (104, 105, 109, 110, 200)] == [0, 5, 1, 0, 0]
