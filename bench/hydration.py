@@ -60,7 +60,7 @@ def hydrate(root: Path, started: list[str]) -> tuple[int, float]:
     started.clear()
     begin = time.perf_counter()
     done = CliRunner().invoke(cli, ["hydrate", str(root)])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0, (done.output, done.exception)
     return len(started), time.perf_counter() - begin
 
 
