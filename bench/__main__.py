@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -76,6 +77,9 @@ def main() -> None:
     found |= {f"staged_{name}": value for name, value in least("staged", WORKLOADS, 2).items()}
     print("the unkind twin ...", flush=True)
     found |= unkind(found)
+    if shutil.which("helm"):
+        print("renders and their locks ...", flush=True)
+        found |= {f"hydrated_{name}": value for name, value in part("hydration", WORKLOADS).items()}
     print("placement at three sizes ...", flush=True)
     found |= part("scaling", WORKLOADS)
     loops.append(calibration_s())

@@ -126,6 +126,7 @@ class ControlLoop:
         """Read the kubeconfig again; while it is unusable, the one in force stays."""
         if self._state.fleet is not None:
             self._reach(self._state.fleet)
+        self._parts.ask_keys_again()
         self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
@@ -149,6 +150,7 @@ class ControlLoop:
         """
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
+        self._parts.follow_keys(lambda identities: self._agenda.mark(*identities))
         tasks = [asyncio.create_task(work) for work in self._lookouts()]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())

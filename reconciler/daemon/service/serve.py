@@ -131,6 +131,7 @@ def _parts(
         interpreters=access.interpreters,
         vitals=vitals,
         open=access.open,
+        later_keys=access.later_keys,
     )
 
 
