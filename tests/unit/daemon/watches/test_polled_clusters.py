@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.daemon.round.mark import holder_name
 from reconciler.sim import Fault, FaultKind, NodeSpec, Request
 from tests.fakes.worlds import deployment, policy
 from tests.unit.daemon.loop.test_loop import Running, running
@@ -204,6 +205,20 @@ async def test_another_cluster_under_the_name_is_not_read_and_not_written_to(tmp
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.quiet()
         assert scene.value("m2") == "theirs"
+
+
+async def test_another_cluster_is_not_written_to_before_its_turn_either(tmp_path: Path) -> None:
+    async with running(tmp_path, drift=NEVER) as scene:
+        system: Any = scene.box["m2"].state.get("Namespace", "", "kube-system")
+        scene.box["m2"].state.put({**system, "metadata": {**system["metadata"], "uid": "of-another-cluster"}})
+        path = "/api/v1/namespaces/fleet-system/configmaps/" + holder_name("test")
+        request = Request(method="DELETE", path=path, query={}, body={}, content_type="application/json",
+                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m2"].request(request).status == 200
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        await scene.until(lambda: scene.vitals.changes["m2", "update", "failed"] > 0)
+        assert scene.value("m2") == "1"
 
 
 async def test_what_was_edited_while_the_service_was_down_is_put_back(tmp_path: Path) -> None:
