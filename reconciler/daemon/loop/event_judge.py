@@ -56,6 +56,7 @@ class EventJudge:
         self._unfinished = memory.unfinished
         self._lanes = memory.lanes
         self._healths = memory.healths
+        self._denials = memory.denials
         self._passed: set[Identity] | None = None
 
     @property
@@ -214,6 +215,11 @@ class EventJudge:
         if any(live.uid not in before for identity, live in there.items() if identity not in known):
             self.doubted(cluster)
         return frozenset(there.keys() & known)
+
+    def denied(self, cluster: str, gvk: GVK) -> None:
+        """A list was refused for want of a right: a round tells of it, unless that is known."""
+        if not self._denials.is_known(cluster, gvk):
+            self.doubted(cluster)
 
     def missed(self, cluster: str, identity: Identity) -> None:
         """It was read by name, and is not there: a round has to look."""

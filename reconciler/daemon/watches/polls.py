@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -64,6 +65,10 @@ class PollJudge(Protocol):
 
     def asked(self, cluster: str, gvk: GVK) -> None:
         """A list is asked for."""
+        ...
+
+    def denied(self, cluster: str, gvk: GVK) -> None:
+        """A list was refused for want of a right."""
         ...
 
     def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> Collection[Identity]:
@@ -152,21 +157,21 @@ class Polls:
         self._reads = {name: task for name, task in self._reads.items() if not task.done()}
         for name in self._turns.due(now_s, self._judge.hurried()):
             if name not in self._lists:
-                self._lists[name] = asyncio.create_task(self._asked(self._kept[name], self._list(self._kept[name])))
+                kept = self._kept[name]
+                self._lists[name] = asyncio.create_task(self._asked(kept, partial(self._list, kept)))
         copies: defaultdict[str, list[Identity]] = defaultdict(list)
         free = self._kept.keys() - self._reads.keys()
         for cluster, identity in self._looks.due((copy for copy in self._judge.ailing() if copy[0] in free), now_s):
             copies[cluster].append(identity)
         for name, identities in copies.items():
-            self._reads[name] = asyncio.create_task(
-                self._asked(self._kept[name], self._look(self._kept[name], identities))
-            )
+            kept = self._kept[name]
+            self._reads[name] = asyncio.create_task(self._asked(kept, partial(self._look, kept, identities)))
 
-    async def _asked(self, kept: _Kept, asking: Coroutine[None, None, None]) -> None:
+    async def _asked(self, kept: _Kept, ask: Callable[[], Awaitable[None]]) -> None:
         """The boundary of one cluster: what it does not tell is no news, and its next turn comes."""
         name = kept.member.name
         async with self._slots.slot():
-            asked = await awaited(asking)
+            asked = await awaited(ask())
         if isinstance(asked.fault, TimeoutError):
             self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {PROMPT_S:g} s"))
         elif isinstance(asked.fault, MemberClusterError):
@@ -204,6 +209,7 @@ class Polls:
             return
         except Forbidden:
             # What was applied can be read by name; of all else nothing is known, and nothing follows.
+            judge.denied(member.name, gvk)
             applied = judge.applied(member.name).items()
             refs = [_ref(identity, gvk) for identity, found in applied if found == gvk]
             await asyncio.gather(*(self._read(member, ref) for ref in refs))

@@ -252,3 +252,4 @@ async def test_without_the_right_to_list_what_was_applied_is_read_by_name(tmp_pa
             await scene.until(lambda: scene.value("m1") == "1")
         delete(scene, "m1")
         await scene.until(lambda: scene.value("m1") == "1")
+        await scene.until(lambda: [found.code for found in scene.vitals.problems] == ["right-missing"])
