@@ -22,8 +22,8 @@ from tests.unit.adapters.kube.test_rotation import certificate
 MODES: Final = ("watch", "poll")
 OBJECTS: Final = 9
 """And the Namespace."""
-SETTLED_S: Final = 160.0
-"""Connections that nobody uses are closed by then."""
+SETTLED_S: Final = 320.0
+"""Connections of the start are closed by then, those too that a turn used once more."""
 WINDOW_S: Final = float(os.environ.get("PAUSE_S", "120"))
 START_MAX_S: Final = 1800.0
 
