@@ -102,7 +102,8 @@ def main() -> None:
         beside = api_server.main()
     for row in (*report.rows(found, factor), *report.scaling_rows(found), *beside):
         print(" | ".join(row))
-    DOCUMENT.write_text(report.document(machine(), found, beside, factor))
+    kept = report.by_hand(DOCUMENT.read_text()) if DOCUMENT.exists() else ""
+    DOCUMENT.write_text(report.document(machine(), found, beside, factor) + kept)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,16 @@ def document(
     )
 
 
+BY_HAND = "## Many clusters, watched and polled\n"
+"""What is measured by hand stands last, below this."""
+
+
+def by_hand(document: str) -> str:
+    """The part of a written document that `make bench` does not measure, and keeps; empty if there is none."""
+    at = document.find(BY_HAND)
+    return "\n" + document[at:] if at >= 0 else ""
+
+
 _DIVISIONS = {"static": "static weights", "dynamic": "free room"}
 
 _NOT_COMPARED = "Not measured in this run: KUBEBUILDER_ASSETS named no Kubernetes binaries."

@@ -133,6 +133,15 @@ class HighAvailability(Struct, frozen=True, kw_only=True):
     source: Source = NOWHERE
 
 
+class DriftMode(StrEnum):
+    """How it is noticed what others do in the clusters: `spec.drift.mode`."""
+
+    WATCH = "watch"
+    """At once, by streams that stay open: one for each cluster and kind that has a copy there."""
+    POLL = "poll"
+    """Within one resync, by lists. No stream is open, and no connection stays."""
+
+
 class FleetSettings(Struct, frozen=True, kw_only=True):
     """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
 
@@ -145,6 +154,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     failover_act: bool = True
     """`spec.failover.mode`: act, or advise (report only)."""
     self_heal: bool = True
+    drift_mode: DriftMode = DriftMode.WATCH
     resync_s: int = 600
     guards: Guards = Guards()
     ha: HighAvailability | None = None

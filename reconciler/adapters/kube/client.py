@@ -128,10 +128,22 @@ class MemberCluster:
         return await self._list(gvk, query, accept=requests.JSON, api_version=gvk.api_version)
 
     async def list_metadata(
-        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", field_selector: str = ""
+        self,
+        gvk: GVK,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        is_cached: bool = False,
     ) -> Listing:
-        """All objects of the kind that match, with nothing but their metadata in the body."""
-        query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+        """All objects of the kind that match, with nothing but their metadata in the body.
+
+        `is_cached`: the API server may answer with what it has in memory, which costs it least and may be of a moment
+        ago, so that nothing is absent or unchanged by it for sure.
+        """
+        query = ListQuery(
+            namespace=namespace, label_selector=label_selector, field_selector=field_selector, is_cached=is_cached
+        )
         return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
 
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
@@ -293,7 +305,8 @@ class MemberCluster:
         """Every page of one list, as of one resourceVersion.
 
         Where the token runs out on the way, the list begins anew and is asked for in one piece, which cannot expire.
-        A page that is too large to be read is asked for again in smaller ones.
+        A page that is too large to be read is asked for again in smaller ones, which an API server that answers from
+        memory may not make.
         """
         pages: list[_P] = []
         token, limit = "", requests.LIST_PAGE
@@ -305,7 +318,7 @@ class MemberCluster:
                 except AnswerTooLarge:
                     if limit == 1:
                         raise
-                    limit = max(1, limit // 10)
+                    limit, query = max(1, limit // 10), dataclasses.replace(query, is_cached=False)
                     continue
                 except ListExpired:
                     if not token:

@@ -44,8 +44,9 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
-from reconciler.daemon.watches.watches import Listeners, Watches
+from reconciler.daemon.watches.watches import Watches
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
@@ -97,16 +98,11 @@ class ControlLoop:
         self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
-        self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
-        listeners = Listeners(
-            asked=judge.asked,
-            listed=judge.listed,
-            event=judge.seen,
-            trouble=judge.trouble,
-            ended_early=parts.vitals.watch_ended_early,
+        self._judge = EventJudge(
+            parts, lambda: self._state, lambda: self._agenda, memory, self._established, self._recorder.heard
         )
-        self._watches = Watches(listeners, parts.clock)
-        self._keeper = WatchKeeper(self._watches)
+        self._polls = Polls(self._judge, parts.clock)
+        self._keeper = WatchKeeper(Watches(self._judge.listeners, parts.clock), self._polls)
 
     def _wake(self) -> None:
         self._agenda.wake.set()
@@ -172,7 +168,7 @@ class ControlLoop:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._watches.close()
+            await self._keeper.close()
 
     async def _leave(self) -> None:
         """What is being written may end; the rest is looked into at the next start, as after a crash."""
@@ -185,7 +181,7 @@ class ControlLoop:
 
     def _lookouts(self) -> list[Coroutine[None, None, None]]:
         ailing = self._ailments.watch(lambda: self._state.reachable, self._parts.clock)
-        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing]
+        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing, self._polls.run()]
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()

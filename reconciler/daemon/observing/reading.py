@@ -18,7 +18,12 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
-from reconciler.daemon.observing.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
+from reconciler.daemon.observing.capacity_need import (
+    can_fail_over,
+    clusters_with_room,
+    is_to_observe,
+    workloads_to_observe,
+)
 from reconciler.daemon.observing.interest import interest_in, with_unasked
 from reconciler.daemon.observing.members import PROMPT_S, Interest, Reachable, read_members, told_fault
 from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
@@ -34,7 +39,6 @@ from reconciler.model.observation import ClusterObservation, Member, Observation
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.rollouts.record import Record
 from reconciler.stages.observations import in_force
-from reconciler.stages.placement import wants_capacity
 from reconciler.stages.schemas import Schema, schema_of_openapi
 from reconciler.stages.ticks import remembered_times, tick
 
@@ -320,19 +324,19 @@ async def observe_members(
     deep: bool = False,
     decided: Decision | None = None,
 ) -> Observations:
-    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity, or `deep`.
+    """Served kinds always; nodes, pods and workloads only where a policy may divide by free capacity; `deep`: anywhere.
 
     `decided`: the last decision, by which workloads to which capacity does not matter are left out.
     """
-    deep = deep or wants_capacity(fleet)
-    written = workloads_to_observe(fleet, interpreters, decided) if deep else {}
+    with_room = frozenset(fleet.clusters) if deep else clusters_with_room(fleet, known.ledger)
+    written = workloads_to_observe(fleet, interpreters, decided) if with_room else {}
     is_wanted = partial(is_to_observe, interpreters=interpreters, decided=decided, fails_over=can_fail_over(fleet))
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
         if isinstance(member, str):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         try:
-            if deep:
+            if name in with_room:
                 applied = {
                     identity: ResourceRef(row.gvk, identity.namespace, identity.name)
                     for identity, row in known.ledger.get(name, {}).items()

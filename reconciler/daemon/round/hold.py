@@ -27,6 +27,7 @@ from reconciler.daemon.observing.members import PROMPT_S, told_fault
 from reconciler.daemon.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (
     AlreadyExists,
+    ClusterReplaced,
     Deposed,
     FleetHeld,
     HeldByCopy,
@@ -177,6 +178,7 @@ class Holder:
                 live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
             except ObjectNotFound:
                 live = None
+                await self._same(member)
             mark = read_mark(live) if live is not None else Mark(journal=self._journal.uuid)
             if not take_over:
                 self._refuse(member.name, fleet, mark)
@@ -198,6 +200,16 @@ class Holder:
                 why = f"its mark told of rollout {', '.join(overtaken)} what the journal did not know"
                 raise MemberClusterError(member.name, f"{why}; it is planned again")
             return
+
+    async def _same(self, member: MemberCluster) -> None:
+        """Nothing, unless our mark is gone with its cluster: another one may answer under the name by now.
+
+        Raises:
+            ClusterReplaced: it does.
+        """
+        known = self._journal.cluster_uids().get(member.name)
+        if known is not None and member.name in self._epochs and await member.identity() != known:
+            raise ClusterReplaced(member.name, "another cluster answers under this name (its kube-system uid differs)")
 
     async def _take(
         self, member: MemberCluster, fleet: str, mark: Mark, live: LiveObject | None, entries: Mapping[str, str]

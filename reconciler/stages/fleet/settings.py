@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.fleet import FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
+from reconciler.model.fleet import DriftMode, FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
 from reconciler.model.problem import Document, Problem
 from reconciler.stages.documents import (
     Field,
@@ -62,9 +62,17 @@ SPEC_SHAPE = shape(
         shape=shape(
             Field("selfHeal", FieldType.FLAG, "Whether they are put back.", default="true"),
             Field(
+                "mode",
+                FieldType.TEXT,
+                "watch: they are seen at once, by streams. poll: within one resync, by lists; for very many clusters.",
+                values=exactly(*DriftMode),
+                default="watch",
+            ),
+            Field(
                 "resync",
                 FieldType.TEXT,
-                "How often everything is looked at, whatever has been reported.",
+                "How often everything is looked at, whatever has been reported. In poll mode each cluster has a time "
+                "of its own within it.",
                 default="10m",
             ),
         ),
@@ -184,6 +192,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         ),
         failover_act=failover is None or failover.text("mode", "act") == "act",
         self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
+        drift_mode=_drift_mode(drift),
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.child("guards")),
         ha=_ha(spec.child("ha")),
@@ -193,6 +202,11 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
+
+
+def _drift_mode(drift: Fields | None) -> DriftMode:
+    told = drift.text("mode", _DEFAULTS.drift_mode) if drift else _DEFAULTS.drift_mode
+    return DriftMode(told) if told in set(DriftMode) else _DEFAULTS.drift_mode
 
 
 def _plain_secrets(spec: Fields) -> PlainSecrets:
