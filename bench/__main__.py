@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -76,6 +77,9 @@ def main() -> None:
     found |= {f"staged_{name}": value for name, value in least("staged", WORKLOADS, 2).items()}
     print("the unkind twin ...", flush=True)
     found |= unkind(found)
+    if shutil.which("helm"):
+        print("renders and their locks ...", flush=True)
+        found |= {f"hydrated_{name}": value for name, value in part("hydration", WORKLOADS).items()}
     print("placement at three sizes ...", flush=True)
     found |= part("scaling", WORKLOADS)
     loops.append(calibration_s())
@@ -98,7 +102,8 @@ def main() -> None:
         beside = api_server.main()
     for row in (*report.rows(found, factor), *report.scaling_rows(found), *beside):
         print(" | ".join(row))
-    DOCUMENT.write_text(report.document(machine(), found, beside, factor))
+    kept = report.by_hand(DOCUMENT.read_text()) if DOCUMENT.exists() else ""
+    DOCUMENT.write_text(report.document(machine(), found, beside, factor) + kept)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What rendering costs: processes of `hydrate` where one of many renders changed, and what locks add to `validate`.
 
-Run by hand with helm on the PATH: python -m bench.hydration [RENDERS [WORKLOADS]]. It prints JSON.
+With helm on the PATH: python -m bench.hydration [WORKLOADS [RENDERS]]. It prints JSON. All shares are of processor time
+within one run, so that other work on the machine concerns both sides.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from reconciler.adapters.plugins import with_plugins
 from reconciler.adapters.sources.location import locate_store
 from reconciler.cli.main import cli
 from reconciler.cli.reading import read_fleet
-from reconciler.engine import decide
+from reconciler.engine import compare_revisions, decide
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.report.rendering import rendering
+from reconciler.stages.fleet import ParsedFile
 from reconciler.stages.lint import lint
 
 CHART = Path(__file__).parent.parent / "tests/hydration/store/charts/web"
@@ -58,7 +60,7 @@ def hydrate(root: Path, started: list[str]) -> tuple[int, float]:
     started.clear()
     begin = time.perf_counter()
     done = CliRunner().invoke(cli, ["hydrate", str(root)])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0, (done.output, done.exception)
     return len(started), time.perf_counter() - begin
 
 
@@ -81,7 +83,14 @@ def validated(root: Path, rev: str | None) -> Fleet:
     return fleet
 
 
-def main(renders: int, workloads: int) -> dict[str, float]:
+def compared(root: Path, parsed: dict[str, ParsedFile]) -> None:
+    """What `diff --base --head` does beside the locks, where one file is another one."""
+    before = read_fleet(str(root), "HEAD~1", as_files=False, parsed=parsed)
+    after = read_fleet(str(root), "HEAD", parsed=parsed)
+    compare_revisions(before, after, Observations(), SystemClock().now(), interpreters=with_plugins())
+
+
+def main(workloads: int, renders: int) -> dict[str, float]:
     """The figures."""
     started: list[str] = []
     sys.addaudithook(lambda event, _: started.append(event) if event == "subprocess.Popen" else None)
@@ -105,8 +114,12 @@ def main(renders: int, workloads: int) -> dict[str, float]:
                 found[f"{name}_locks_s"] = cpu_s(lambda fleet=fleet, tree=tree: lock_problems(fleet, tree))
             found[f"{name}_validate_s"] = cpu_s(lambda store=store, rev=rev: validated(store, rev), rounds=3)
             found[f"{name}_share"] = found[f"{name}_locks_s"] / found[f"{name}_validate_s"]
+        bare = Path(folder) / "bare.git"
+        commit_files(bare, [("values/unread.yaml", b"a: b\n")])
+        found["diff_s"] = cpu_s(lambda: compared(bare, {}), rounds=3)
+        found["diff_share"] = found["commit_locks_s"] / found["diff_s"]
     return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(*map(int, [*sys.argv[1:], "100", "10000"][:2])), indent=2))
+    print(json.dumps(main(*map(int, (*sys.argv[1:], *("10000", "100")[len(sys.argv) - 1 :]))), indent=2))

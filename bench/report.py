@@ -37,6 +37,12 @@ GOALS = (
     Goal("unkind twin: full plan, cold, beside the one above", "unkind_cold_ratio", 1.5, 1.2, "x", is_time=False),
     Goal("unkind twin: second start, beside the one above", "unkind_warm_ratio", 1.2, 1.1, "x", is_time=False),
     Goal("unkind twin: one commit of one workload, p50", "unkind_commit_p50", 30, 20, "ms", 1e3),
+    Goal(
+        "hydrate of 100 renders where one changed: processes", "hydrated_processes_one", 1, 1, "of 101", is_time=False
+    ),
+    Goal("locks of 100 renders beside `validate` of files", "hydrated_directory_share", 5, 5, "%", 100, is_time=False),
+    Goal("the same, of a commit", "hydrated_commit_share", 5, 5, "%", 100, is_time=False),
+    Goal("locks of 100 renders beside `diff` of two commits", "hydrated_diff_share", 5, 5, "%", 100, is_time=False),
     Goal("peak memory of a cold plan", "rss_mib", 450, 250, "MiB", is_time=False),
     Goal("`--help`, CPU", "help", 80, 60, "ms", 1e3),
     Goal("CPU a workload at 10,000 beside 1,000", "scaling_10k", 1.3, 1.1, "x", is_time=False),
@@ -134,6 +140,16 @@ def document(
         unkind=markdown_table(("figure", "fleet", "unkind twin", "ratio"), unkind_rows(found)),
         beside=compared,
     )
+
+
+BY_HAND = "## Many clusters, watched and polled\n"
+"""What is measured by hand stands last, below this."""
+
+
+def by_hand(document: str) -> str:
+    """The part of a written document that `make bench` does not measure, and keeps; empty if there is none."""
+    at = document.find(BY_HAND)
+    return "\n" + document[at:] if at >= 0 else ""
 
 
 _DIVISIONS = {"static": "static weights", "dynamic": "free room"}

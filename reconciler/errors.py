@@ -154,6 +154,12 @@ class HeldByCopy(MemberClusterError):
     changed_nothing = True
 
 
+class NotLeading(MemberClusterError):
+    """This process may not write now: it does not hold the Lease of its fleet, or not for long enough."""
+
+    changed_nothing = True
+
+
 class ClusterReplaced(MemberClusterError):
     """Another cluster answers under a known name; it is treated as Unknown, not as a fresh one."""
 
@@ -182,6 +188,15 @@ class ForgeError(ReconcilerError):
 
 class FleetHeld(ReconcilerError):
     """Another journal or a running daemon holds this fleet."""
+
+
+class Deposed(FleetHeld):
+    """A process that leads later has taken the fleet over in a cluster. `term`: the one that its mark has."""
+
+    def __init__(self, message: str, term: int) -> None:
+        """Keep the term, over which the own one has to be."""
+        super().__init__(message)
+        self.term = term
 
 
 class NotShown(ReconcilerError):

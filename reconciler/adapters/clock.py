@@ -37,6 +37,11 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+def since_boot_s() -> float:
+    """Seconds since the machine started, its sleep included: a promise to others runs out while it sleeps, too."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 def rfc3339(epoch_s: float) -> str:
     """An epoch time as Kubernetes writes it.
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.cli.keys import Keys, KeysNamed
+
 if TYPE_CHECKING:
     from reconciler.adapters.kube.profiles.live_access import LiveAccess
-    from reconciler.adapters.sops.keyring import Keyring
     from reconciler.cli.options import ProfileOptions
-    from reconciler.daemon.observing.reading import Opener
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
     from reconciler.daemon.round.session import Access
-    from reconciler.model.content import Opened
-    from reconciler.model.fleet import Fleet, Template
-    from reconciler.model.problem import Problem
-    from reconciler.model.refs import Identity
+    from reconciler.model.fleet import Fleet
 
 
 def access_to(
@@ -29,16 +25,17 @@ def access_to(
     store: str = "",
     revisions: RevisionsInForce | None = None,
     stage: str = "",
-    sops_age_key_file: Path | None = None,
+    keys: Keys | None = None,
     profiles: ProfileOptions | None = None,
 ) -> Access:
     """Access to the members and the journal: the one that is named, else that of the fleet, if there is one.
 
     `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
-    `sops_age_key_file`: identities of age. `profiles`: where live ClusterProfiles say how clusters are reached.
+    `keys`: what opens encrypted templates; None: the credential of the service alone. `profiles`: where live
+    ClusterProfiles say how clusters are reached.
 
     Raises:
-        ConfigurationError: a plugin or the file of identities is unusable, or the store was another fleet's before.
+        ConfigurationError: a plugin is unusable, or the store was another fleet's before.
         JournalError: no journal was named, and no state folder is known.
     """
     import logging
@@ -49,6 +46,7 @@ def access_to(
     from reconciler.daemon.round.session import Access
     from reconciler.daemon.vitals.logs import set_up_logging
 
+    keys = keys or Keys(KeysNamed())
     if not logging.getLogger().handlers:
         # What a command cannot print as its result is told on stderr, scrubbed as the service's log is.
         set_up_logging("text")
@@ -58,7 +56,8 @@ def access_to(
         journal=journal or (journal_for(fleet, os.environ, writes=store) if fleet is not None else None),
         clusters=clusters,
         store=store,
-        open=_opener(sops_age_key_file),
+        open=keys.open,
+        later_keys=keys,
         who=person(),
         revisions=revisions,
         stage=stage,
@@ -72,25 +71,6 @@ def _live_access(profiles: ProfileOptions | None, kubeconfig: Path | None) -> Li
     from reconciler.adapters.kube.profiles.live_access import LiveAccess
 
     return LiveAccess(profiles.place, profiles.provider_file, kubeconfig)
-
-
-def _opener(file: Path | None) -> Opener:
-    """What decrypts, made when there is something to decrypt: most stores need not load it."""
-    made: list[Keyring] = []
-
-    def opened(templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
-        from reconciler.adapters.sops.keyring import Keyring
-
-        if not made:
-            made.append(Keyring(file))
-        return made[0].open(templates, is_all)
-
-    if file is not None:
-        from reconciler.adapters.sops.keyring import Keyring
-
-        made.append(Keyring(file))
-        made[0].check()
-    return opened
 
 
 def journal_path(journal: Path | None, store: str | None = None) -> Path:

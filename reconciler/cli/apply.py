@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.keys import Keys, KeysNamed, keys_options
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, style_for
 from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
 from reconciler.cli.revisions import older_revisions
@@ -33,7 +34,7 @@ _NAMED_MAX: Final = 5
 @options.kubeconfig
 @options.live_profiles
 @options.journal
-@options.sops_age_key_file
+@keys_options
 @options.cluster_filter
 @options.option("--stage", default="", metavar="NAME", help="Let a revision begin in this stage of a Rollout alone.")
 @options.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
@@ -46,7 +47,7 @@ def command(
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
-    sops_age_key_file: Path | None,
+    keys: KeysNamed,
     clusters: tuple[str, ...],
     stage: str,
     yes: bool,
@@ -92,7 +93,7 @@ def command(
         store=full_name(store),
         revisions=older_revisions(store, fleet) if not as_directory else None,
         stage=stage,
-        sops_age_key_file=sops_age_key_file,
+        keys=Keys(keys, store),
         profiles=profiles,
     )
     applied = run(apply_once(fleet, access, agree, tell))

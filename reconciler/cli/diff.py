@@ -11,6 +11,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.diff_forms import FORMATS, diff_text
+from reconciler.cli.keys import Keys, KeysNamed, keys_options
 from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
 from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
 from reconciler.cli.revisions import older_revisions
@@ -47,7 +48,7 @@ def _files(
 @options.kubeconfig
 @options.live_profiles
 @options.journal
-@options.sops_age_key_file
+@keys_options
 @options.observations
 @options.cluster_filter
 @options.time("--at", words="Compute as of this time (RFC 3339).")
@@ -82,7 +83,7 @@ def command(
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
-    sops_age_key_file: Path | None,
+    keys: KeysNamed,
     observations: Path | None,
     clusters: tuple[str, ...],
     at: str | None,
@@ -115,7 +116,7 @@ def command(
             clusters,
             fleet=fleet,
             revisions=revisions,
-            sops_age_key_file=sops_age_key_file,
+            keys=Keys(keys, store),
             profiles=profiles,
         )
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.keys import KeysNamed, program_named, sops_binary_options
 from reconciler.cli.printing import answer, remark, style_for, terminal_width
 from reconciler.cli.reading import check_clusters, read_fleet
 from reconciler.cli.rights import DEFAULT_SUBJECT, decided, needed, recorded_kinds, role
@@ -72,6 +73,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     show_default=True,
     help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.",
 )
+@sops_binary_options
 @options.output("text", "json", default="text")
 def command(
     *,
@@ -84,6 +86,7 @@ def command(
     clusters: tuple[str, ...],
     rbac: str | None,
     subject: str,
+    keys: KeysNamed,
     output: str,
 ) -> None:
     """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
@@ -95,12 +98,26 @@ def command(
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output)))
         return
+    sops, fault = _sops(keys, store)
     findings = run(_examine(fleet, access))
     if output == "json":
-        answer(json_text({"version": 1, "clusters": [_part(finding) for finding in findings]}))
+        parts = [_part(finding) for finding in findings]
+        told = {"version": sops or None, "error": fault or None} if sops or fault else None
+        answer(json_text({"version": 1, "clusters": parts, "sops": told}))
     else:
         _tell(findings, fleet)
-    sys.exit(1 if any(finding.error or finding.denied for finding in findings) else 0)
+        if sops or fault:
+            remark(fault or f"sops {sops} opens what is encrypted for other keys than age, as this user")
+    sys.exit(1 if fault or any(finding.error or finding.denied for finding in findings) else 0)
+
+
+def _sops(keys: KeysNamed, store: str) -> tuple[str, str]:
+    """The version of the sops that was named, and why it cannot be used; both empty: none was named."""
+    try:
+        program = program_named(keys, store)
+        return (program.version() if program is not None else ""), ""
+    except ConfigurationError as error:
+        return "", str(error)
 
 
 def _tell(findings: list[Finding], fleet: Fleet) -> None:
@@ -149,7 +166,7 @@ async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
         version, uid, discovery = await asyncio.gather(member.version(), member.identity(), member.discover())
         names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
-        wanted = {level: needed(decision, level, recorded, names)[0] for level in Level}
+        wanted = {level: needed(decision, level, recorded, names, member.name)[0] for level in Level}
         asked = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
         denied = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
         context = fleet.clusters[member.name].context_name

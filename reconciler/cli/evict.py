@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
+from reconciler.cli.orders import orders_of
 from reconciler.cli.printing import answer, remark, terminal_width
 from reconciler.errors import ConfigurationError
 
@@ -64,7 +65,7 @@ def command(
         identity = (
             _evicted(opened, resource, namespace, cluster) if undo else _there(opened, resource, namespace, cluster)
         )
-    with Journal.open_beside(path) as book:
+    with orders_of(path) as book:
         if undo:
             book.readmit(identity, cluster, person(), reason)
             remark(f"{identity} may come back to {cluster}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.printing import prose, show_problems
+from reconciler.cli.printing import prose, remark, show_problems
 from reconciler.cli.reading import cache_folder, read_fleet
 from reconciler.errors import ConfigurationError
 
@@ -53,6 +53,7 @@ def command(
 
     What is fresh is left alone, and no program is started for it. Commit what it writes.
     """
+    from reconciler.adapters.hydration.contained import hides_files
     from reconciler.adapters.hydration.files import RenderFiles, check_ordinary, tree_of
     from reconciler.adapters.hydration.tools import Tools, Wanted
     from reconciler.adapters.sources.location import locate_store
@@ -64,14 +65,19 @@ def command(
     wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
     kept_out = location.repository or location.path
     tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
-    is_good = not _tell(_of_documents(fleet))
+    is_good, is_run = not _tell(_of_documents(fleet)), False
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
         for render in renders:
             if update and render.helm is not None and render.helm.is_remote:
                 is_good &= _update(render, files, tools, location.path)
             output = _output(fleet, render, files, tools, always=check, allow_network=allow_network)
+            is_run |= output.files is not None
             is_good &= _finish(fleet, render, files, output, location.path, check=check)
+    if is_run and not hides_files():
+        remark(
+            "this kernel cannot hide files from helm and kustomize (Landlock, Linux 5.13): they saw what you may see"
+        )
     sys.exit(0 if is_good else 1)
 
 

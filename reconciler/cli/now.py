@@ -8,6 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
+from reconciler.cli.orders import orders_of
 from reconciler.cli.printing import remark
 from reconciler.errors import JournalError
 
@@ -21,7 +22,6 @@ def command(*, store: str | None, journal: Path | None) -> None:
     It is asked through the journal, so it does so within seconds. It does that by itself, too, at every commit,
     event and resync; this is for somebody who does not want to wait.
     """
-    from reconciler.adapters.journal.journal import Journal
     from reconciler.adapters.journal.lock import holder
     from reconciler.cli.persons import person
 
@@ -32,6 +32,6 @@ def command(*, store: str | None, journal: Path | None) -> None:
             f"{path}: no service runs with this journal; 'reconciler apply' makes the clusters equal to the store "
             "once, 'reconciler run' starts a service"
         )
-    with Journal.open_beside(path) as book:
+    with orders_of(path) as book:
         book.ask(person())
     remark(f"asked {service} to look at everything now; 'reconciler status' tells what it found")

@@ -147,12 +147,6 @@ journal = option(
     default=None,
     help="Journal file. Default: $STATE_DIRECTORY/journal.db, else FLEET/journal.db in the user's state folder.",
 )
-sops_age_key_file = option(
-    "--sops-age-key-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="File with age identities that open what sops encrypted. Default: the credential sops-age of systemd.",
-)
 observations = option(
     "--observations",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

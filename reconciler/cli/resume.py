@@ -8,6 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
+from reconciler.cli.orders import orders_of
 from reconciler.cli.printing import remark
 
 
@@ -28,12 +29,11 @@ def command(
     journal: Path | None,
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
-    from reconciler.adapters.journal.journal import Journal
     from reconciler.cli.persons import person
 
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")
-    with Journal.open_beside(journal_path(journal, store)) as book:
+    with orders_of(journal_path(journal, store)) as book:
         found = [record.scope for record in book.suspensions()]
         for chosen in found if is_all else [_one_of(found, scope, namespace)]:
             book.resume(chosen, person(), reason)

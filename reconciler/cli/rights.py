@@ -54,13 +54,22 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
 
 
 def needed(
-    decision: Decision, level: Level, recorded: Collection[GroupKind], resources: Mapping[GroupKind, str]
+    decision: Decision,
+    level: Level,
+    recorded: Collection[GroupKind],
+    resources: Mapping[GroupKind, str],
+    cluster: str | None = None,
 ) -> tuple[tuple[Right, ...], tuple[GroupKind, ...]]:
-    """The rights that are needed, and the kinds of which it is not known how a role names them."""
+    """The rights that are needed, and the kinds of which it is not known how a role names them.
+
+    `cluster`: in this one; None: in any, as a role has them.
+    """
     from reconciler.daemon.round.mark import holder_name
     from reconciler.stages.rights import needed_rights
 
-    found = needed_rights(decision, level, recorded, resources, holder_name(decision.fleet.settings.name))
+    settings = decision.fleet.settings
+    is_leased = settings.ha is not None and cluster in (None, settings.ha.cluster)
+    found = needed_rights(decision, level, recorded, resources, holder_name(settings.name), is_leased=is_leased)
     return found.rights, found.unknown
 
 

@@ -11,6 +11,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.keys import SERVICE_S, Keys, KeysNamed, keys_options
 from reconciler.cli.telling import Asked, telling_of, telling_options
 from reconciler.errors import ConfigurationError
 
@@ -29,7 +30,7 @@ _POLL_MAX_S: Final = 86_400.0
 @options.kubeconfig
 @options.live_profiles
 @options.journal
-@options.sops_age_key_file
+@keys_options
 @options.option(
     "--poll",
     "poll_s",
@@ -64,7 +65,7 @@ def command(
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
-    sops_age_key_file: Path | None,
+    keys: KeysNamed,
     poll_s: float,
     accept_rewinds: bool,
     listen: str | None,
@@ -81,7 +82,8 @@ def command(
 
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
-    access = access_to(kubeconfig, chosen, profiles=profiles, sops_age_key_file=sops_age_key_file)
+    opener = Keys(keys._replace(wait_s=SERVICE_S), store)
+    access = access_to(kubeconfig, chosen, profiles=profiles, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(

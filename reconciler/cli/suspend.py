@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import journal_path
+from reconciler.cli.orders import orders_of
 from reconciler.cli.printing import answer, remark, terminal_width
 from reconciler.errors import ConfigurationError
 
@@ -56,7 +57,7 @@ def command(
     record = SuspensionRecord(
         scope=scope_text(path, scope, namespace), reason=reason, who=person(), until=_end(span, until, now)
     )
-    with Journal.open_beside(path) as book:
+    with orders_of(path) as book:
         book.suspend(record)
     end = f" until {record.until}" if record.until else "; 'reconciler resume' ends it"
     remark(f"suspended {record.scope}{end}")

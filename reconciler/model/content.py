@@ -30,20 +30,41 @@ sops binds a value to these names, so that it says nothing anywhere else.
 """
 
 
+class KeyGroup(Struct, frozen=True, kw_only=True):
+    """Keys of which each alone gives the data key of a file, or a share of it.
+
+    `age`: recipients, each with what was encrypted for it. `others`: keys of other kinds, in words.
+    """
+
+    age: tuple[tuple[str, str], ...] = ()
+    others: tuple[str, ...] = ()
+
+
 class Sealed(Struct, frozen=True, kw_only=True):
     """What sops wrote about a file. Everything in it stands in the store for all to read.
 
-    `data`: the whole file, whose values are authenticated together. `age`: recipients with the data key encrypted for
+    `data`: the whole file, whose values are authenticated together. `groups`: where there are several, each gives a
+    share of the data key, and `threshold` of them give all of it.
     """
 
     blob: str
     data: bytes
     is_json: bool
-    age: tuple[tuple[str, str], ...]
-    others: tuple[str, ...]
+    groups: tuple[KeyGroup, ...]
+    threshold: int = 1
     mac: str
     last_modified: str
     mac_only_encrypted: bool = False
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """Every key that the file is encrypted for, in words."""
+        return tuple([name for group in self.groups for name in (*[one for one, _ in group.age], *group.others)])
+
+    @property
+    def has_others(self) -> bool:
+        """Whether a key of another kind than age is among them."""
+        return any(group.others for group in self.groups)
 
 
 class Opened(Struct, frozen=True, kw_only=True):

@@ -124,6 +124,24 @@ class PlainSecrets(StrEnum):
     REFUSE = "refuse"
 
 
+class HighAvailability(Struct, frozen=True, kw_only=True):
+    """`spec.ha`: several processes, of which the one that holds a Lease in this cluster acts."""
+
+    cluster: str
+    lease_duration_s: int = 15
+    """So long nobody else acts after the last renewal."""
+    source: Source = NOWHERE
+
+
+class DriftMode(StrEnum):
+    """How it is noticed what others do in the clusters: `spec.drift.mode`."""
+
+    WATCH = "watch"
+    """At once, by streams that stay open: one for each cluster and kind that has a copy there."""
+    POLL = "poll"
+    """Within one resync, by lists. No stream is open, and no connection stays."""
+
+
 class FleetSettings(Struct, frozen=True, kw_only=True):
     """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
 
@@ -136,8 +154,10 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     failover_act: bool = True
     """`spec.failover.mode`: act, or advise (report only)."""
     self_heal: bool = True
+    drift_mode: DriftMode = DriftMode.WATCH
     resync_s: int = 600
     guards: Guards = Guards()
+    ha: HighAvailability | None = None
     partial: bool = False
     """`spec.placement.partial`: place what fits when not everything does."""
     windows: tuple[FleetWindow, ...] = ()

@@ -23,11 +23,11 @@ CLUSTERS = ("m1", "m2", "m3")
 class Scene:
     """A fleet with ConfigMaps and a Deployment, a service with its pages, and a person with kubectl."""
 
-    def __init__(self, folder: Path, clusters: ThreeClusters, *options: str) -> None:
+    def __init__(self, folder: Path, clusters: ThreeClusters, *options: str, **spec: Any) -> None:
         self.fleet = f"s{uuid.uuid4().hex[:8]}"
         self.namespace = f"ns-{self.fleet}"
         self.clusters: dict[str, RealCluster] = {found.name: found for found in (clusters.m1, clusters.m2, clusters.m3)}
-        self.store = GitRepository(folder / "store", self.fleet, CLUSTERS, guards={"maxDeletes": 1})
+        self.store = GitRepository(folder / "store", self.fleet, CLUSTERS, guards={"maxDeletes": 1}, **spec)
         self.journal = folder / "state/journal.db"
         listen = ("--listen", "127.0.0.1:0", *options)
         self.daemon = Daemon(self.store.folder, clusters.kubeconfig, self.journal, *listen)
@@ -76,13 +76,15 @@ class Scene:
 
     def said(self) -> dict[str, dict[str, int]]:
         """The counts of each cluster where `status`, the page and the metrics say the same ones."""
-        found = {entry["name"]: _some(entry["objects"]) for entry in self.status()["clusters"]}
-        shown = {entry["name"]: _some(entry["objects"]) for entry in json.loads(self.page("/status.json"))["clusters"]}
+        found = {entry["name"]: counted(entry["objects"]) for entry in self.status()["clusters"]}
+        shown = {
+            entry["name"]: counted(entry["objects"]) for entry in json.loads(self.page("/status.json"))["clusters"]
+        }
         measured: dict[str, dict[str, int]] = {name: {} for name in found}
         for family in text_string_to_metric_families(self.page("/metrics")):
             for sample in family.samples if family.name == "fleet_reconciler_objects" else ():
                 measured.setdefault(sample.labels["cluster"], {})[sample.labels["state"]] = int(sample.value)
-        agreed = found == shown == {name: _some(counts) for name, counts in measured.items()}
+        agreed = found == shown == {name: counted(counts) for name, counts in measured.items()}
         return found if agreed else {}
 
     def troubles(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -152,7 +154,7 @@ class Scene:
                         json.dumps(status))  # fmt: skip
 
 
-def _some(counts: dict[str, int]) -> dict[str, int]:
+def counted(counts: dict[str, int]) -> dict[str, int]:
     return {state: count for state, count in counts.items() if count}
 
 

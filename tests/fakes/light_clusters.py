@@ -2,7 +2,8 @@
 
 They keep what is applied as bytes, with the defaults, managed fields and status that an API server would add; they
 list, in pages too, and watch. They check nothing: what is right is for the embedded clusters to say. The path of a URL
-begins with the name of the cluster, so that all of them share one port. `/counts` tells what was asked.
+begins with the name of the cluster, so that all of them share one port. `/counts` tells what was asked. With a
+certificate they speak TLS, each at a port of its own, so that they share no connection.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 import subprocess
 import sys
 import urllib.request
@@ -262,30 +264,43 @@ class Exchange(asyncio.Protocol):
         self._transport.write(b"%x\r\n%s\r\n" % (len(line), line))
 
 
-async def _serve() -> None:
-    clusters = LightClusters()
-    server = await asyncio.get_running_loop().create_server(lambda: Exchange(clusters), "127.0.0.1", 0, backlog=4096)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+async def _serve(certificate: str = "", count: str = "1") -> None:
+    clusters, context = LightClusters(), None
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
+    serve = asyncio.get_running_loop().create_server
+    servers = [
+        await serve(lambda: Exchange(clusters), "127.0.0.1", 0, backlog=4096, ssl=context) for _ in range(int(count))
+    ]
+    print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
+    await asyncio.Event().wait()
 
 
 class RunningClusters:
     """Those of the other process."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, ports: list[int], certificate: Path | None = None) -> None:
+        self.ports, self.certificate = ports, certificate
 
     def counts(self) -> dict[str, int]:
         """What was asked of all of them together; `watching`: watches that are open now."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/counts") as answer:
+        trusted = ssl.create_default_context(cafile=f"{self.certificate}.crt") if self.certificate else None
+        with urllib.request.urlopen(f"{self._address(0)}/counts", context=trusted) as answer:  # noqa: S310 - our own
             return dict(json.loads(answer.read()))
+
+    def _address(self, number: int) -> str:
+        return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.ports[number % len(self.ports)]}"
+
+    def _cluster(self, number: int, name: str) -> dict[str, Any]:
+        authority = {"certificate-authority": f"{self.certificate}.crt"} if self.certificate else {}
+        return {"server": f"{self._address(number)}/{name}", **authority}
 
     def kubeconfig(self, names: tuple[str, ...], file: Path) -> Path:
         """A kubeconfig that leads to them, written to the file."""
         text = yaml.safe_dump({
             "apiVersion": "v1", "kind": "Config",
-            "clusters": [{"name": name, "cluster": {"server": f"http://127.0.0.1:{self.port}/{name}"}}
-                         for name in names],
+            "clusters": [{"name": name, "cluster": self._cluster(number, name)} for number, name in enumerate(names)],
             "users": [{"name": "anybody", "user": {"token": "none"}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": "anybody"}} for name in names],
         })  # fmt: skip
@@ -294,12 +309,16 @@ class RunningClusters:
 
 
 @contextmanager
-def light_clusters() -> Iterator[RunningClusters]:
-    """Clusters in a process of their own, which ends with the block."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.fakes.light_clusters"], stdout=subprocess.PIPE)
+def light_clusters(certificate: Path | None = None, ports: int = 1) -> Iterator[RunningClusters]:
+    """Clusters in a process of their own, which ends with the block.
+
+    `certificate`: one for 127.0.0.1, the names of its file and its key's without .crt and .key.
+    """
+    arguments = [str(certificate), str(ports)] if certificate else []
+    process = subprocess.Popen([sys.executable, "-m", "tests.fakes.light_clusters", *arguments], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
-        yield RunningClusters(int(process.stdout.readline()))
+        yield RunningClusters([int(port) for port in process.stdout.readline().split()], certificate)
     finally:
         process.kill()
         process.wait()
@@ -308,4 +327,4 @@ def light_clusters() -> Iterator[RunningClusters]:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve())
+        asyncio.run(_serve(*sys.argv[1:]))

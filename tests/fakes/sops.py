@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ class Sops:
         given = ("--config", str(self.folder / ".sops.yaml")) if config else ()
         return self._run("sops", *given, "encrypt", *age, *options, str(file))
 
+    def encrypt_for(self, text: str, rule: str, **environment: str) -> bytes:
+        """What sops makes of a text for the keys of a creation rule, as `.sops.yaml` has them."""
+        (self.folder / "in.yaml").write_text(text)
+        (self.folder / ".sops.yaml").write_text(f"creation_rules:\n- encrypted_regex: ^(data|stringData)$\n{rule}")
+        given = ("--config", str(self.folder / ".sops.yaml"), "encrypt", str(self.folder / "in.yaml"))
+        return self._run("sops", *given, environment=environment)
+
     def encrypt_documents(self, *documents: dict[str, Any], options: tuple[str, ...] = SECRET_RULE) -> bytes:
         """Documents as one file, encrypted."""
         return self.encrypt(yaml.safe_dump_all(documents, sort_keys=False), *options)
@@ -71,8 +79,15 @@ class Sops:
         self._run("sops", *arguments, key_file=self.key_file)
         return (self.folder / name).read_bytes()
 
-    def _run(self, program: str, *arguments: str, key_file: Path | None = None) -> bytes:
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+    @property
+    def binary(self) -> Path:
+        """The sops."""
+        return self._binaries / "sops"
+
+    def _run(
+        self, program: str, *arguments: str, key_file: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> bytes:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **(environment or {})}
         if key_file is not None:
             environment["SOPS_AGE_KEY_FILE"] = str(key_file)
         command = [str(self._binaries / program), *arguments]

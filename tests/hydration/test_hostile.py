@@ -147,7 +147,9 @@ def test_a_hostile_chart(store: Path, spoil: Callable[[Path], None], code: str, 
 
 def test_a_chart_that_writes_without_end_is_ended(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = contained.Limits(cpu_s=5, memory_bytes=3 * 2**30)
-    monkeypatch.setattr(contained.render_twice, "__kwdefaults__", {"allow_network": False, "limits": limits})
+    monkeypatch.setattr(
+        contained.render_twice, "__kwdefaults__", {"allow_network": False, "limits": limits, "readable": ()}
+    )
     one_render(store, "web")
     endless_range(store)
     result = hydrate(store)
@@ -211,3 +213,12 @@ print("started", started)
     assert "started []" in done.stdout, done.stdout
     assert "render-stale" in done.stdout
     assert run("validate", store).exit_code == 1
+
+
+def test_a_kernel_that_hides_no_files_is_told_of_where_something_was_run(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contained, "hides_files", lambda: False)
+    one_render(store, "web")
+    assert "cannot hide files" in hydrate(store).output
+    assert "cannot hide files" not in hydrate(store).output, "nothing was run"

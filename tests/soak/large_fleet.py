@@ -74,9 +74,9 @@ def workload(number: int, image: str = "1.0") -> list[dict[str, Any]]:
 class LargeFleet:
     """The clusters, the store and the service."""
 
-    def __init__(self, folder: Path, large: Large, clusters: RunningClusters, *arguments: str) -> None:
+    def __init__(self, folder: Path, large: Large, clusters: RunningClusters, *arguments: str, **spec: Any) -> None:
         self.large, self.clusters = large, clusters
-        self.store = GitRepository(folder / "store", "large", large.names)
+        self.store = GitRepository(folder / "store", "large", large.names, **spec)
         write_store(self.store, large)
         self.store.commit()
         kubeconfig = clusters.kubeconfig(large.names, folder / "kubeconfig")

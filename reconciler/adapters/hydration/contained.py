@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ from reconciler.errors import ReconcilerError
 _CHILD: Final = Path(__file__).with_name("contained_child.py")
 _CLOCKS: Final = (("east", 13 * 3600 + 41 * 60 + 17), ("west", -(11 * 3600 + 27 * 60 + 13)))
 """Local time of the first and the second run: no hour, minute and second of both are the same, nor often the day."""
+_LANDLOCK: Final = 444
+"""landlock_create_ruleset, the same on all machines."""
 _HOSTS: Final = ("render-a", "render-b")
 
 
@@ -48,11 +51,13 @@ def render_twice(
     *,
     allow_network: bool = False,
     limits: Limits = Limits(),  # noqa: B008 - a value
+    readable: Sequence[Path] = (),
 ) -> list[tuple[bytes, bytes]]:
     """What each command wrote, twice: with another home, local time and host name, and in another second.
 
     One process is started, which runs the commands one after another, and no more of them after one that fails.
-    `folder`: a folder of our own, where homes and outputs go.
+    `folder`: a folder of our own with the inputs, where homes and outputs go. Of other files a tool sees those of the
+    system that programs need to run, and `readable`; where the kernel cannot hide files it sees all (`hides_files`).
 
     Raises:
         NotContained: there is a network, and `allow_network` is not given.
@@ -61,23 +66,35 @@ def render_twice(
     runs = [_run(command, folder, number, side) for side in (0, 1) for number, command in enumerate(commands)]
     # Whoever writes the second into an output writes another one the second time.
     runs[len(commands)]["in_next_second"] = True
-    found = _outputs(runs, folder, allow_network=allow_network, limits=limits)
+    found = _outputs(runs, folder, allow_network=allow_network, limits=limits, readable=readable)
     return list(zip(found[: len(commands)], found[len(commands) :], strict=True))
 
 
+def hides_files() -> bool:
+    """Whether this kernel can hide files from a tool. Source: landlock(7)."""
+    return bool(ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) > 0)
+
+
 def run_once(command: Sequence[str], folder: Path, *, environ: Mapping[str, str], allow_network: bool) -> bytes:
-    """What one command wrote. `environ`: what it is told beside the usual.
+    """What one command wrote. `environ`: what it is told beside the usual. No files are hidden from it.
 
     Raises:
         NotContained, RenderFailed: as of `render_twice`.
     """
     run = _run(command, folder, 0, 0)
     run["env"] |= environ
-    return _outputs([run], folder, allow_network=allow_network, limits=Limits(file_bytes=64 * 2**20))[0]
+    return _outputs([run], folder, allow_network=allow_network, limits=Limits(file_bytes=64 * 2**20), readable=None)[0]
 
 
-def _outputs(runs: list[dict[str, Any]], folder: Path, *, allow_network: bool, limits: Limits) -> list[bytes]:
-    answer = _ask(runs, folder, allow_network=allow_network, limits=limits)
+def _outputs(
+    runs: list[dict[str, Any]], folder: Path, *, allow_network: bool, limits: Limits, readable: Sequence[Path] | None
+) -> list[bytes]:
+    """`readable`: None: no files are hidden."""
+    hidden = {
+        "writable": None if readable is None else [str(folder)],
+        "readable": [str(path) for path in readable or ()],
+    }
+    answer = _ask(runs, folder, allow_network=allow_network, limits=limits, hidden=hidden)
     if "refused" in answer:
         raise NotContained(
             f"no process without network can be started here ({answer['refused']}); allow user namespaces, or give "
@@ -121,10 +138,13 @@ def _zone(offset_s: int) -> bytes:
     return header + struct.pack(">lBB", offset_s, 0, 0) + b"XXX\0"
 
 
-def _ask(runs: list[dict[str, Any]], folder: Path, *, allow_network: bool, limits: Limits) -> dict[str, Any]:
+def _ask(
+    runs: list[dict[str, Any]], folder: Path, *, allow_network: bool, limits: Limits, hidden: dict[str, Any]
+) -> dict[str, Any]:
     if allow_network:
         runs = [{**run, "host": ""} for run in runs]  # The name would be that of the whole machine.
     request = {
+        **hidden,
         "runs": runs,
         "network": allow_network,
         "cpu_s": limits.cpu_s,

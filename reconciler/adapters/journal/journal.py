@@ -16,13 +16,15 @@ from types import TracebackType
 
 from reconciler.adapters.journal import applied as journal_applied
 from reconciler.adapters.journal import trail as journal_trail
-from reconciler.adapters.journal.events import EVENTS_MAX, EventBook
+from reconciler.adapters.journal.books.events import EVENTS_MAX, EventBook
+from reconciler.adapters.journal.books.handover import HandoverBook
+from reconciler.adapters.journal.books.holds import HoldBook
+from reconciler.adapters.journal.books.losses import LossBook
+from reconciler.adapters.journal.books.orders import OrderBook, Orders
+from reconciler.adapters.journal.books.store_state import StoreBook
 from reconciler.adapters.journal.file import JournalFile, Row, Table
-from reconciler.adapters.journal.holds import HoldBook
 from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
-from reconciler.adapters.journal.losses import LossBook
 from reconciler.adapters.journal.mirror import Ledger, Mirror, Placements, Releases
-from reconciler.adapters.journal.orders import OrderBook, Orders
 from reconciler.adapters.journal.rows import (
     BINDING,
     CLUSTER,
@@ -35,15 +37,16 @@ from reconciler.adapters.journal.rows import (
     constraint_columns,
     constraint_value,
 )
-from reconciler.adapters.journal.store_state import StoreBook
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
 from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Loss, RoundRecord
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 
+__all__ = ["Journal", "OrderBook"]
 
-class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook):
+
+class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:

@@ -5,6 +5,7 @@ Every method raises exceptions from `errors.py` only, and none returns an empty 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
@@ -35,7 +36,7 @@ from reconciler.adapters.kube.shapes.pods import NodeList, NodeObject, Pod, PodL
 from reconciler.adapters.kube.table import Table, table
 from reconciler.adapters.kube.transport import Answer, Transport
 from reconciler.adapters.kube.watch import Bookmark, LineCutter, WatchEvent, watch_event
-from reconciler.errors import AnswerTooLarge, BadAnswer, InvalidObject, ListExpired
+from reconciler.errors import AnswerTooLarge, BadAnswer, InvalidObject, ListExpired, NotLeading
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject, dig
@@ -64,12 +65,20 @@ _PODS = Resource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
 _NODES = Resource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
 
 
+def always() -> float:
+    """For whoever may write at any time."""
+    return float("inf")
+
+
 class MemberCluster:
     """The API server of one member. Its methods may be called concurrently; the transport bounds them."""
 
-    def __init__(self, transport: Transport, user_agent: Callable[[], str]) -> None:
-        """Nothing is asked before the first call."""
+    def __init__(
+        self, transport: Transport, user_agent: Callable[[], str], writing_left_s: Callable[[], float] = always
+    ) -> None:
+        """Nothing is asked before the first call. `writing_left_s`: so long a write may take that begins now."""
         self.name = transport.name
+        self._writing_left_s = writing_left_s
         self._transport = transport
         self._user_agent = user_agent
         self._discovery = DiscoveryCache(self.name, self._send)
@@ -119,10 +128,22 @@ class MemberCluster:
         return await self._list(gvk, query, accept=requests.JSON, api_version=gvk.api_version)
 
     async def list_metadata(
-        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", field_selector: str = ""
+        self,
+        gvk: GVK,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        is_cached: bool = False,
     ) -> Listing:
-        """All objects of the kind that match, with nothing but their metadata in the body."""
-        query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+        """All objects of the kind that match, with nothing but their metadata in the body.
+
+        `is_cached`: the API server may answer with what it has in memory, which costs it least and may be of a moment
+        ago, so that nothing is absent or unchanged by it for sure.
+        """
+        query = ListQuery(
+            namespace=namespace, label_selector=label_selector, field_selector=field_selector, is_cached=is_cached
+        )
         return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
 
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
@@ -284,7 +305,8 @@ class MemberCluster:
         """Every page of one list, as of one resourceVersion.
 
         Where the token runs out on the way, the list begins anew and is asked for in one piece, which cannot expire.
-        A page that is too large to be read is asked for again in smaller ones.
+        A page that is too large to be read is asked for again in smaller ones, which an API server that answers from
+        memory may not make.
         """
         pages: list[_P] = []
         token, limit = "", requests.LIST_PAGE
@@ -296,7 +318,7 @@ class MemberCluster:
                 except AnswerTooLarge:
                     if limit == 1:
                         raise
-                    limit = max(1, limit // 10)
+                    limit, query = max(1, limit // 10), dataclasses.replace(query, is_cached=False)
                     continue
                 except ListExpired:
                     if not token:
@@ -315,6 +337,11 @@ class MemberCluster:
         if request.purpose is requests.Purpose.READ:
             return await self._transport.send(request, self._user_agent())
         reach(f"before a write to a member: {request.purpose} {request.kind}")
+        left_s = self._writing_left_s()
+        if left_s <= 0:
+            raise NotLeading(self.name, "this process does not lead now; whoever does makes the change")
+        if left_s < request.deadline_s:
+            request = dataclasses.replace(request, deadline_s=left_s)
         answer = await self._transport.send(request, self._user_agent())
         reach(f"after a write to a member: {request.purpose} {request.kind}")
         return answer

@@ -29,6 +29,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from reconciler.adapters.clock import Clock, epoch_s
+from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts, system_authorities
 from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.adapters.kube.risks.rejected import why_rejected
@@ -48,9 +49,10 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 class Credentials:
     """Headers and TLS context for one cluster. Renewal is single-flight: hundreds of requests wait for one plugin."""
 
-    def __init__(self, config: MemberConfig, clock: Clock) -> None:
-        """Nothing is read or run before the first request."""
+    def __init__(self, config: MemberConfig, clock: Clock, contexts: SharedContexts | None = None) -> None:
+        """Nothing is read or run before the first request. `contexts`: of all clusters."""
         self._config = config
+        self._contexts = contexts or SharedContexts()
         self._clock = clock
         self._lock = asyncio.Lock()
         self._headers: CIMultiDict[str] | None = None
@@ -237,8 +239,9 @@ class Credentials:
     def _tls_context(self, ca: bytes, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
         """A context that trusts the cluster's own CA only: a tenth of a millisecond, where all system CAs cost 19."""
         config = self._config
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        try:
+
+        def make() -> ssl.SSLContext:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             if config.is_insecure:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
@@ -249,11 +252,21 @@ class Credentials:
             if pair is not None:
                 with _private_file(pair[0] + b"\n" + pair[1]) as path:
                     context.load_cert_chain(path)
+            return context
+
+        if config.is_insecure:
+            trusted = (b"anybody", b"")
+        elif config.ca:
+            trusted = (b"own", ca)
+        else:
+            trusted = (b"system", system_authorities())
+        try:
+            parts = (*trusted, *(pair or ()), config.tls_server_name.encode())
+            return self._contexts.of(parts, make, is_anew=self._is_distrusted)
         except (ssl.SSLError, ValueError) as error:  # a ValueError: there is nothing in it, or it is no text
             raise self._rejected(
                 f"a certificate or key in {config.source} is unusable: {type(error).__name__}"
             ) from error
-        return context
 
     def _rejected(self, message: str) -> CredentialsRejected:
         return CredentialsRejected(self._config.name, f"{message}; run 'reconciler doctor'")

@@ -16,7 +16,7 @@ from typing import TypeVar
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.kube.bounds.budget import SumBudget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
-from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.client import MemberCluster, always
 from reconciler.adapters.kube.kubeconfig import MemberConfig, file_contents
 from reconciler.adapters.kube.timed import Answered, nobody
 from reconciler.adapters.kube.transport import Shared, Transport, TransportSettings, open_session
@@ -30,8 +30,9 @@ _NOT_IN_A_HEADER = re.compile(r"[^A-Za-z0-9._:/@+-]")
 class Members(Mapping[str, MemberCluster]):
     """The clusters whose configuration is usable, by name; `failed` says why the others are not here."""
 
-    def __init__(self, shared: Shared, agent: UserAgent) -> None:
+    def __init__(self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always) -> None:
         """No clusters yet."""
+        self._writing_left_s = writing_left_s
         self._shared = shared
         self._agent = agent
         self._configs: dict[str, tuple[MemberConfig, tuple[bytes, ...]]] = {}
@@ -60,7 +61,7 @@ class Members(Mapping[str, MemberCluster]):
         return {name: config.server for name, (config, _) in self._configs.items()}
 
     def _member(self, config: MemberConfig) -> MemberCluster:
-        return MemberCluster(Transport(config, self._shared), self._agent.header)
+        return MemberCluster(Transport(config, self._shared), self._agent.header, self._writing_left_s)
 
     def __getitem__(self, name: str) -> MemberCluster:
         return self._clusters[name]
@@ -82,10 +83,11 @@ class Members(Mapping[str, MemberCluster]):
         settings: TransportSettings = DEFAULT_SETTINGS,
         jitter: random.Random | None = None,
         answered: Answered = nobody,
+        writing_left_s: Callable[[], float] = always,
     ) -> AsyncIterator[Members]:
         """The members over a session of their own, which ends with the block. Nothing is connected yet.
 
-        `answered` is told of each request.
+        `answered` is told of each request. `writing_left_s`: so long a write may take that begins now; 0: none may.
         """
         async with open_session() as session:
             shared = Shared(
@@ -97,7 +99,7 @@ class Members(Mapping[str, MemberCluster]):
                 answers=SumBudget(settings.answers_max_bytes),
                 answered=answered,
             )
-            members = cls(shared, agent)
+            members = cls(shared, agent, writing_left_s)
             members.update(configs)
             yield members
 

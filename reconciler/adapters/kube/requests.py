@@ -142,11 +142,16 @@ def get(target: Target) -> Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """What is listed or watched. An empty namespace means all of them."""
+    """What is listed or watched. An empty namespace means all of them.
+
+    `is_cached`: a list may be of any version that the API server has in memory. Source: Kubernetes API Concepts,
+    semantics for get and list: resourceVersion "0".
+    """
 
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
+    is_cached: bool = False
 
     def parameters(self) -> dict[str, str]:
         """As query parameters."""
@@ -161,6 +166,8 @@ def list_page(resource: Resource, query: ListQuery, *, limit: int, token: str = 
         parameters["limit"] = str(limit)
     if token:
         parameters["continue"] = token
+    elif query.is_cached:
+        parameters["resourceVersion"] = "0"
     return Request(
         method="GET",
         path=resource.path(query.namespace),

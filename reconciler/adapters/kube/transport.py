@@ -1,8 +1,8 @@
 """Requests to one API server over the session that all clusters share: bounds, deadlines, retries, breaker.
 
-Every member is isolated: it has its own slots, breaker, TLS context and credentials. What is shared is the event loop,
-the connection pool, and a number of slots that a request gives back when its answer is slow to come, so that clusters
-that have gone silent never hold up the others.
+Every member is isolated: it has its own slots, breaker and credentials. What is shared is the event loop, the
+connection pool, the TLS contexts of those who trust and show the same certificates, and a number of slots that a
+request gives back when its answer is slow to come, so that clusters that have gone silent never hold up the others.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from yarl import URL
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
 from reconciler.adapters.kube.bounds.budget import Budget, SumBudget
+from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
 from reconciler.adapters.kube.bounds.tls_buffers import keep_tls_buffers_small
@@ -110,6 +111,7 @@ class Shared:
     jitter: random.Random
     answers: SumBudget
     trees: SharedTrees = field(default_factory=SharedTrees)
+    contexts: SharedContexts = field(default_factory=SharedContexts)
     answered: Answered = nobody
 
 
@@ -135,7 +137,7 @@ class Transport:
         self._config = config
         self._shared = shared
         self._settings = shared.settings
-        self._credentials = Credentials(config, shared.clock)
+        self._credentials = Credentials(config, shared.clock, shared.contexts)
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from reconciler.adapters.clock import Clock, epoch_s
 from reconciler.adapters.fail_points import reach
-from reconciler.adapters.journal.events import EventFilter, Recorded
+from reconciler.adapters.journal.books.events import EventFilter, Recorded
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.notify.address import Address
 from reconciler.adapters.notify.back_off import pause_s

@@ -17,7 +17,8 @@ import pyrage
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from reconciler.model.content import Leaf, Opened, Sealed
+from reconciler.adapters.sops.shares import joined
+from reconciler.model.content import KeyGroup, Leaf, Opened, Sealed
 from reconciler.model.tree import Json
 from reconciler.stages.sealed import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
 
@@ -41,8 +42,11 @@ class Refused(NamedTuple):
     message: str
 
 
-class _NotOpenedError(Exception):
+class NotOpenedError(Exception):
+    """A file is not opened; `refused` says why."""
+
     def __init__(self, code: str, message: str) -> None:
+        """Of the code of a problem, and its words."""
         super().__init__(message)
         self.refused = Refused(code, message)
 
@@ -51,7 +55,7 @@ def opened(sealed: Sealed, identities: Iterable[Any]) -> Opened | Refused:
     """The values of a file, or why there are none. Nothing of a file is used unless all of it is authentic."""
     try:
         return _opened(sealed, tuple(identities))
-    except _NotOpenedError as error:
+    except NotOpenedError as error:
         return error.refused
     except OrderUnknown as error:
         return Refused(UNKNOWN, f"{error}; encrypt it anew with sops")
@@ -66,7 +70,7 @@ def _opened(sealed: Sealed, identities: tuple[Any, ...]) -> Opened:
             total.update(b"" if sealed.mac_only_encrypted else clear)
             continue
         raw, type_ = _plain(cipher, ciphertext, ":".join(names) + ":")
-        value, authentic = _value(raw, type_)
+        value, authentic = value_of(raw, type_)
         found[names, ciphertext] = value
         total.update(authentic)
     mac, _ = _plain(cipher, sealed.mac, sealed.last_modified)
@@ -76,23 +80,39 @@ def _opened(sealed: Sealed, identities: tuple[Any, ...]) -> Opened:
 
 
 def _data_key(sealed: Sealed, identities: tuple[Any, ...]) -> bytes:
-    for _, encrypted in sealed.age if identities else ():
+    share_bytes = _KEY_BYTES if len(sealed.groups) == 1 else _KEY_BYTES + 1
+    shares = [share for group in sealed.groups if (share := _share(group, identities, share_bytes)) is not None]
+    if len(shares) >= sealed.threshold:
+        key = shares[0] if len(sealed.groups) == 1 else joined(shares)
+        if key is not None:
+            return key
+        raise _tampered("two shares of its key are the same")
+    raise NotOpenedError(NO_KEY, _lacking(sealed, len(shares), has_identities=bool(identities)))
+
+
+def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | None:
+    """What a group gives: the data key, or a share of it; None: no identity is one of its recipients."""
+    for _, encrypted in group.age if identities else ():
         try:
-            key = pyrage.decrypt(encrypted.encode(), identities)
+            found = pyrage.decrypt(encrypted.encode(), identities)
         except Exception:  # noqa: S112 - it is for another identity, or spoilt: the next one may do
             continue
-        if len(key) == _KEY_BYTES:
-            return bytes(key)
-    recipients = ", ".join([recipient for recipient, _ in sealed.age])
-    if not sealed.age:
-        message = (
-            f"it is encrypted for {', '.join(sealed.others)} alone, and only age is known here; add an age recipient"
-        )
-    elif identities:
-        message = f"no identity of --sops-age-key-file opens it; it is encrypted for {recipients}"
-    else:
-        message = f"--sops-age-key-file names no identities; it is encrypted for {recipients}"
-    raise _NotOpenedError(NO_KEY, message)
+        if len(found) == size:
+            return bytes(found)
+    return None
+
+
+def _lacking(sealed: Sealed, shares: int, *, has_identities: bool) -> str:
+    """Why there is no data key, and what would give it."""
+    recipients = ", ".join(sealed.recipients)
+    if not any(group.age for group in sealed.groups):
+        return f"it is encrypted for {recipients} alone; add an age recipient, or give the service --sops-binary"
+    if len(sealed.groups) > 1:
+        needed, of = sealed.threshold, len(sealed.groups)
+        return f"{needed} of its {of} groups of keys are needed, and {shares} opened; it is encrypted for {recipients}"
+    if has_identities:
+        return f"no identity of --sops-age-key-file opens it; it is encrypted for {recipients}"
+    return f"--sops-age-key-file names no identities; it is encrypted for {recipients}"
 
 
 def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
@@ -112,14 +132,14 @@ def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
         raise _tampered("an encrypted value was changed, or moved to another field") from None
 
 
-def _value(raw: bytes, type_: str) -> tuple[Json, bytes]:
+def value_of(raw: bytes, type_: str) -> tuple[Json, bytes]:
     """A value as it becomes part of an object, and what is authenticated of it."""
     match type_:
         case "str" | "time":
             try:
                 return raw.decode(), raw
             except UnicodeDecodeError:
-                raise _NotOpenedError(UNKNOWN, "an encrypted text is no UTF-8; encode it with base64 first") from None
+                raise NotOpenedError(UNKNOWN, "an encrypted text is no UTF-8; encode it with base64 first") from None
         case "int" if _INTEGER.fullmatch(raw):
             return int(raw), str(int(raw)).encode()
         case "float":
@@ -127,16 +147,16 @@ def _value(raw: bytes, type_: str) -> tuple[Json, bytes]:
         case "bool" if raw in _TRUE | _FALSE:
             return raw in _TRUE, b"True" if raw in _TRUE else b"False"
         case _:
-            raise _NotOpenedError(UNKNOWN, f"an encrypted value of type {type_} is not known here")
+            raise NotOpenedError(UNKNOWN, f"an encrypted value of type {type_} is not known here")
 
 
 def _float(raw: bytes) -> tuple[Json, bytes]:
     try:
         value = float(raw)
     except ValueError:
-        raise _NotOpenedError(UNKNOWN, "an encrypted number is none") from None
+        raise NotOpenedError(UNKNOWN, "an encrypted number is none") from None
     return int(value) if value.is_integer() and abs(value) < _EXACT else value, go_float(value)
 
 
-def _tampered(message: str) -> _NotOpenedError:
-    return _NotOpenedError(TAMPERED, f"{message}; restore the file, or encrypt it anew")
+def _tampered(message: str) -> NotOpenedError:
+    return NotOpenedError(TAMPERED, f"{message}; restore the file, or encrypt it anew")

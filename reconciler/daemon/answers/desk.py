@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock, rfc3339
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.sources.commits import Commits
 from reconciler.daemon.answers.history import Told, events_of, wanted_events

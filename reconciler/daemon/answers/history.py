@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from reconciler.adapters.journal.events import EventFilter, Recorded
+from reconciler.adapters.journal.books.events import EventFilter, Recorded
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.sources.commits import Commits
 from reconciler.daemon.answers.subjects import known_subjects, one_subject

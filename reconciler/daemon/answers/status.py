@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.lock import holder
 from reconciler.adapters.sources.commits import Commits
@@ -25,6 +25,8 @@ def picture_in(journal: Journal) -> JsonObject:
         JournalError: there is none yet.
     """
     picture = journal.state()
+    if picture is None and journal.led_by:
+        raise JournalError(f"{journal.path}: its process stands by, and {journal.led_by} leads: ask there")
     if picture is None:
         raise JournalError(
             f"{journal.path}: no round has been recorded yet; 'reconciler apply' or 'run' makes the first"
@@ -44,6 +46,7 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
             fleet=journal.fleet,
             journal=str(journal.path),
             writer=str(holder(journal.path) or ""),
+            led_by=journal.led_by,
             picture=picture,
             commit=commits.words(picture["revision"]),
             suspensions=in_force(journal.suspensions(), now),

@@ -6,8 +6,9 @@ Source: design#events-are-nudges: a round always reads state; an event only says
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.watch import WatchEvent
 from reconciler.containment import fault_fields
 from reconciler.daemon.loop.agenda import Agenda
@@ -16,11 +17,13 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
+from reconciler.daemon.watches.watches import Listeners
 from reconciler.engine import World, is_in_step
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.state import MISSING, health_of
+from reconciler.model.rollouts.progress import Phase
+from reconciler.stages.state import MISSING, Copy, health_of
 
 log = logging.getLogger("reconciler")
 
@@ -35,9 +38,16 @@ class EventJudge:
         agenda: Callable[[], Agenda],
         memory: Memory,
         established: Established,
+        heard: Callable[[str], None],
     ) -> None:
-        """Share what the rounds know. `state`: as the last step left it. `agenda`: the one of the next round."""
+        """Share what the rounds know. `state`: as the last step left it. `agenda`: the one of the next round.
+
+        `heard` is told of each cluster that answered between rounds.
+        """
         self._established = established
+        self._heard = heard
+        self._strangers: dict[tuple[str, GVK], frozenset[str]] = {}
+        """By cluster and kind the uids of what carries our mark and was never applied, in the last list."""
         self._parts = parts
         self._state = state
         self._agenda = agenda
@@ -46,11 +56,24 @@ class EventJudge:
         self._unfinished = memory.unfinished
         self._lanes = memory.lanes
         self._healths = memory.healths
+        self._denials = memory.denials
         self._passed: set[Identity] | None = None
+
+    @property
+    def listeners(self) -> Listeners:
+        """What watches tell."""
+        return Listeners(
+            asked=self.asked,
+            listed=self.listed,
+            event=self.seen,
+            trouble=self.trouble,
+            ended_early=self._parts.vitals.watch_ended_early,
+        )
 
     def round_begins(self) -> None:
         """A round reads the clusters from now on; what it finds to wait for something is not known before its end."""
         self._passed = set()
+        self._healths.round_begins()
 
     def round_ends(self) -> None:
         """Mark what waits since this round and had an event that showed nothing to concern us before."""
@@ -77,14 +100,18 @@ class EventJudge:
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at."""
+        self._agenda().mark_in(cluster, self._doubtful(cluster, gvk, objects))
+
+    def _doubtful(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> set[Identity]:
+        """What of a complete list contradicts our beliefs, but for what is being written."""
         if isinstance(self._state().reachable.get(cluster), str):
             self._agenda().mark_cluster(cluster)
-            return
+            return set()
         doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
         written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
         if written:
             self._lanes.skip(cluster, written)
-        self._agenda().mark_in(cluster, doubtful - written)
+        return doubtful - written
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
@@ -156,3 +183,81 @@ class EventJudge:
                                                           "error": error.message})  # fmt: skip
             self._beliefs.forget(cluster)
             self._agenda().mark_cluster(cluster)
+
+    # Where clusters are polled
+
+    async def is_as_known(self, member: MemberCluster) -> bool:
+        """Whether a cluster is who it was, and nobody else holds the fleet in it."""
+        state = self._state()
+        uid = await member.identity()
+        if state.fleet is None or state.known.cluster_uids.get(member.name, uid) != uid:
+            return False
+        if state.fleet.settings.observe_only:
+            return True
+        return not await self._parts.holder.held_by([member], state.fleet.settings.name)
+
+    def is_served_as_known(self, cluster: str, served: Collection[GVK]) -> bool:
+        """Whether a cluster serves what it did; placement asks for that."""
+        observed = self._state().observations.clusters.get(cluster)
+        return observed is None or observed.apis is None or observed.apis == frozenset(served)
+
+    def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> frozenset[Identity]:
+        """A complete list of a kind. What is to be read in full: it is there in a version that nobody has seen.
+
+        What is missing is on the agenda, and the whole cluster for what carries our mark and was never applied there.
+        """
+        doubtful = self._doubtful(cluster, gvk, objects)
+        there = {live.identity: live for live in objects if live.identity in doubtful}
+        self._agenda().mark_in(cluster, doubtful - there.keys())
+        known = self._state().known.ledger.get(cluster, {}).keys() | self._wanted(cluster)
+        before = self._strangers.get((cluster, gvk), frozenset())
+        self._strangers[cluster, gvk] = frozenset(live.uid for live in objects if live.identity not in known)
+        if any(live.uid not in before for identity, live in there.items() if identity not in known):
+            self.doubted(cluster)
+        return frozenset(there.keys() & known)
+
+    def denied(self, cluster: str, gvk: GVK) -> None:
+        """A list was refused for want of a right: a round tells of it, unless that is known."""
+        if not self._denials.is_known(cluster, gvk):
+            self.doubted(cluster)
+
+    def missed(self, cluster: str, identity: Identity) -> None:
+        """It was read by name, and is not there: a round has to look."""
+        if self._lanes.is_under_way(cluster, identity):
+            self._lanes.skip(cluster, {identity})
+            return
+        self._beliefs.doubt(cluster, identity)
+        self._agenda().mark_in(cluster, (identity,))
+
+    def doubted(self, cluster: str) -> None:
+        """Everything in a cluster has to be looked at."""
+        self._agenda().mark_cluster(cluster)
+
+    def answered(self, cluster: str) -> None:
+        """A cluster was listed to the end."""
+        self._heard(cluster)
+
+    def applied(self, cluster: str) -> Mapping[Identity, GVK]:
+        """What was applied to a cluster, with its kind."""
+        return {identity: row.gvk for identity, row in self._state().known.ledger.get(cluster, {}).items()}
+
+    def _wanted(self, cluster: str) -> Collection[Identity]:
+        picture = self._state().picture
+        return picture.manifests.get(cluster, {}).keys() if picture is not None else ()
+
+    def ailing(self) -> Iterable[Copy]:
+        """What was applied and is not well, where clusters answer."""
+        state = self._state()
+        for cluster, identity in self._healths.ailing():
+            is_there = isinstance(state.reachable.get(cluster), MemberCluster)
+            if is_there and identity in state.known.ledger.get(cluster, {}):
+                yield cluster, identity
+
+    def hurried(self) -> Collection[str]:
+        """The clusters in which a gate of a Rollout is being judged."""
+        return {
+            name
+            for progress in self._state().rollouts
+            for name, found in progress.clusters.items()
+            if found.phase is Phase.RUNNING
+        }

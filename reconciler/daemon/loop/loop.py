@@ -44,8 +44,9 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
-from reconciler.daemon.watches.watches import Listeners, Watches
+from reconciler.daemon.watches.watches import Watches
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
@@ -77,8 +78,8 @@ _BEAT_S = 5.0
 class ControlLoop:
     """One fleet, one journal, one task."""
 
-    def __init__(self, parts: Parts) -> None:
-        """Nothing is read before `run`."""
+    def __init__(self, parts: Parts, follower: StoreFollower | None = None, fleet: Fleet | None = None) -> None:
+        """Nothing is read before `run`. `fleet`: what `follower` has read into force already, with its members."""
         self._parts = parts
         self._agenda = Agenda()
         self._stop = asyncio.Event()
@@ -90,23 +91,18 @@ class ControlLoop:
         self._told = Transitions(log)
         self._next_part_s = 0.0
         self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
-        self._state = State()
+        self._state = State(fleet=fleet)
         self._established = Established()
-        self._follower = StoreFollower(parts)
+        self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._wake)
         self._reader = Reader(parts, memory)
         self._writer = Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
-        self._judge = judge = EventJudge(parts, lambda: self._state, lambda: self._agenda, memory, self._established)
-        listeners = Listeners(
-            asked=judge.asked,
-            listed=judge.listed,
-            event=judge.seen,
-            trouble=judge.trouble,
-            ended_early=parts.vitals.watch_ended_early,
+        self._judge = EventJudge(
+            parts, lambda: self._state, lambda: self._agenda, memory, self._established, self._recorder.heard
         )
-        self._watches = Watches(listeners, parts.clock)
-        self._keeper = WatchKeeper(self._watches)
+        self._polls = Polls(self._judge, parts.clock)
+        self._keeper = WatchKeeper(Watches(self._judge.listeners, parts.clock), self._polls)
 
     def _wake(self) -> None:
         self._agenda.wake.set()
@@ -126,6 +122,7 @@ class ControlLoop:
         """Read the kubeconfig again; while it is unusable, the one in force stays."""
         if self._state.fleet is not None:
             self._reach(self._state.fleet)
+        self._parts.ask_keys_again()
         self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
@@ -149,6 +146,7 @@ class ControlLoop:
         """
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
+        self._parts.follow_keys(lambda identities: self._agenda.mark(*identities))
         tasks = [asyncio.create_task(work) for work in self._lookouts()]
         for task in tasks:
             task.add_done_callback(lambda _: self._agenda.wake.set())
@@ -170,7 +168,7 @@ class ControlLoop:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._watches.close()
+            await self._keeper.close()
 
     async def _leave(self) -> None:
         """What is being written may end; the rest is looked into at the next start, as after a crash."""
@@ -183,7 +181,7 @@ class ControlLoop:
 
     def _lookouts(self) -> list[Coroutine[None, None, None]]:
         ailing = self._ailments.watch(lambda: self._state.reachable, self._parts.clock)
-        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing]
+        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing, self._polls.run()]
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -286,6 +284,9 @@ class ControlLoop:
         if agenda.store:
             await self._read_store(agenda)
         fleet = self._state.fleet
+        if fleet is not None and self._parts.is_other_part(fleet.settings.ha):
+            self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
+            return
         if fleet is None:
             self._agenda.everything = True
             await self._parts.clock.sleep(_NO_STORE_S)

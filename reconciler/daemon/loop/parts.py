@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
@@ -12,15 +14,21 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource
 from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.observing.reading import Opener, no_keys
+from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, HighAvailability
+from reconciler.model.refs import Identity
 
 ITEM_S = 0.003
 """So long a file, a template or a copy may take on average: six times or more of what was measured."""
+
+
+def _never(ha: HighAvailability | None) -> bool:
+    return False
+
 
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
 """How the members of a fleet are reached."""
@@ -41,6 +49,27 @@ class Parts(Struct, frozen=True, kw_only=True):
     vitals: Vitals
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
+    is_other_part: Callable[[HighAvailability | None], bool] = _never
+    """Whether `spec.ha` says something else than what this process goes by."""
+    later_keys: LaterKeys | None = None
+    """Tells what could be decrypted only later; None: all is known at once."""
+
+    def follow_keys(self, mark: Callable[[Collection[Identity]], None]) -> None:
+        """Have objects marked, in the loop that runs now, that could be decrypted only after they were asked for."""
+        running = asyncio.get_running_loop()
+
+        def told(identities: Collection[Identity]) -> None:
+            # It comes from another thread, perhaps when nobody runs any more.
+            with contextlib.suppress(RuntimeError):
+                running.call_soon_threadsafe(mark, identities)
+
+        if self.later_keys is not None:
+            self.later_keys.listen(told)
+
+    def ask_keys_again(self) -> None:
+        """Somebody says that keys are there now."""
+        if self.later_keys is not None:
+            self.later_keys.again()
 
     def beat(self, phase: str, items: int = 0) -> None:
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""

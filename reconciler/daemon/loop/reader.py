@@ -31,7 +31,7 @@ from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision, decide
 from reconciler.errors import HeldByCopy
 from reconciler.model.binding import Constraint
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import DriftMode, Fleet
 from reconciler.model.ledger import Intent
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
@@ -90,11 +90,20 @@ class Reader:
     def mark(self, state: State, agenda: Agenda, now_s: float) -> None:
         """Put on the agenda what is due."""
         if now_s >= self._next_resync_s:
-            agenda.mark_everything()
+            self._mark_resync(state, agenda, now_s)
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
         if now_s >= self._next_recovery_s(state):
             agenda.unanswered = True
+
+    def _mark_resync(self, state: State, agenda: Agenda, now_s: float) -> None:
+        """Everything is due; where clusters are polled, each has a turn of its own, and only what waits is due here."""
+        if state.fleet is None or state.fleet.settings.drift_mode is not DriftMode.POLL:
+            agenda.mark_everything()
+            return
+        self._next_resync_s = now_s + state.fleet.settings.resync_s
+        if self._unfinished.held:
+            agenda.mark(*self._unfinished.held)
 
     async def read(self, state: State, fleet: Fleet, agenda: Agenda, now: str) -> tuple[State, Differing]:
         """The state with a decision, and what is decided otherwise than before."""
@@ -258,7 +267,9 @@ class Reader:
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
         is_denied = any(cluster.denied for cluster in seen.clusters.values())
         pause_s = _CAPACITY_S if has_capacity else ASKED_EVERY_S if is_denied else float("inf")
-        self._next_capacity_s = self._parts.clock.monotonic_s() + pause_s
+        due_s = self._parts.clock.monotonic_s() + pause_s
+        # A cluster that is observed by itself does not put off all the others.
+        self._next_capacity_s = due_s if names is None else min(self._next_capacity_s, due_s)
         return state
 
     def _decide(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:

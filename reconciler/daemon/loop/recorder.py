@@ -172,6 +172,10 @@ class Recorder:
         looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
         return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
 
+    def heard(self, cluster: str) -> None:
+        """A cluster answered between rounds. It is shown with the next round."""
+        self._contacts[cluster] = self._parts.clock.now()
+
     def tell_news(self, state: State) -> tuple[State, float]:
         """The state once what events alone have shown is told, and how many seconds until that is due again."""
         clock = self._parts.clock

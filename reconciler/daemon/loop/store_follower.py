@@ -33,6 +33,8 @@ class StoreFollower:
 
     def __init__(self, parts: Parts) -> None:
         """Nothing is read yet."""
+        self.fleet: Fleet | None = None
+        """What was read into force last."""
         self._parts = parts
         self._note = ""
         self._errors: tuple[Problem, ...] = ()
@@ -121,7 +123,7 @@ class StoreFollower:
             advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
             parts.journal.record_events([advanced])
         parts.journal.record_in_force(fleet.revision, good_blobs)
-        self._is_in_force = True
+        self._is_in_force, self.fleet = True, fleet
         return fleet
 
     async def _without(self, error: str) -> Fleet | None:

@@ -143,10 +143,8 @@ class Writer:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat("making changes")
         self._lanes.answered(result)
-        if result.health is not None:
-            self._healths.note(change.cluster, change.identity, result.resource_version, result.health)
-        elif not result.error:
-            self._healths.gone(change.cluster, change.identity, None)
+        if result.health is not None or not result.error:
+            self._healths.written(change.cluster, change.identity, result.resource_version, result.health)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "rev": revision, "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause),

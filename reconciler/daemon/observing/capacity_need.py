@@ -1,11 +1,12 @@
-"""For which templates free capacity matters: their workloads are observed, and a commit of others reads no nodes.
+"""For which templates and clusters free capacity matters: only there nodes, pods and workloads are read.
 
 A fleet of which one policy in a hundred divides by free capacity would else list the workloads of all others, too, in
-every namespace of every cluster.
+every namespace of every cluster, and the nodes and pods of clusters that it never places anything in.
 """
 
 from __future__ import annotations
 
+from reconciler.adapters.journal.mirror import Ledger
 from reconciler.engine import Decision
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import GENERIC, Registry
@@ -13,7 +14,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity, ResourceRef
 from reconciler.stages.documents import BUILT_IN
 from reconciler.stages.incremental import changed_keys
-from reconciler.stages.placement import policy_wants_capacity, wants_capacity
+from reconciler.stages.placement import groups_of, policy_wants_capacity, tier_of, wants_capacity
 
 
 def is_room_needed(fleet: Fleet, decided: Decision | None) -> bool:
@@ -45,6 +46,19 @@ def workloads_to_observe(
         # What no policy claims is placed nowhere, unless it has come since.
         and (decided is None or identity not in decided.claims.unclaimed)
     }
+
+
+def clusters_with_room(fleet: Fleet, ledger: Ledger) -> frozenset[str]:
+    """The clusters whose free capacity may decide anything: a policy that looks at it may place there, or has."""
+    wanting = [policy for policy in fleet.propagation if policy_wants_capacity(policy)]
+    left = dict(fleet.clusters)
+    for group in {group for policy in wanting for group in groups_of(policy, by_capacity=True)}:
+        if not left:
+            break
+        left = {name: cluster for name, cluster in left.items() if tier_of(cluster, group)[0] is None}
+    claims = {str(policy.ref) for policy in wanting}
+    holding = {name for name in left if any(row.policy in claims for row in ledger.get(name, {}).values())}
+    return frozenset((fleet.clusters.keys() - left.keys()) | holding)
 
 
 def can_fail_over(fleet: Fleet) -> bool:

@@ -18,24 +18,27 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
-from reconciler.daemon.observing.capacity_need import can_fail_over, is_to_observe, workloads_to_observe
+from reconciler.daemon.observing.capacity_need import (
+    can_fail_over,
+    clusters_with_room,
+    is_to_observe,
+    workloads_to_observe,
+)
 from reconciler.daemon.observing.interest import interest_in, with_unasked
 from reconciler.daemon.observing.members import PROMPT_S, Interest, Reachable, read_members, told_fault
+from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
 from reconciler.daemon.observing.scope import Scope
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
-from reconciler.model.content import Opened
-from reconciler.model.fleet import Fleet, Template
+from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Member, Observations
-from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.rollouts.record import Record
 from reconciler.stages.observations import in_force
-from reconciler.stages.placement import wants_capacity
 from reconciler.stages.schemas import Schema, schema_of_openapi
 from reconciler.stages.ticks import remembered_times, tick
 
@@ -134,15 +137,6 @@ def _eviction(order: EvictionRecord) -> Constraint:
     )
 
 
-Opener = Callable[[Collection[Template], bool], Mapping[Identity, Opened | Problem]]
-"""Decrypts the encrypted ones among templates; True: they are all of the fleet."""
-
-
-def no_keys(templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
-    """Nothing is decrypted."""
-    return {}
-
-
 ReadMembers = Callable[
     [
         Mapping[str, MemberCluster | str],
@@ -239,33 +233,6 @@ async def read_world(
     )
 
 
-async def opened_for(
-    decision: Decision, only: frozenset[Identity] | None, opener: Opener
-) -> Mapping[Identity, Opened | Problem]:
-    """The values of the encrypted templates that a round settles, or why there are none. `only`: of these.
-
-    Those of older revisions that are in force somewhere are among them: a value goes by its place and ciphertext.
-    """
-    found = dict(await _opened(decision.fleet, decision, only, opener, is_newest=True))
-    for fleet in decision.staging.fleets.values() if decision.staging is not None else ():
-        for identity, older in (await _opened(fleet, decision, only, opener, is_newest=False)).items():
-            newest = found.get(identity)
-            if isinstance(older, Opened) and isinstance(newest, Opened):
-                found[identity] = Opened(values={**older.values, **newest.values})
-            elif newest is None:
-                found[identity] = older
-    return found
-
-
-async def _opened(
-    fleet: Fleet, decision: Decision, only: frozenset[Identity] | None, opener: Opener, *, is_newest: bool
-) -> Mapping[Identity, Opened | Problem]:
-    bound = decision.bindings.keys()
-    chosen = [fleet.templates[one] for one in (bound if only is None else bound & only) if one in fleet.templates]
-    sealed = [template for template in chosen if template.sealed is not None]
-    return await asyncio.to_thread(opener, sealed, is_newest and only is None) if sealed else {}
-
-
 async def described_kinds(
     decision: Decision,
     reachable: Reachable,
@@ -357,19 +324,19 @@ async def observe_members(
     deep: bool = False,
     decided: Decision | None = None,
 ) -> Observations:
-    """Served kinds always; nodes, pods and workloads only where a policy divides by free capacity, or `deep`.
+    """Served kinds always; nodes, pods and workloads only where a policy may divide by free capacity; `deep`: anywhere.
 
     `decided`: the last decision, by which workloads to which capacity does not matter are left out.
     """
-    deep = deep or wants_capacity(fleet)
-    written = workloads_to_observe(fleet, interpreters, decided) if deep else {}
+    with_room = frozenset(fleet.clusters) if deep else clusters_with_room(fleet, known.ledger)
+    written = workloads_to_observe(fleet, interpreters, decided) if with_room else {}
     is_wanted = partial(is_to_observe, interpreters=interpreters, decided=decided, fails_over=can_fail_over(fleet))
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
         if isinstance(member, str):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         try:
-            if deep:
+            if name in with_room:
                 applied = {
                     identity: ResourceRef(row.gvk, identity.namespace, identity.name)
                     for identity, row in known.ledger.get(name, {}).items()

@@ -15,6 +15,7 @@ from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.model.observation import Denied, Listed, Member, Read
 from reconciler.model.problem import Problem
+from reconciler.model.refs import GVK
 from reconciler.stages.plan import right_missing
 
 ASKED_EVERY_S: Final = 60.0
@@ -37,6 +38,10 @@ class Denials:
     def keep(self, names: frozenset[str]) -> None:
         """Forget clusters that have left the fleet."""
         self._denied = {name: found for name, found in self._denied.items() if name in names}
+
+    def is_known(self, cluster: str, gvk: GVK) -> bool:
+        """Whether lists of a kind were refused by a cluster the last time."""
+        return any(denied.what.gvk == gvk for denied in self._denied.get(cluster, ()))
 
     def _put(self, name: str, denied: Iterable[Denied]) -> None:
         found = tuple(sorted(denied))

@@ -25,6 +25,8 @@ class Healths:
         self._versions: dict[Copy, int] = {}
         self._told: dict[Copy, HealthState] = {}
         """How it is by its own status, where its pods say more."""
+        self._written: set[Copy] = set()
+        """What was written since the round that goes on began to read."""
         self._wake = wake
         self.stirred: set[Copy] = set()
         """What ails otherwise than when its pods were asked last."""
@@ -69,18 +71,36 @@ class Healths:
         self._versions[copy] = version
         self._put(cluster, identity, health)
 
+    def round_begins(self) -> None:
+        """A round reads from now on: what is written later, its reading does not show."""
+        self._written.clear()
+
+    def written(self, cluster: str, identity: Identity, resource_version: str, health: HealthState | None) -> None:
+        """The answer to a write of ours. `health` None: it is wanted no more."""
+        self._written.add((cluster, identity))
+        if health is None:
+            self.gone(cluster, identity, None)
+        else:
+            self.note(cluster, identity, resource_version, health)
+
     def gone(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         """An event shows that an object went. `health`: of what is wanted and not there; None: it is not wanted."""
         self._versions.pop((cluster, identity), None)
         self._put(cluster, identity, health)
 
     def read(self, member: Read, found: Mapping[Identity, HealthState], asked: Iterable[Identity] | None) -> None:
-        """A round read these: what it asked for and was not told of is forgotten. `asked` None: everything."""
+        """A round read these: what it asked for and was not told of is forgotten. `asked` None: everything.
+
+        What was written after it was read is as the answer to that said.
+        """
         known = self._found.get(member.name, {})
+        written = {identity for cluster, identity in self._written if cluster == member.name}
         for identity in set(known) - found.keys() if asked is None else set(asked) & known.keys() - found.keys():
-            if identity not in member.under_way and identity not in member.unread:
+            if identity not in member.under_way and identity not in member.unread and identity not in written:
                 self._put(member.name, identity, None)
         for identity, health in found.items():
+            if identity in written:
+                continue
             live = member.objects.get(identity)
             if live is None:
                 self._put(member.name, identity, health)

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
-from reconciler.daemon.observing.reading import Known, Opener, Reading, no_keys, opened_for
+from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
+from reconciler.daemon.observing.reading import Known, Reading
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import Look, Stager, Writing, away_in
 from reconciler.engine import Decision, Round, World, copies_in, plan_round

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import platform
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.adapters.clock import Clock
@@ -24,12 +24,15 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S, told_fault
-from reconciler.daemon.round.mark import Mark, copy_refusal, holder_name, is_own, read_mark, refusal
+from reconciler.daemon.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (
     AlreadyExists,
+    ClusterReplaced,
+    Deposed,
     FleetHeld,
     HeldByCopy,
     MemberClusterError,
+    NotLeading,
     ObjectNotFound,
     WriteConflict,
 )
@@ -40,23 +43,52 @@ from reconciler.model.tree import JsonObject
 from reconciler.stages.ownership import field_manager
 from reconciler.stages.rollouts import believed, entries_of, is_past, is_told, told_by
 
-NAMESPACE = "fleet-system"
-_CONFIG_MAP = GVK("", "v1", "ConfigMap")
+NAMESPACE: Final = "fleet-system"
 _NAMESPACE = GVK("", "v1", "Namespace")
+_CONFIG_MAP = GVK("", "v1", "ConfigMap")
 _ATTEMPTS = 5
 """How often the mark is read again after somebody else wrote it."""
 _NOTHING: Final[Mapping[str, Record]] = {}
 
 
+def _no_term() -> int | None:
+    return None
+
+
+async def ensure_namespace(member: MemberCluster, manager: str) -> None:
+    """Make the namespace of what is ours in a cluster, where there is none.
+
+    Raises:
+        MemberClusterError: it cannot be made.
+    """
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    with contextlib.suppress(AlreadyExists):
+        await member.create(_NAMESPACE, "", NAMESPACE, body, manager=manager)
+
+
 class Holder:
     """Holds the fleet for one process with one journal."""
 
-    def __init__(self, journal: Journal, clock: Clock, host: str = "") -> None:
-        """Nothing is held yet. `host`: how people find this process; empty: this machine's name."""
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        host: str = "",
+        *,
+        term: Callable[[], int | None] = _no_term,
+        predecessors: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """Nothing is held yet. `host`: how people find this process; empty: this machine's name.
+
+        `term`: of the Lease under which this process leads; None: the fleet has one process, and no Lease.
+        `predecessors`: journals of processes that led under a Lease before; what they wrote without one is theirs.
+        """
         self._journal = journal
         self._clock = clock
         self._host = host or platform.node()
         self._token = secrets.token_hex(8)
+        self._term = term
+        self._predecessors = predecessors
         self._epochs: dict[str, int] = {}
         self._pending: dict[str, dict[str, Record]] = {}
         """By cluster and rollout what begins there: in the mark, and in the journal a moment later."""
@@ -107,6 +139,16 @@ class Holder:
                 del pending[name]
         return None if is_entered else _error_of(member, found.fault)
 
+    async def marks(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
+        """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
+
+        async def one(member: MemberCluster) -> tuple[str, Mark | None]:
+            found = await awaited(asyncio.wait_for(_mark_in(member, fleet), PROMPT_S))
+            return member.name, found.value
+
+        found = await asyncio.gather(*(one(member) for member in members))
+        return {name: mark for name, mark in found if mark is not None}
+
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
         """Take what the marks tell of rollouts into the journal, whoever wrote them; no mark is written.
 
@@ -136,6 +178,7 @@ class Holder:
                 live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
             except ObjectNotFound:
                 live = None
+                await self._same(member)
             mark = read_mark(live) if live is not None else Mark(journal=self._journal.uuid)
             if not take_over:
                 self._refuse(member.name, fleet, mark)
@@ -158,6 +201,16 @@ class Holder:
                 raise MemberClusterError(member.name, f"{why}; it is planned again")
             return
 
+    async def _same(self, member: MemberCluster) -> None:
+        """Nothing, unless our mark is gone with its cluster: another one may answer under the name by now.
+
+        Raises:
+            ClusterReplaced: it does.
+        """
+        known = self._journal.cluster_uids().get(member.name)
+        if known is not None and member.name in self._epochs and await member.identity() != known:
+            raise ClusterReplaced(member.name, "another cluster answers under this name (its kube-system uid differs)")
+
     async def _take(
         self, member: MemberCluster, fleet: str, mark: Mark, live: LiveObject | None, entries: Mapping[str, str]
     ) -> None:
@@ -167,7 +220,7 @@ class Holder:
         epoch = max(mark.epoch, confirmed) + 1
         # First in the journal: whatever becomes of the request, this mark will be known as ours.
         self._journal.intend_hold(member.name, epoch, self._token)
-        own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now())
+        own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now(), term=self._term())
         await self._write(member, fleet, own, live, entries)
         self._journal.confirm_hold(member.name, epoch, self._token)
         self._epochs[member.name] = epoch
@@ -198,9 +251,22 @@ class Holder:
         return is_left and is_told(mark.entries, entries)
 
     def _is_this(self, cluster: str, mark: Mark) -> bool:
-        return (mark.journal, mark.epoch, mark.token) == (self._journal.uuid, self._epochs.get(cluster), self._token)
+        own = (self._journal.uuid, self._epochs.get(cluster), self._token, self._term())
+        return (mark.journal, mark.epoch, mark.token, mark.term) == own
+
+    def _is_past_leader(self, mark: Mark) -> bool:
+        """Whether who wrote a mark led before, and does so no more: the Lease is ours now."""
+        term = self._term()
+        if term is None:
+            return False
+        return mark.term < term if mark.term is not None else mark.journal in self._predecessors()
 
     def _refuse(self, cluster: str, fleet: str, mark: Mark) -> None:
+        if self._is_past_leader(mark):
+            return
+        term = self._term()
+        if term is not None and mark.term is not None and (mark.term > term or mark.token != self._token):
+            raise Deposed(deposed(cluster, fleet, mark), mark.term)
         if mark.journal != self._journal.uuid:
             raise FleetHeld(refusal(cluster, fleet, mark))
         if not is_own(mark, self._journal.holds(cluster)):
@@ -220,9 +286,7 @@ class Holder:
                 manager=manager, force=True, uid=live.uid, resource_version=live.resource_version,
             )  # fmt: skip
         else:
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-            with contextlib.suppress(AlreadyExists):
-                await member.create(_NAMESPACE, "", NAMESPACE, namespace, manager=manager)
+            await ensure_namespace(member, manager)
             await member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
         if entries:
             reach("after entries of rollouts were written")
@@ -239,6 +303,7 @@ class Holder:
                 "instance": self._token,
                 "host": self._host,
                 "since": mark.since,
+                **({"term": str(mark.term)} if mark.term is not None else {}),
                 **entries,
             },
         }
@@ -248,8 +313,12 @@ class Holder:
         found = await awaited(_mark_in(member, fleet))
         if found.value is None:
             return _error_of(member, found.fault)
-        is_held = self._is_this(member.name, found.value)
-        return None if is_held else HeldByCopy(member.name, copy_refusal(fleet, found.value))
+        mark, term = found.value, self._term()
+        if self._is_this(member.name, mark):
+            return None
+        if term is not None and mark.term is not None and mark.term > term:
+            return NotLeading(member.name, deposed(member.name, fleet, mark))
+        return HeldByCopy(member.name, copy_refusal(fleet, mark))
 
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
@@ -261,7 +330,7 @@ class Holder:
                 _error_of(member, found.fault)
                 return member.name, None
             is_ours = mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(member.name))
-            return member.name, None if is_ours else mark
+            return member.name, None if is_ours or self._is_past_leader(mark) else mark
 
         found = await asyncio.gather(*(one(member) for member in members))
         return {name: mark for name, mark in sorted(found) if mark is not None}
@@ -275,7 +344,7 @@ class Holder:
         found = await self.held_by(members, fleet)
         for name, mark in found.items():
             if mark.journal != self._journal.uuid:
-                raise FleetHeld(refusal(name, fleet, mark))
+                self._refuse(name, fleet, mark)
         return {name: copy_refusal(fleet, mark) for name, mark in found.items()}
 
     async def refuse_others(self, members: Iterable[MemberCluster], fleet: str) -> None:

@@ -10,7 +10,7 @@ from reconciler.model.ledger import HoldRecord
 from reconciler.model.observation import LiveObject
 from reconciler.model.tree import dig
 
-_OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since"})
+_OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since", "term"})
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -24,11 +24,14 @@ class Mark(Struct, frozen=True, kw_only=True):
     token: str = ""
     host: str = ""
     since: str = ""
+    term: int | None = None
+    """Of the Lease under which it was written; None: without one."""
     entries: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Who holds the fleet, since when and where, for people."""
         epoch = f", epoch {self.epoch}" if self.epoch else ""
+        epoch += f", term {self.term}" if self.term is not None else ""
         since = f" since {self.since}" if self.since else ""
         return f"journal {self.journal}{epoch}{since}" + (f" on host {self.host}" if self.host else "")
 
@@ -37,15 +40,19 @@ def read_mark(live: LiveObject) -> Mark:
     """The mark that an object carries. What is no epoch counts as none."""
     data = dig(live.body, "data")
     found = {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
-    epoch = found.get("epoch", "")
     return Mark(
         journal=found.get("journal", ""),
-        epoch=int(epoch) if epoch.isascii() and epoch.isdigit() and len(epoch) < 16 else 0,
+        epoch=_number(found.get("epoch", "")) or 0,
+        term=_number(found.get("term", "")),
         token=found.get("instance", ""),
         host=found.get("host", ""),
         since=found.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
         entries={key: value for key, value in found.items() if key not in _OWN_KEYS},
     )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def is_own(mark: Mark, known: tuple[HoldRecord, ...]) -> bool:
@@ -70,6 +77,11 @@ def refusal(member: str, fleet: str, mark: Mark) -> str:
         f"{member}: fleet {fleet} is held by {mark}; use that journal, or take the fleet over with "
         "'reconciler journal rebuild --takeover'"
     )
+
+
+def deposed(member: str, fleet: str, mark: Mark) -> str:
+    """What is said where a process that leads later has written the mark."""
+    return f"{member}: fleet {fleet} is led by {mark} now; nothing is written by this process until it leads again"
 
 
 def copy_refusal(fleet: str, mark: Mark) -> str:

@@ -75,7 +75,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
                 failed |= {name: error.message for name, error in refused.items()}
             marks = await holder.held_by(_answering(reachable), fleet.settings.name)
             held_by_others = {name: str(mark) for name, mark in marks.items()}
-            rows = await _rows_of_all(_answering(reachable), fleet, failed)
+            rows = await rows_of_all(_answering(reachable), fleet, failed)
         placements = placements_of(row for found in rows.values() for row in found)
         with journal.transaction(durable=True):
             for name, uid in sorted(uids.items()):
@@ -123,7 +123,7 @@ def _answering(reachable: Reachable) -> list[MemberCluster]:
     return [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
 
 
-async def _rows_of_all(
+async def rows_of_all(
     members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str]
 ) -> dict[str, list[AppliedRow]]:
     """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result

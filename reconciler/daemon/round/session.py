@@ -15,17 +15,8 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.profiles.live_access import LiveAccess
-from reconciler.daemon.observing.reading import (
-    EVERYTHING,
-    Extent,
-    Known,
-    Opener,
-    Reading,
-    answering,
-    no_keys,
-    read,
-    remembered,
-)
+from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
+from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.rollouts.once import StagedOnce
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
@@ -69,6 +60,8 @@ class Access(Struct, frozen=True, kw_only=True):
     """How the store was named, for the picture that `status` shows."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
+    later_keys: LaterKeys | None = None
+    """Tells what could be decrypted only later; None: all is known at once."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
     revisions: RevisionsInForce | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import platform
+import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,16 +18,19 @@ from reconciler.adapters.kube.profiles.live_access import INTERVAL_S, LiveAccess
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.containment import contained, fault_fields
-from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.leadership.leadership import Leadership
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.session import Access, configs_of
+from reconciler.daemon.service.events import beside
+from reconciler.daemon.service.leading import Player, Process
 from reconciler.daemon.service.orders import orders_in, tell_orders
 from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.model.fleet import Fleet
 
 log = logging.getLogger("reconciler")
 
@@ -59,24 +63,22 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     vitals.started_at = service.access.clock.now()
     with Journal.open(service.access.journal) as journal:
         forget_others(service.telling, journal)
-        async with _opened(service, journal, vitals) as loop:
-            orders = [
-                asyncio.create_task(_watch_orders(journal, loop, service.access.clock)),
-                asyncio.create_task(_watch_reloads(signals, loop, service.access.profiles, journal)),
-                asyncio.create_task(_watch_profiles(service.access, loop, journal)),
-                asyncio.create_task(tell(service.telling, journal, vitals, service.access.clock)),
-            ]
+        async with _opened(service, journal, vitals) as player:
+            orders = (
+                _watch_orders(journal, player, service.access.clock),
+                _watch_reloads(signals, player, service.access.profiles, journal),
+                _watch_profiles(service.access, player, journal),
+                tell(service.telling, journal, vitals, service.access.clock),
+            )
             try:
-                await loop.run(signals.stop)
+                async with beside(*orders):
+                    await player.run(signals.stop)
             finally:
-                for order in orders:
-                    order.cancel()
-                await asyncio.gather(*orders, return_exceptions=True)
                 log.info("stopped", extra={"event": "Stopped"})
 
 
 @asynccontextmanager
-async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[ControlLoop]:
+async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[Player]:
     access = service.access
     assert access.journal is not None, "a service has a journal"
     source = await open_source(
@@ -88,32 +90,40 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         clock=access.clock,
         accept_rewinds=service.accept_rewinds,
     )
-    agent = UserAgent(journal.fleet or "unnamed", "")
+    agent, leadership = UserAgent(journal.fleet or "unnamed", ""), Leadership()
     if access.profiles is not None:
         await _profiles_read(access.profiles, journal)
 
     def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
         vitals.requests.observe((cluster, verb, code), seconds)
 
+    def opening(fleet: Fleet) -> AbstractAsyncContextManager[Members]:
+        return Members.open(configs_of(fleet, access), agent=agent, clock=access.clock, answered=answered)
+
+    fenced = Members.open(
+        {}, agent=agent, clock=access.clock, answered=answered, writing_left_s=leadership.writing_left_s
+    )
     try:
-        async with Members.open({}, agent=agent, clock=access.clock, answered=answered) as members:
-            yield ControlLoop(_parts(service, source, journal, members, agent, vitals))
+        async with fenced as members:
+            holder = Holder(journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders)
+            parts = _parts(service, source, holder, (journal, members, agent, vitals))
+            name = f"{platform.node()}_{uuid.uuid4()}"
+            yield Player(Process(parts=parts, leadership=leadership, opening=opening, name=name))
     finally:
         await source.close()
 
 
 def _parts(
-    service: Service, source: StoreSource, journal: Journal, members: Members, agent: UserAgent, vitals: Vitals
+    service: Service, source: StoreSource, holder: Holder, kept: tuple[Journal, Members, UserAgent, Vitals]
 ) -> Parts:
-    access = service.access
+    access, (journal, members, agent, vitals) = service.access, kept
     cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
-
     vitals.source = source.description
     return Parts(
         source=source,
         store=StoreInForce(journal.good_blobs(), source.read_blob, cache),
         journal=journal,
-        holder=Holder(journal, access.clock),
+        holder=holder,
         members=members,
         configs_of=lambda fleet: configs_of(fleet, access),
         agent=agent,
@@ -121,10 +131,11 @@ def _parts(
         interpreters=access.interpreters,
         vitals=vitals,
         open=access.open,
+        later_keys=access.later_keys,
     )
 
 
-async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> None:
+async def _watch_orders(journal: Journal, player: Player, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions and evictions, and their end."""
     told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
     while True:
@@ -144,21 +155,21 @@ async def _watch_orders(journal: Journal, loop: ControlLoop, clock: Clock) -> No
             log.info(
                 "somebody asks to look at everything now", extra={"event": "Asked", "by": asked.rpartition(" ")[0]}
             )
-            _reload(loop)
-        else:
-            loop.nudge()
+            _reload(player)
+        elif player.loop is not None:
+            player.loop.nudge()
 
 
-async def _watch_reloads(signals: Signals, loop: ControlLoop, profiles: LiveAccess | None, journal: Journal) -> None:
+async def _watch_reloads(signals: Signals, player: Player, profiles: LiveAccess | None, journal: Journal) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
         if profiles is not None:
             await _profiles_read(profiles, journal)
-        _reload(loop)
+        _reload(player)
 
 
-async def _watch_profiles(access: Access, loop: ControlLoop, journal: Journal) -> None:
+async def _watch_profiles(access: Access, player: Player, journal: Journal) -> None:
     """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
     told = Transitions(log)
     while access.profiles is not None:
@@ -169,7 +180,7 @@ async def _watch_profiles(access: Access, loop: ControlLoop, journal: Journal) -
             told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
             continue
         if is_changed:
-            _reload(loop)
+            _reload(player)
 
 
 async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
@@ -185,7 +196,9 @@ async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
     return is_changed
 
 
-def _reload(loop: ControlLoop) -> None:
-    reloaded = contained(loop.reload)
+def _reload(player: Player) -> None:
+    if player.loop is None:
+        return  # Who stands by reads the kubeconfig when it begins to act.
+    reloaded = contained(player.loop.reload)
     if reloaded.fault is not None:
         log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())

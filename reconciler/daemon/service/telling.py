@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.adapters.clock import Clock, epoch_s
-from reconciler.adapters.journal.events import Recorded
+from reconciler.adapters.journal.books.events import Recorded
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.notify.deliveries import Deliveries
 from reconciler.adapters.notify.post import Poster

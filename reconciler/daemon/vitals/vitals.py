@@ -52,6 +52,8 @@ class Vitals(Struct, kw_only=True):
     source_read_at: str = ""
     phase: str = "starting"
     is_ready: bool = False
+    leads: bool = True
+    """Whether this process acts for its fleet; False: it stands by."""
     is_reloading: bool = False
     """A reload was asked for, and no round has ended that knows of it."""
     journal_error: str = ""

@@ -1,1 +1,1 @@
-"""Watches of the clusters, opened again when they end."""
+"""What clusters tell between rounds: watches, opened again when they end, or lists now and then instead."""

@@ -1,5 +1,7 @@
 """Which kinds are watched where: those of what is placed or was applied in a cluster, and no others.
 
+Where the fleet is polled, nothing is watched, and lists of every kind that is placed anywhere tell the same.
+
 A stream for each kind of the store in each cluster would be mostly of kinds that the cluster has nothing of. What
 carries our mark where nothing of its kind is placed or recorded is found by the lists of the next round over
 everything, as everything else that no event tells of. Source: design#events-are-nudges.
@@ -8,14 +10,15 @@ everything, as everything else that no event tells of. Source: design#events-are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.watches.placed_kinds import PlacedKinds
+from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import Decision
-from reconciler.model.fleet import FleetSettings
+from reconciler.model.fleet import DriftMode, FleetSettings
 from reconciler.model.refs import GVK
 from reconciler.stages.ownership import FLEET_LABEL
 
@@ -28,34 +31,65 @@ def our_label(settings: FleetSettings) -> str:
     return f"{FLEET_LABEL} in ({names})"
 
 
+class _Lookout(Protocol):
+    """What tells of clusters between rounds."""
+
+    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
+        """Look at exactly these kinds."""
+        ...
+
+    def drop(self, cluster: str) -> None:
+        """Look at a cluster no more."""
+        ...
+
+
 class WatchKeeper:
     """Remembers the kinds, since a round that changes few objects rarely changes any."""
 
-    def __init__(self, watches: Watches) -> None:
-        """Nothing is watched yet."""
-        self._watches = watches
+    def __init__(self, watches: Watches, polls: Polls) -> None:
+        """Nothing is watched or polled yet."""
+        self._watches, self._polls = watches, polls
+        self._chosen: _Lookout = watches
         self._placed = PlacedKinds()
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
         self._kept: dict[str, frozenset[GVK]] = {}
 
     def follow(self, decision: Decision, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
-        """Watch the kinds that matter in every member, and nothing elsewhere.
+        """Watch or poll the kinds that matter in every member, and nothing elsewhere.
 
-        Unless `anew`, watches are left alone where the kinds are those of before.
+        Unless `anew`, what is asked is left alone where the kinds are those of before.
         """
         settings = decision.fleet.settings
         self._placed.follow(decision)
         selector = our_label(settings)
+        self._choose(settings)
         for name in self._kept.keys() - members.keys():
-            self._watches.drop(name)
+            self._chosen.drop(name)
             del self._kept[name]
             self._applied.pop(name, None)
-        lookout = self._lookout()
+        is_polled = self._chosen is self._polls
+        everywhere = self._placed.everywhere if is_polled else frozenset()
+        lookout = frozenset() if is_polled else self._lookout()
         for name, member in members.items():
-            kinds = self._placed.of(name) | self._applied_in(name, ledger) or lookout
+            kinds = self._placed.of(name) | self._applied_in(name, ledger) | everywhere or lookout
             if anew or kinds != self._kept.get(name):
-                self._watches.keep(member, kinds, selector)
+                self._chosen.keep(member, kinds, selector)
                 self._kept[name] = kinds
+
+    def _choose(self, settings: FleetSettings) -> None:
+        """Watch or poll, as the store says now; what was done before ends."""
+        self._polls.every(settings.resync_s)
+        chosen: _Lookout = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
+        if chosen is self._chosen:
+            return
+        for name in self._kept:
+            self._chosen.drop(name)
+        self._chosen, self._kept = chosen, {}
+
+    async def close(self) -> None:
+        """Ask nothing any more."""
+        await self._watches.close()
+        await self._polls.close()
 
     def _lookout(self) -> frozenset[GVK]:
         """What is watched where there is nothing of ours: one kind, so that a cluster that goes away is noticed."""

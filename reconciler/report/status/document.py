@@ -13,11 +13,15 @@ from reconciler.model.tree import Json
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """What was read of the journal. `writer`: who holds it now, empty: nobody. `commit`: author and subject."""
+    """What was read of the journal. `writer`: who holds it now, empty: nobody. `commit`: author and subject.
+
+    `led_by`: who leads the fleet while this process stands by; empty: nobody else.
+    """
 
     fleet: str
     journal: str
     writer: str = ""
+    led_by: str = ""
     picture: Mapping[str, Json]
     commit: tuple[str, str] | None = None
     suspensions: tuple[SuspensionRecord, ...] = ()
@@ -33,6 +37,7 @@ def status_document(status: Status) -> dict[str, Json]:
         "fleet": status.fleet,
         "journal": status.journal,
         "writer": status.writer or None,
+        "ledBy": status.led_by or None,
         "commit": {"author": author, "subject": subject} if status.commit else None,
         "suspensions": suspensions_part(status.suspensions),
         "constraints": constraints_part(status.constraints),

@@ -68,6 +68,11 @@ def _head(document: Document, style: Style) -> list[str]:
         visible(f"  source    {document['source'] or 'not known'}"),
         visible(f"  seen      {document['time']}  ({number})"),
         visible(f"  writer    {document['writer'] or 'none; no daemon runs'}"),
+        *(
+            [visible(f"  standby   {document['ledBy']} leads; what follows is of before")]
+            if document.get("ledBy")
+            else []
+        ),
     ]
     if document["sourceError"]:
         lines.append("  " + style.red(visible(f"the store cannot be read: {document['sourceError']}")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.fleet import FleetSettings, Guards, IgnoreRule, PlainSecrets
+from reconciler.model.fleet import DriftMode, FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
 from reconciler.model.problem import Document, Problem
 from reconciler.stages.documents import (
     Field,
@@ -21,6 +21,9 @@ from reconciler.stages.documents import (
 from reconciler.stages.windows import FLEET_WINDOW_SHAPE, read_fleet_windows
 
 _DEFAULTS = FleetSettings()
+LEASE_DURATION_S = 15
+LEASE_DURATION_S_MIN = 5
+"""A shorter one would be lost by one slow answer."""
 
 SPEC_SHAPE = shape(
     Field("previousNames", FieldType.TEXTS, "Names that this fleet had; without them a rename is refused."),
@@ -59,9 +62,17 @@ SPEC_SHAPE = shape(
         shape=shape(
             Field("selfHeal", FieldType.FLAG, "Whether they are put back.", default="true"),
             Field(
+                "mode",
+                FieldType.TEXT,
+                "watch: they are seen at once, by streams. poll: within one resync, by lists; for very many clusters.",
+                values=exactly(*DriftMode),
+                default="watch",
+            ),
+            Field(
                 "resync",
                 FieldType.TEXT,
-                "How often everything is looked at, whatever has been reported.",
+                "How often everything is looked at, whatever has been reported. In poll mode each cluster has a time "
+                "of its own within it.",
                 default="10m",
             ),
         ),
@@ -78,6 +89,20 @@ SPEC_SHAPE = shape(
                 "confirm", FieldType.TEXT, "The digest of the held changes that are let through, as `diff` prints it."
             ),
             Field("confirmUntil", FieldType.TEXT, "When the confirmation ends (RFC 3339)."),
+        ),
+    ),
+    Field(
+        "ha",
+        FieldType.OBJECT,
+        "Several processes for one fleet: the one that holds a Lease acts, the others stand by.",
+        shape=shape(
+            Field("cluster", FieldType.TEXT, "The cluster of the store that has the Lease.", required=True),
+            Field(
+                "leaseDuration",
+                FieldType.TEXT,
+                "How long nobody else acts after the last renewal; at least 5s.",
+                default="15s",
+            ),
         ),
     ),
     Field(
@@ -167,14 +192,21 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         ),
         failover_act=failover is None or failover.text("mode", "act") == "act",
         self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
+        drift_mode=_drift_mode(drift),
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.child("guards")),
+        ha=_ha(spec.child("ha")),
         partial=bool(placement and placement.flag("partial")),
         windows=read_fleet_windows(spec),
         plain_secrets=_plain_secrets(spec),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
+
+
+def _drift_mode(drift: Fields | None) -> DriftMode:
+    told = drift.text("mode", _DEFAULTS.drift_mode) if drift else _DEFAULTS.drift_mode
+    return DriftMode(told) if told in set(DriftMode) else _DEFAULTS.drift_mode
 
 
 def _plain_secrets(spec: Fields) -> PlainSecrets:
@@ -206,6 +238,16 @@ def _guards(fields: Fields | None) -> Guards:
         window_s=read_seconds(fields, "window", Guards().window_s, least=0),
         confirm=fields.text("confirm"),
         confirm_until=read_moment(fields, "confirmUntil"),
+    )
+
+
+def _ha(fields: Fields | None) -> HighAvailability | None:
+    if fields is None:
+        return None
+    return HighAvailability(
+        cluster=fields.text("cluster"),
+        lease_duration_s=read_seconds(fields, "leaseDuration", LEASE_DURATION_S, least=LEASE_DURATION_S_MIN),
+        source=fields.source(),
     )
 
 

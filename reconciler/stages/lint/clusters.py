@@ -27,6 +27,18 @@ def affinities_of(policy: PropagationPolicy) -> Iterator[tuple[str, ClusterAffin
             yield f"{path}.overflowAffinities[{tier}]", overflow.affinity
 
 
+def _of_lease(fleet: Fleet) -> Iterator[Problem]:
+    ha = fleet.settings.ha
+    if ha is None or ha.cluster in fleet.clusters:
+        return
+    near = difflib.get_close_matches(ha.cluster, fleet.clusters, 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    message = f"no document declares the cluster {ha.cluster}, so nobody can lead{meant}"
+    yield Problem(
+        source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message, severity=Severity.ERROR
+    )
+
+
 def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:
     for policy in fleet.propagation:
         yield from affinities_of(policy)
@@ -48,6 +60,7 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
     """Warnings about cluster names in policies. A store without any Cluster document gets one hint instead."""
     if not fleet.clusters and fleet.templates:
         yield _no_clusters(fleet)
+    yield from _of_lease(fleet)
     for path, affinity in _all_affinities(fleet):
         yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
         yield from _in_list(fleet, affinity, f"{path}.exclude", affinity.exclude)

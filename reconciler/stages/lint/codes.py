@@ -23,6 +23,11 @@ LINT_CODES: Mapping[str, Code] = {
     "cluster-unknown": Code(
         "Unknown cluster", "A policy names a cluster that no document declares.", "Correct the name, or declare it."
     ),
+    "lease-cluster-unknown": Code(
+        "Unknown cluster of the Lease",
+        "spec.ha names a cluster that no document declares. No process can lead, and nothing is written.",
+        "Correct the name, or declare the cluster.",
+    ),
     "cluster-repeated": Code("Cluster named twice", "A name stands twice in one list.", "Keep one of them."),
     "cluster-included-and-excluded": Code(
         "Cluster included and excluded", "Exclusion counts first.", "Keep the name in one of the two lists."

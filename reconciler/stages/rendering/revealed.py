@@ -66,6 +66,6 @@ def still_sealed(manifest: Manifest) -> Problem:
 
 def unopened(template: Template) -> Problem:
     """What is to be said of an encrypted template that nobody has a key for."""
-    recipients = ", ".join(recipient for recipient, _ in template.sealed.age) if template.sealed is not None else ""
+    recipients = ", ".join(template.sealed.recipients) if template.sealed is not None else ""
     message = f"{template.identity} stays as it is in all clusters: no key was given; it is encrypted for {recipients}"
     return Problem(source=template.source, path="sops", code="sops-no-key", message=message)

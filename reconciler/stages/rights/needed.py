@@ -19,6 +19,7 @@ from reconciler.model.refs import Identity
 from reconciler.model.tree import dig
 from reconciler.stages.decision import Decision
 from reconciler.stages.documents import BUILT_IN, is_never_distributed
+from reconciler.stages.leadership import handover_name, lease_name
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.rights.right import Level, Right, merged
 
@@ -49,11 +50,13 @@ def needed_rights(
     recorded: Collection[GroupKind],
     resources: Mapping[GroupKind, str],
     holder: str,
+    *,
+    is_leased: bool = False,
 ) -> NeededRights:
     """What the store needs for a level.
 
     `recorded`: kinds of which the journal knows copies that may have to go. `resources`: the plural of each (group,
-    kind). `holder`: the ConfigMap that says who holds the fleet.
+    kind). `holder`: the ConfigMap that says who holds the fleet. `is_leased`: the cluster has the Lease of who leads.
     """
     fleet = decision.fleet
     written = {
@@ -71,9 +74,8 @@ def needed_rights(
         for (group, kind), found in verbs.items()
         if (group, kind) in resources
     ]
-    rights = merged(
-        [*of_kinds, *_own(level, holder), *_beside(fleet, decision.interpreters, written), *_grants(fleet, level)]
-    )
+    own = (*_own(level, holder), *(_lease(level, fleet.settings.name) if is_leased else ()))
+    rights = merged([*of_kinds, *own, *_beside(fleet, decision.interpreters, written), *_grants(fleet, level)])
     return NeededRights(rights=rights, unknown=tuple(sorted(verbs.keys() - resources.keys())))
 
 
@@ -100,6 +102,13 @@ def _own(level: Level, holder: str) -> Iterator[Right]:
     if level.has(Level.APPLY):
         yield Right("", "namespaces", ("fleet-system",), _APPLY)
         yield Right("", "configmaps", (holder,), _APPLY)
+
+
+def _lease(level: Level, fleet: str) -> Iterator[Right]:
+    """What several processes of one fleet agree by, in the one cluster that has it."""
+    if level.has(Level.APPLY):
+        yield Right("coordination.k8s.io", "leases", (lease_name(fleet),), ("get", *_APPLY))
+        yield Right("", "configmaps", (handover_name(fleet),), ("get", *_APPLY))
 
 
 def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:

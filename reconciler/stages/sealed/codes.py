@@ -10,8 +10,9 @@ SEALED_CODES: Mapping[str, Code] = {
     "sops-unknown-form": Code(
         "Unknown form of sops",
         "The file says something that sops 3.13 does not write, or that is not known here: binary, dotenv and INI "
-        "files, keys in groups, kinds of documents that are no templates.",
-        "Encrypt the manifest itself, as YAML or JSON, for age.",
+        "files, kinds of documents that are no templates. Or sops of --sops-binary answered with something else than "
+        "the file with its values.",
+        "Encrypt the manifest itself, as YAML or JSON.",
     ),
     "sops-tampered": Code(
         "Not authentic",
@@ -21,9 +22,10 @@ SEALED_CODES: Mapping[str, Code] = {
     ),
     "sops-no-key": Code(
         "No key",
-        "No identity of --sops-age-key-file opens the file; the message names the recipients. The object stays as it "
-        "is in all clusters.",
-        "Give the identity of one of the recipients, or add ours with `sops updatekeys`.",
+        "No identity of --sops-age-key-file opens the file, or sops of --sops-binary could not have its key, and tries "
+        "again; the message names the recipients. The object stays as it is in all clusters.",
+        "Give the identity of one of the recipients, or add ours with `sops updatekeys`; for keys of other kinds than "
+        "age name --sops-binary, and mend what the message says.",
     ),
     "sops-value-in-clear": Code(
         "Value in clear",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.model.content import Sealed
+from reconciler.model.content import KeyGroup, Sealed
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Document, Problem
 from reconciler.model.tree import Json, Step
@@ -25,6 +25,17 @@ _OTHER_KEYS: Final = {
     "azure_kv": ("Azure Key Vault", "vault_url"),
     "hc_vault": ("Vault", "vault_address"),
 }
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "age": frozenset({"recipient", "enc"}),
+    "pgp": frozenset({"fp", "enc", "created_at"}),
+    "kms": frozenset({"arn", "role", "context", "aws_profile", "enc", "created_at"}),
+    "gcp_kms": frozenset({"resource_id", "enc", "created_at"}),
+    "hckms": frozenset({"key_id", "enc", "created_at"}),
+    "azure_kv": frozenset({"vault_url", "name", "version", "enc", "created_at"}),
+    "hc_vault": frozenset({"vault_address", "engine_path", "key_name", "enc", "created_at"}),
+}
+"""What is said of a key of each kind. Source: sops 3.13, stores/stores.go."""
+_GROUPS: Final = "key_groups"
 _KNOWN: Final = frozenset(
     {
         "age",
@@ -33,7 +44,7 @@ _KNOWN: Final = frozenset(
         "version",
         "mac_only_encrypted",
         "shamir_threshold",
-        "key_groups",
+        _GROUPS,
         *_OTHER_KEYS,
         *RULES,
     }
@@ -41,6 +52,7 @@ _KNOWN: Final = frozenset(
 _VERSION: Final = re.compile(r"3\.\d{1,4}\.\d{1,4}(?:[-+.\w]{0,40})", re.ASCII)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _MAX_RECIPIENTS: Final = 100
+_MAX_GROUPS: Final = 100
 _CLEAR: Final = ("apiVersion", "kind", "metadata")
 """What an object is must be known without a key: policies select by it, and every output tells it."""
 
@@ -61,8 +73,8 @@ def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tupl
         blob=file.blob,
         data=file.data,
         is_json=file.path.endswith(".json"),
-        age=tuple((entry["recipient"], entry["enc"]) for entry in block.get("age") or ()),
-        others=tuple(_others(block)),
+        groups=tuple(_group(found) for found in block.get(_GROUPS) or (block,)),
+        threshold=block.get("shamir_threshold") or len(block.get(_GROUPS) or (block,)),
         mac=block["mac"],
         last_modified=block["lastmodified"],
         mac_only_encrypted=block.get("mac_only_encrypted") is True,
@@ -78,12 +90,6 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
                 "a field of sops that is not known here; encrypt the file with sops 3.13 or earlier",
                 (BLOCK, name),
             )
-    if block.get("key_groups") or block.get("shamir_threshold"):
-        yield (
-            UNKNOWN,
-            "keys in groups, of which several are needed, are not known here; use one group",
-            (BLOCK, "key_groups"),
-        )
     version, time, mac = block.get("version"), block.get("lastmodified"), block.get("mac")
     if not isinstance(version, str) or _VERSION.fullmatch(version) is None:
         yield UNKNOWN, "files of sops 3 are read; encrypt it anew with that", (BLOCK, "version")
@@ -108,17 +114,43 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
 
 
 def _of_keys(block: Mapping[str, Json]) -> Iterator[_Fault]:
-    for kind in ("age", *_OTHER_KEYS):
-        entries, told = block.get(kind) or [], "recipient" if kind == "age" else _OTHER_KEYS[kind][1]
+    groups, threshold = block.get(_GROUPS) or [], block.get("shamir_threshold") or 0
+    if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
+        yield UNKNOWN, f"{_GROUPS} is a list of at most {_MAX_GROUPS} groups of keys", (BLOCK, _GROUPS)
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, int) or not 0 <= threshold <= max(len(groups), 1):
+        yield UNKNOWN, "shamir_threshold says how many of the groups are needed", (BLOCK, "shamir_threshold")
+    if groups and any(block.get(kind) for kind in _FIELDS):
+        yield UNKNOWN, "keys stand in groups or beside each other, and not both", (BLOCK, _GROUPS)
+    for index, group in enumerate(groups):
+        where: tuple[Step, ...] = (BLOCK, _GROUPS, index)
+        if not isinstance(group, Mapping) or not group.keys() <= _FIELDS.keys():
+            yield UNKNOWN, f"a group has keys of the kinds {', '.join(_FIELDS)}", where
+        else:
+            yield from _of_group(group, where)
+    if not groups:
+        yield from _of_group(block, (BLOCK,))
+
+
+def _of_group(group: Mapping[str, Json], where: tuple[Step, ...]) -> Iterator[_Fault]:
+    for kind, fields in _FIELDS.items():
+        entries, told = group.get(kind) or [], _told_field(kind)
         if not isinstance(entries, list) or len(entries) > _MAX_RECIPIENTS:
-            yield UNKNOWN, f"{kind} is a list of at most {_MAX_RECIPIENTS} keys", (BLOCK, kind)
+            yield UNKNOWN, f"{kind} is a list of at most {_MAX_RECIPIENTS} keys", (*where, kind)
             continue
         for index, entry in enumerate(entries):
             is_whole = isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in (told, "enc"))
             if not is_whole:
-                yield UNKNOWN, f"a key has {told} and enc, which are texts", (BLOCK, kind, index)
-    if not any(block.get(kind) for kind in ("age", *_OTHER_KEYS, "key_groups")):
-        yield UNKNOWN, "it names no key that could decrypt it", (BLOCK,)
+                yield UNKNOWN, f"a key has {told} and enc, which are texts", (*where, kind, index)
+            elif not entry.keys() <= fields:
+                name = min(entry.keys() - fields)
+                yield UNKNOWN, "a field of a key that sops 3.13 does not write", (*where, kind, index, name)
+    if not any(group.get(kind) for kind in _FIELDS):
+        yield UNKNOWN, "it names no key that could decrypt it", where
+
+
+def _told_field(kind: str) -> str:
+    return "recipient" if kind == "age" else _OTHER_KEYS[kind][1]
 
 
 def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[_Fault]:
@@ -142,6 +174,10 @@ def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[
             yield "sops-type-encrypted", message, steps
 
 
-def _others(block: Mapping[str, Json]) -> Iterator[str]:
-    for kind, (name, told) in _OTHER_KEYS.items():
-        yield from (f"{name} {entry[told]}" for entry in block.get(kind) or ())
+def _group(found: Mapping[str, Json]) -> KeyGroup:
+    return KeyGroup(
+        age=tuple((entry["recipient"], entry["enc"]) for entry in found.get("age") or ()),
+        others=tuple(
+            f"{name} {entry[told]}" for kind, (name, told) in _OTHER_KEYS.items() for entry in found.get(kind) or ()
+        ),
+    )

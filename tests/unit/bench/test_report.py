@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from bench.measure import percentile
-from bench.report import document, markdown_table, rows, unkind_rows
+from bench.report import BY_HAND, by_hand, document, markdown_table, rows, unkind_rows
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -39,3 +39,10 @@ def test_the_twin_stands_beside_the_fleet() -> None:
         ("full plan, cold", "2 s", "3 s", "1.50"),
         ("files that a second start parses", "0", "500", ""),
     ]
+
+
+def test_what_was_measured_by_hand_stays_on_the_page() -> None:
+    page = document({}, {"yaml_mb_per_s": 4.6, "bytes": 1e6, "parse": 0.1, "pairs": 10.0}, [], 1.0)
+    assert by_hand(page) == ""
+    part = f"\n{BY_HAND}\nmeasured once\n"
+    assert by_hand(page + part) == part

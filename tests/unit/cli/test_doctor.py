@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from tests.fakes.sops_programs import Fake
 from tests.unit.cli.command_line import Ran, run, write_store
 
 NAMES = ("m1", "m2")
@@ -179,3 +180,20 @@ def test_what_the_journal_knows_in_the_named_clusters_may_be_deleted(desk: Desk)
     (desk.store / "app.yaml").unlink()
     assert "delete" in desk.role("--rbac", "full")["configmaps",]
     assert desk.role("--rbac", "full", "--cluster", "m2")["configmaps",] == ["get", "create", "patch"]
+
+
+def test_a_sops_that_is_named_is_looked_at(desk: Desk, tmp_path: Path) -> None:
+    fake = Fake(tmp_path, "print('sops 3.13.3')")
+    for args, code, said in (
+        ((), 0, None),
+        (("--sops-binary", str(fake.path)), 0, {"version": "3.13.3", "error": None}),
+        (("--sops-binary", str(tmp_path / "none")), 1, "No such file"),
+        (("--sops-binary", "sops"), 1, "absolute path"),
+    ):
+        ran = desk.run(*args, "-o", "json")
+        assert ran.code == code, ran
+        found = json.loads(ran.out)["sops"]
+        assert said in found["error"] if isinstance(said, str) else found == said
+    assert "sops 3.13.3 opens" in desk.run("--sops-binary", str(fake.path)).err
+    assert "No such file" in desk.run("--sops-binary", str(tmp_path / "none")).err
+    assert len(fake.runs) == 2

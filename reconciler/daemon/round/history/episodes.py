@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from reconciler.adapters.journal.events import EVENTS_MAX, EventFilter
+from reconciler.adapters.journal.books.events import EVENTS_MAX, EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import ENDS, Event, EventKind
 from reconciler.report.mask import scrub_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.history.episodes import STORE
 from reconciler.model.ledger import Event, EventKind

@@ -12,9 +12,19 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.hydration import contained
-from reconciler.adapters.hydration.contained import Limits, NotContained, RenderFailed, render_twice
+from reconciler.adapters.hydration.contained import Limits, NotContained, RenderFailed
+from reconciler.adapters.hydration.contained import render_twice as render_contained
 
+USUAL = Limits()
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_bytes=512 * 2**20, file_bytes=2**20)
+
+
+def render_twice(
+    commands: list[list[str]], folder: Path, *, allow_network: bool = False, limits: Limits = USUAL
+) -> list[tuple[bytes, bytes]]:
+    """With what the interpreter of the tests needs, and the folder of the test."""
+    readable = [Path(sys.base_prefix), Path(sys.prefix), folder.parent]
+    return render_contained(commands, folder, allow_network=allow_network, limits=limits, readable=readable)
 
 
 def script(folder: Path, text: str) -> list[str]:
@@ -122,7 +132,7 @@ def test_a_tool_that_only_waits_is_ended(tmp_path: Path, folder: Path) -> None:
 
 def test_what_a_tool_leaves_running_ends_with_it(tmp_path: Path, folder: Path) -> None:
     """A process that it started holds the other end of a pipe, which closes when it is gone."""
-    fifo = tmp_path / "fifo"
+    fifo = folder / "fifo"
     text = f"""import os, signal
 told, tell = os.pipe()
 if os.fork() == 0:

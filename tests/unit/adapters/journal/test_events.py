@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.journal import events as journal_events
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books import events as journal_events
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.journal import Journal
 from reconciler.model.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
@@ -87,7 +87,7 @@ def test_what_is_recorded_beside_the_writer_follows_what_it_wrote(journal: Journ
 
 
 def test_each_order_is_an_event_with_its_user_and_reason(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.adapters.journal.orders.Orders._clock", Noon())
+    monkeypatch.setattr("reconciler.adapters.journal.books.orders.Orders._clock", Noon())
     eviction = EvictionRecord(identity=WEB, cluster="m1", since="s", until="u", who="li@host", reason="a broken node")
     with Journal.open_beside(journal.path) as book:
         book.suspend(SuspensionRecord(scope="cluster m1", reason="network works", who="li@host", until="u"))

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import ssl
+import weakref
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.kube import credentials as kube_credentials
+from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
@@ -221,3 +225,59 @@ async def test_a_plugin_that_asks_is_told_what_the_cluster_has_for_it(tmp_path: 
         told = json.loads((tmp_path / "asked").read_text())["spec"]
         assert ("cluster" in told) is asks
         assert not asks or told["cluster"]["config"] == {"audience": "a"}
+
+
+async def context_of(contexts: SharedContexts, **config: Any) -> ssl.SSLContext:
+    found = Credentials(MemberConfig(name="m1", server="https://m1.example", **config), TestClock(), contexts)
+    await found.headers()
+    assert isinstance(found.context, ssl.SSLContext)
+    return found.context
+
+
+async def test_clusters_with_the_same_certificates_share_a_context_and_no_others_do() -> None:
+    contexts, ca = SharedContexts(), Pem(data=CERTIFICATE.encode())
+    own = await context_of(contexts, ca=ca)
+    assert await context_of(contexts, ca=ca, token="another person") is own
+    others = [
+        await context_of(contexts, ca=ca, tls_server_name="m2.example"),
+        await context_of(contexts, ca=Pem(data=(CERTIFICATE + "\n").encode())),
+        await context_of(contexts, is_insecure=True),
+        await context_of(contexts),
+    ]
+    assert len({id(context) for context in (own, *others)}) == 5
+    assert await context_of(contexts) is others[-1], "the authorities of the system are read once"
+
+
+async def test_a_context_goes_with_the_last_cluster_that_uses_it() -> None:
+    contexts = SharedContexts()
+    gone = weakref.ref(await context_of(contexts, is_insecure=True))
+    gc.collect()
+    assert gone() is None
+
+
+async def test_the_authorities_of_the_system_are_read_again_when_they_were_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "authorities.pem"
+    bundle.write_text(CERTIFICATE)
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    contexts = SharedContexts()
+    before = await context_of(contexts)
+    os.utime(bundle, ns=(1, 1))
+    assert await context_of(contexts) is not before
+
+
+async def test_a_cluster_that_is_distrusted_gets_a_context_of_its_own_and_the_others_keep_theirs() -> None:
+    contexts, ca = SharedContexts(), Pem(data=CERTIFICATE.encode())
+    found, other = (
+        Credentials(MemberConfig(name=name, server="https://m.example", ca=ca), TestClock(), contexts)
+        for name in ("m1", "m2")
+    )
+    await found.headers()
+    await other.headers()
+    before = found.context
+    assert other.context is before
+    found.distrust()
+    await found.headers()
+    assert found.context is not before
+    assert other.context is before

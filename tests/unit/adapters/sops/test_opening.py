@@ -179,6 +179,24 @@ def test_any_of_several_recipients_opens_it_and_no_other(sops: Sops) -> None:
     assert none.code == "sops-no-key"
 
 
+def test_as_many_groups_as_are_needed_open_it_and_no_fewer(sops: Sops) -> None:
+    files = [sops.key_file, sops.new_identity("second.key"), sops.new_identity("third.key")]
+    groups = "".join(f"  - age: [{sops.recipient(file)}]\n" for file in files)
+    data = sops.encrypt_for(WIDGET_ALONE, f"  shamir_threshold: 2\n  key_groups:\n{groups}")
+    sealed = sealed_of(data)
+    whole = opened_with(sops, sealed, *files)
+    assert isinstance(whole, Opened)
+    for left_out in files:
+        assert opened_with(sops, sealed, *[file for file in files if file != left_out]) == whole
+        refused = opened_with(sops, sealed, left_out)
+        assert isinstance(refused, Refused)
+        assert refused.code == "sops-no-key"
+        assert all(sops.recipient(file) in refused.message for file in files)
+    # Whoever writes that one share is enough gives himself no key.
+    weaker = sealed_of(data.replace(b"shamir_threshold: 2", b"shamir_threshold: 1"))
+    assert isinstance(opened_with(sops, weaker, files[0]), Refused)
+
+
 def test_a_file_with_old_and_new_identity_opens_before_and_after_a_rotation(sops: Sops, tmp_path: Path) -> None:
     new = sops.new_identity("new.key")
     before = sops.encrypt(WIDGET_ALONE, *SECRET_RULE)

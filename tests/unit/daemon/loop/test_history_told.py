@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.daemon.pace import fights
 from reconciler.daemon.pace.fights import HEALS_MAX
 from reconciler.model.ledger import Event, SuspensionRecord

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.daemon.observing.capacity_need import is_room_needed, workloads_to_observe
+from reconciler.daemon.observing.capacity_need import clusters_with_room, is_room_needed, workloads_to_observe
 from reconciler.engine import Decision, decide
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
 from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Observations
+from reconciler.model.refs import GVK, Identity
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 DYNAMIC: dict[str, Any] = {
@@ -111,3 +113,44 @@ def test_what_a_plugin_says_has_replicas_is_observed() -> None:
     interpreters = registry_of([*BUILT_IN, ("plugin widget", widget)])
     found = kinds_observed({}, is_decided=False, interpreters=interpreters)
     assert found == {"Deployment", "PyTorchJob", "Widget"}
+
+
+def dynamic(name: str, *clusters: str, **spec: Any) -> dict[str, Any]:
+    found = policy("Deployment", *clusters, name=name, **spec)
+    found["spec"]["placement"]["replicaScheduling"] = DYNAMIC
+    return found
+
+
+def applied(cluster: str, claim: str) -> dict[str, dict[Identity, AppliedRow]]:
+    identity = Identity("apps", "Deployment", "demo", "app")
+    row = AppliedRow(cluster=cluster, gvk=GVK("apps", "v1", "Deployment"), identity=identity, policy=claim)
+    return {cluster: {identity: row}}
+
+
+def test_room_matters_where_a_policy_that_looks_at_it_may_place_and_nowhere_else() -> None:
+    fleet = fleet_of(deployment(), policy("Deployment", "m1", "m2", "m3"), dynamic("free", "m2"))
+    assert clusters_with_room(fleet, {}) == {"m2"}
+
+
+def test_room_matters_nowhere_without_such_a_policy_and_everywhere_where_it_names_no_clusters() -> None:
+    assert clusters_with_room(fleet_of(deployment(), policy("Deployment")), {}) == frozenset()
+    assert clusters_with_room(fleet_of(deployment(), dynamic("free")), {}) == {"m1", "m2", "m3"}
+
+
+def test_room_matters_in_every_tier_that_may_be_spilled_over_to() -> None:
+    free = dynamic("free", api="policy.karmada.io")
+    free["spec"]["placement"]["clusterAffinities"] = [
+        {"affinityName": "own", "clusterNames": ["m1"]}, {"affinityName": "rented", "clusterNames": ["m3"]},
+    ]  # fmt: skip
+    assert clusters_with_room(fleet_of(deployment(), free), {}) == {"m1", "m3"}
+
+
+def test_room_matters_where_a_gang_or_a_failover_may_go() -> None:
+    fleet = fleet_of(deployment(), policy("Deployment", "m3", failover={"application": {}}))
+    assert clusters_with_room(fleet, {}) == {"m3"}
+
+
+def test_room_matters_where_a_copy_is_that_was_placed_by_it() -> None:
+    fleet = fleet_of(deployment(), policy("Deployment", "m1"), dynamic("free", "m2"))
+    assert clusters_with_room(fleet, applied("m3", "PropagationPolicy demo/free")) == {"m2", "m3"}
+    assert clusters_with_room(fleet, applied("m3", "PropagationPolicy demo/app")) == {"m2"}

@@ -14,6 +14,7 @@ from reconciler.daemon.pace.ailments import AILS_S, Ailments
 from reconciler.daemon.pace.healths import Healths
 from reconciler.errors import Forbidden
 from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.observation import Read
 from reconciler.model.refs import Identity
 from reconciler.stages.state import HEALTHY, MISSING, Degraded, Progressing
 
@@ -146,3 +147,14 @@ async def test_without_the_right_the_status_has_to_do() -> None:
         await ailments.look({"m1": member}, now_s)  # type: ignore[dict-item] # stands for a member
     assert len(member.asked) > 0
     assert healths.shown() == {"m1": {WEB: SLOW}}
+
+
+def test_what_was_written_after_a_round_read_it_is_as_the_answer_said() -> None:
+    healths = Healths()
+    healths.round_begins()
+    healths.written("m1", WEB, "7", SLOW)
+    healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)
+    assert healths.shown()["m1"] == {WEB: SLOW}
+    healths.round_begins()
+    healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)
+    assert healths.shown()["m1"] == {WEB: MISSING}

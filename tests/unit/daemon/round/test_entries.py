@@ -144,7 +144,7 @@ async def test_a_crash_at_any_point_costs_nothing(tmp_path: Path, monkeypatch: p
             assert await scene.hold(holder) is None
             with monkeypatch.context() as patched:
                 patched.setattr(hold, "reach", die)
-                patched.setattr("reconciler.adapters.journal.holds.reach", die)
+                patched.setattr("reconciler.adapters.journal.books.holds.reach", die)
                 with pytest.raises(KeyboardInterrupt):
                     await begin(scene, holder)
         with scene.process("a") as holder:

@@ -17,7 +17,7 @@ import pytest
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.mark import Mark, is_own
-from reconciler.errors import FleetHeld, HeldByCopy, MemberClusterError
+from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
 from reconciler.model.ledger import HoldRecord
 from reconciler.sim import Request
 from tests.fakes.clocks import QuickClock
@@ -217,3 +217,69 @@ KNOWN = (HoldRecord(epoch=4, token="a"), HoldRecord(epoch=5, token="b", is_confi
 )
 def test_which_marks_are_ours(epoch: int, token: str, known: tuple[HoldRecord, ...], expected: bool) -> None:
     assert is_own(Mark(journal="j", epoch=epoch, token=token), known) is expected
+
+
+class Leads:
+    """The term of a process, as its Lease gives it."""
+
+    def __init__(self, term: int | None) -> None:
+        self.term = term
+
+    def __call__(self) -> int | None:
+        return self.term
+
+
+async def test_a_later_term_takes_the_mark_and_an_earlier_one_is_deposed(tmp_path: Path) -> None:
+    async with one_cluster(tmp_path) as scene:
+        with Journal.open(tmp_path / "a.db") as one, Journal.open(tmp_path / "b.db") as two:
+            early, late = Leads(1), Leads(2)
+            first, second = Holder(one, QuickClock(), term=early), Holder(two, QuickClock(), term=late)
+            assert await scene.hold(first) is None
+            assert scene.mark["term"] == "1"
+            assert await scene.hold(second) is None
+            assert (scene.mark["term"], scene.mark["journal"]) == ("2", two.uuid)
+            with pytest.raises(Deposed) as told:
+                await scene.hold(first)
+            assert told.value.term == 2
+            assert isinstance(await first.lost(scene.member, FLEET), NotLeading)
+            early.term = 3
+            assert await scene.hold(first) is None
+            assert (scene.mark["term"], scene.mark["journal"]) == ("3", one.uuid)
+
+
+async def test_who_leads_again_writes_its_own_mark_anew(tmp_path: Path) -> None:
+    """Whoever led in between must find the later term, also where it never wrote."""
+    async with one_cluster(tmp_path) as scene:
+        with Journal.open(tmp_path / "a.db") as journal:
+            leads = Leads(1)
+            holder = Holder(journal, QuickClock(), term=leads)
+            assert await scene.hold(holder) is None
+            leads.term = 3
+            assert await scene.hold(holder) is None
+            assert scene.mark["term"] == "3"
+
+
+async def test_a_mark_without_a_term_is_refused_unless_its_journal_has_led(tmp_path: Path) -> None:
+    async with one_cluster(tmp_path) as scene:
+        with Journal.open(tmp_path / "a.db") as one, Journal.open(tmp_path / "b.db") as two:
+            assert await scene.hold(Holder(one, QuickClock())) is None
+            with pytest.raises(FleetHeld):
+                await scene.hold(Holder(two, QuickClock(), term=Leads(5)))
+            known = Holder(two, QuickClock(), term=Leads(5), predecessors=lambda: (one.uuid,))
+            assert await scene.hold(known) is None
+            assert scene.mark["journal"] == two.uuid
+            with pytest.raises(FleetHeld):
+                await scene.hold(Holder(one, QuickClock()))
+
+
+async def test_a_copy_of_a_journal_that_leads_later_takes_the_mark(tmp_path: Path) -> None:
+    async with one_cluster(tmp_path) as scene:
+        with scene.process("a") as holder:
+            assert await scene.hold(holder) is None
+        scene.copy("a", "b")
+        with Journal.open(tmp_path / "a" / "journal.db") as one, Journal.open(tmp_path / "b" / "journal.db") as two:
+            first, second = Holder(one, QuickClock(), term=Leads(1)), Holder(two, QuickClock(), term=Leads(2))
+            assert await scene.hold(first) is None
+            assert await scene.hold(second) is None
+            with pytest.raises(Deposed):
+                await scene.hold(first)

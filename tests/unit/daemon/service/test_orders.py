@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.service.leading import Player
 from reconciler.daemon.service.orders import Orders, tell_orders
 from reconciler.daemon.service.serve import _watch_orders
 from reconciler.model.ledger import EvictionRecord, SuspensionRecord
@@ -34,7 +35,7 @@ class Told:
 async def test_a_suspension_nudges_and_who_asks_has_everything_read(tmp_path: Path) -> None:
     path, loop = tmp_path / "journal.db", Told()
     with Journal.open(path) as journal:
-        watching = asyncio.create_task(_watch_orders(journal, cast("ControlLoop", loop), QuickClock()))
+        watching = asyncio.create_task(_watch_orders(journal, cast("Player", SimpleNamespace(loop=loop)), QuickClock()))
         await asyncio.sleep(0)
         with Journal.open_beside(path) as book:
             book.suspend(SuspensionRecord(scope="fleet", reason="r", who="w", until=""))

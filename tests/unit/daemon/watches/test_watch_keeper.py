@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import decide
@@ -18,12 +19,30 @@ CONFIG_MAP, DEPLOYMENT, JOB = GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "Dep
 NAMESPACE = GVK("", "v1", "Namespace")
 
 
+class Polled:
+    """Says what would be polled, cluster by cluster, and how often."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, frozenset[GVK]] = {}
+        self.interval_s = 0.0
+
+    def every(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+
+    def drop(self, member: str) -> None:
+        del self.now[member]
+
+    def keep(self, member: str, kinds: frozenset[GVK], selector: str) -> None:
+        self.now[member] = kinds
+
+
 class Kept:
     """Says what would be watched, cluster by cluster; members are their names."""
 
     def __init__(self) -> None:
         self.now: dict[str, frozenset[GVK]] = {}
-        self.keeper = WatchKeeper(cast("Watches", self))
+        self.polled = Polled()
+        self.keeper = WatchKeeper(cast("Watches", self), cast("Polls", self.polled))
         self.times = 0
 
     def drop(self, member: str) -> None:
@@ -110,3 +129,28 @@ def test_a_cluster_that_left_the_fleet_is_no_longer_watched() -> None:
     kept.follow(fleet)
     assert kept.follow(fleet, {}, "m2").keys() == {"m2"}
     assert kept.follow(fleet, {}, "m1", "m2").keys() == {"m1", "m2"}
+
+
+def settings(mode: str) -> dict[str, Any]:
+    spec = {"drift": {"mode": mode, "resync": "5m"}}
+    return {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "test"}, "spec": spec}
+
+
+def test_in_poll_mode_nothing_is_watched_and_every_kind_is_listed_everywhere() -> None:
+    kept = Kept()
+    kept.follow(store(settings("poll"), config_map(), policy("ConfigMap", "m1")), {"m2": row(JOB)})
+    assert kept.now == {}
+    assert kept.polled.now == {"m1": {CONFIG_MAP, NAMESPACE}, "m2": {CONFIG_MAP, NAMESPACE, JOB}}
+    assert kept.polled.interval_s == 300
+
+
+def test_a_change_of_the_mode_ends_what_was_done_before_in_every_cluster() -> None:
+    kept, documents = Kept(), (config_map(), policy("ConfigMap", "m1"))
+    kept.follow(store(settings("watch"), *documents))
+    assert kept.now.keys() == {"m1", "m2"}
+    kept.follow(store(settings("poll"), *documents))
+    assert not kept.now
+    assert kept.polled.now.keys() == {"m1", "m2"}
+    kept.follow(store(settings("watch"), *documents))
+    assert kept.now.keys() == {"m1", "m2"}
+    assert not kept.polled.now

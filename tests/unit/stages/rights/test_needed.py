@@ -67,7 +67,14 @@ def _needed(case: Mapping[str, Any]) -> NeededRights:
     fleet = fleet_of(*(DOCUMENTS[name] for name in case["store"]))
     decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     recorded = [(group, kind) for group, kind in case.get("recorded", ())]
-    return needed_rights(decision, Level(case["level"]), recorded, resource_names(fleet), "fleet-shop")
+    return needed_rights(
+        decision,
+        Level(case["level"]),
+        recorded,
+        resource_names(fleet),
+        "fleet-shop",
+        is_leased=case.get("is_leased", False),
+    )
 
 
 @pytest.mark.parametrize("case", cases("rights/rights.yaml"))

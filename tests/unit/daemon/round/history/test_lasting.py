@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.adapters.clock import epoch_s, rfc3339
-from reconciler.adapters.journal.events import EventFilter
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S
 from reconciler.daemon.round.history.told import Told

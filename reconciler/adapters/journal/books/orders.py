@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from reconciler.adapters.clock import Clock, SystemClock
-from reconciler.adapters.journal.events import record
+from reconciler.adapters.journal.books.events import record
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.rows import (
     EVICTION,
@@ -23,6 +23,7 @@ from reconciler.model.ledger import Event, EventKind, EvictionRecord, Suspension
 from reconciler.model.refs import Identity
 
 _ASKED: Final = "asked"
+LED_BY: Final = "led_by"
 
 
 class Orders:
@@ -41,6 +42,12 @@ class Orders:
     def asked(self) -> str:
         """Who asked last, with a mark of its own for each time; empty: nobody did."""
         rows = self._file.rows(META, "WHERE key = ?", (_ASKED,))
+        return str(rows[0][1]) if rows else ""
+
+    @property
+    def led_by(self) -> str:
+        """Who leads the fleet while the process of this journal stands by; empty: nobody else does."""
+        rows = self._file.rows(META, "WHERE key = ?", (LED_BY,))
         return str(rows[0][1]) if rows else ""
 
     def suspend(self, suspension: SuspensionRecord) -> None:

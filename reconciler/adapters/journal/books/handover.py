@@ -1,0 +1,90 @@
+"""What another process has to know to go on with a fleet, beside what the marks in the clusters tell.
+
+Small tables alone: timers, what ticks decided, orders of persons, losses that guards count, and what is recorded of
+rollouts. Source: ADR 20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.adapters.journal.books.orders import LED_BY
+from reconciler.adapters.journal.file import JournalFile, Row, Table
+from reconciler.adapters.journal.mirror import Mirror
+from reconciler.adapters.journal.rows import (
+    BINDING,
+    CLUSTER,
+    CONSTRAINT,
+    EVICTION,
+    GUARD_HOLD,
+    LOSS,
+    META,
+    ROLLOUT,
+    SUSPENSION,
+    TIMER,
+    binding_value,
+    constraint_value,
+    eviction_value,
+    rollout_value,
+    suspension_value,
+)
+from reconciler.containment import contained
+from reconciler.model.ledger import Losses
+
+_TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, SUSPENSION, TIMER)
+_BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
+_READ: Final[Mapping[str, Callable[[Row], object]]] = {
+    BINDING.name: binding_value,
+    CONSTRAINT.name: constraint_value,
+    EVICTION.name: eviction_value,
+    ROLLOUT.name: rollout_value,
+    SUSPENSION.name: suspension_value,
+}
+
+Handover = Mapping[str, Sequence[Row]]
+"""Rows by table."""
+
+
+class HandoverBook:
+    """The part of a journal that goes from one leader to the next."""
+
+    _file: JournalFile
+    _mirror: Mirror
+    _losses: Losses | None = None
+
+    def record_led_by(self, leader: str) -> None:
+        """Record who leads while this process stands by; empty: nobody else. The same is not written again."""
+        row = (LED_BY, leader)
+        if row not in self._file.rows(META, "WHERE key = ?", (LED_BY,)):
+            with self._file.transaction():
+                self._file.put(META, [row])
+
+    def handover(self) -> dict[str, list[Row]]:
+        """What the next leader has to know, as it is now."""
+        with self._file.transaction():
+            found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
+            # Placements stand in the marks of what was placed, but for the group of clusters that is in use.
+            return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
+
+    def take_handover(self, told: Mapping[str, Any]) -> None:
+        """Know what a leader knew, in place of what was known here of it. Rows of no such form are left out."""
+        with self._file.transaction(durable=True):
+            for table in (*_TABLES, BINDING):
+                self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
+                self._file.put(table, _rows(table, told.get(table.name)))
+        self._mirror.forget()
+        self._losses = None
+
+
+def _rows(table: Table, told: Any) -> list[Row]:
+    """The rows that have the form of this version; those of another one are left out."""
+    rows = [tuple(row) for row in told if isinstance(row, list)] if isinstance(told, list) else []
+    return [row for row in rows if len(row) == len(table.columns) and _is_read(table, row)]
+
+
+def _is_read(table: Table, row: Row) -> bool:
+    if not all(isinstance(value, (str, int)) for value in row):
+        return False
+    read = _READ.get(table.name)
+    return read is None or contained(read, row).fault is None

@@ -1,0 +1,49 @@
+"""TLS contexts of clusters that trust the same authorities and know us by the same certificate: one for all of them.
+
+A context with the authorities of the system takes 0.8 MiB and 19 ms, one with a single authority some 20 KiB.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+
+class SharedContexts:
+    """Contexts that are in use, by a digest of what they are made of."""
+
+    def __init__(self) -> None:
+        """None is in use."""
+        self._contexts: WeakValueDictionary[bytes, ssl.SSLContext] = WeakValueDictionary()
+
+    def of(
+        self, parts: Iterable[bytes], make: Callable[[], ssl.SSLContext], *, is_anew: bool = False
+    ) -> ssl.SSLContext:
+        """The context of these parts, made if nobody uses one. `is_anew`: in any case, since connections end with it.
+
+        `parts`: all that tells it from others, the name that the server is to have among them: a connection that was
+        opened under one name must not serve a cluster that is to have another one.
+        """
+        digest = sha256()
+        for part in parts:
+            digest.update(b"%d:" % len(part))
+            digest.update(part)
+        found = self._contexts.get(digest.digest())
+        if found is None or is_anew:
+            found = self._contexts[digest.digest()] = make()
+        return found
+
+
+def system_authorities() -> bytes:
+    """What tells one state of the system's authorities from another: where they are, and when that was written."""
+    paths = ssl.get_default_verify_paths()
+    told = []
+    for path in filter(None, (paths.cafile, paths.capath)):
+        try:
+            told.append(f"{path} {Path(path).stat().st_mtime_ns}")
+        except OSError:
+            told.append(path)
+    return "\n".join(told).encode()

@@ -1,0 +1,201 @@
+"""The sops of the operator, run for one file at a time, held, with a fixed command line and told little.
+
+Nothing is written to a disk: the file goes in by stdin, what was decrypted comes back by stdout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from reconciler.errors import ConfigurationError
+
+_CHILD: Final = Path(__file__).with_name("program_child.py")
+_OPTION: Final = "--sops-binary"
+_VERSION: Final = re.compile(r"^sops (3)\.(\d{1,4})\.\d{1,4}(?:\s|$)", re.ASCII)
+_MINOR_LEAST: Final = 10
+"""sops 3.10 is the first that decrypts what it is given by stdin. Source: its changelog."""
+_HANDED_ON: Final = frozenset(
+    {"PATH", "HOME", "XDG_CONFIG_HOME", "GNUPGHOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "IDENTITY_ENDPOINT",
+     "IDENTITY_HEADER", "MSI_ENDPOINT", "MSI_SECRET", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
+     "https_proxy", "no_proxy"}
+)  # fmt: skip
+_HANDED_ON_BEGIN: Final = ("AWS_", "VAULT_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "HUAWEICLOUD_")
+"""What clouds sign in with. Nothing of ours is among it, and nothing of what sops itself can be told: some of that
+names programs, and some of it switches checks off."""
+_SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HEADER|CREDENTIAL", re.IGNORECASE)
+_SECRET_LEAST: Final = 4
+_SAID_CHARACTERS: Final = 400
+
+
+class Limits(NamedTuple):
+    """What one run may use. `memory_bytes`: of address space, of which a Go program reserves more than it uses."""
+
+    wall_s: float = 30.0
+    cpu_s: int = 30
+    memory_bytes: int = 4 * 2**30
+    written_bytes: int = 2**20
+    output_bytes: int = 16 * 2**20
+    error_bytes: int = 256 * 1024
+
+
+class Ran(NamedTuple):
+    """What a run gave. `code`: of its exit; None: it was ended, or could not be started, for the reason in `why`.
+
+    `said`: the end of what it said on stderr, on one line and without what it was told of credentials.
+    """
+
+    code: int | None
+    output: bytes = b""
+    said: str = ""
+    why: str = ""
+    is_large: bool = False
+    """Whether it wrote more than it may."""
+
+
+class Program(NamedTuple):
+    """A sops that was named. `environ`: what it is told; `sha256`: of the binary, where that was named."""
+
+    path: Path
+    environ: Mapping[str, str]
+    sha256: str = ""
+    limits: Limits = Limits()
+
+    def decrypt(self, data: bytes, *, is_json: bool) -> Ran:
+        """A run over a file, whose output has the form of the file."""
+        form = "json" if is_json else "yaml"
+        # No file of configuration and no service of keys but those that the file names takes part.
+        return self._run(
+            ["--config", "/dev/null", "decrypt", "--input-type", form, "--output-type", form, "--filename-override",
+             f"file.{form}"],
+            data,
+        )  # fmt: skip
+
+    def version(self) -> str:
+        """Its version, such as 3.13.3.
+
+        Raises:
+            ConfigurationError: it does not say one, or one that does not know what is needed.
+        """
+        ran = self._run(["--disable-version-check", "--version"], b"")
+        found = _VERSION.match(ran.output.decode(errors="replace"))
+        if ran.code != 0 or found is None:
+            raise ConfigurationError(f"{_OPTION} {self.path} does not say a version of sops 3 {ran.why}".rstrip())
+        if int(found[2]) < _MINOR_LEAST:
+            raise ConfigurationError(f"{_OPTION} {self.path}: sops 3.{_MINOR_LEAST} or later is needed")
+        return found[0].removeprefix("sops ").strip()
+
+    def check(self) -> None:
+        """Look at the binary, as before each run.
+
+        Raises:
+            ConfigurationError: it is not there, others may write it, or it is another one than was named.
+        """
+        where = f"{_OPTION} {self.path}"
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise ConfigurationError(f"{where}: {error.strerror}") from error
+        if not stat.S_ISREG(found.st_mode) or not os.access(self.path, os.X_OK):
+            raise ConfigurationError(f"{where}: it is no program")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ConfigurationError(f"{where}: others than its owner can write it; chmod go-w {self.path}")
+        if found.st_uid not in (0, os.geteuid()):
+            raise ConfigurationError(f"{where}: it belongs to another user, who could exchange it")
+        if self.sha256:
+            with self.path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != self.sha256.removeprefix("sha256:").lower():
+                raise ConfigurationError(f"{where} is not the binary that {_OPTION}-sha256 names: it has {digest}")
+
+    def _run(self, arguments: list[str], data: bytes) -> Ran:
+        try:
+            self.check()
+        except ConfigurationError as error:
+            return Ran(None, why=str(error))
+        request = {
+            "argv": [str(self.path), *arguments],
+            "env": dict(self.environ),
+            "input_bytes": len(data),
+            **self.limits._asdict(),
+        }
+        answer, rest = _asked(json.dumps(request).encode() + b"\n" + data)
+        if not answer:
+            return Ran(None, why="what holds it was ended")
+        output, complaint = rest[: answer["output"]], rest[answer["output"] :]
+        why = {
+            "late": f"it did not end within {self.limits.wall_s:g} s",
+            "large": f"it wrote more than {self.limits.output_bytes:,} bytes",
+        }.get(answer["why"], "" if answer["code"] is not None else "it cannot be started")
+        return Ran(answer["code"], output, self._unmarked(complaint), why, answer["why"] == "large")
+
+    def _unmarked(self, complaint: bytes) -> str:
+        said = " ".join(complaint.decode(errors="replace").split())
+        for name, value in self.environ.items():
+            if _SECRET_NAME.search(name) and len(value) >= _SECRET_LEAST:
+                said = said.replace(value, "***")
+        return said[-_SAID_CHARACTERS:]
+
+
+def program_of(
+    named: Path | None, sha256: str, environ: Mapping[str, str], *, identities: Path | None, store: str = ""
+) -> Program | None:
+    """The sops that was named; None: none was. `identities`: a file of age, for keys in groups of several kinds.
+
+    Raises:
+        ConfigurationError: it is no absolute path, in the store, or as `Program.check` says.
+    """
+    if named is None:
+        if sha256:
+            raise ConfigurationError(f"{_OPTION}-sha256 says which binary {_OPTION} is, which is not given")
+        return None
+    if not named.is_absolute():
+        raise ConfigurationError(f"{_OPTION} {named}: give an absolute path; nothing is looked for on the PATH")
+    folder = Path(store).resolve() if store and Path(store).is_dir() else None
+    if folder is not None and (named.resolve().is_relative_to(folder) or named.is_relative_to(folder)):
+        raise ConfigurationError(f"{_OPTION} {named} is in the store, and nothing in a store is ever run")
+    told = {name: value for name, value in environ.items() if name in _HANDED_ON or name.startswith(_HANDED_ON_BEGIN)}
+    told["LC_ALL"] = "C"
+    if identities is not None:
+        told["SOPS_AGE_KEY_FILE"] = str(identities.absolute())
+    program = Program(named, told, sha256)
+    program.check()
+    return program
+
+
+def _asked(request: bytes) -> tuple[dict[str, Any], bytes]:
+    """The answer of the process that holds a program, and what follows it; empty: it ended without one."""
+    with subprocess.Popen(  # noqa: S603 - this interpreter, and a script of ours
+        [sys.executable, "-I", "-S", str(_CHILD)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"LC_ALL": "C.UTF-8"},
+        cwd="/",
+        start_new_session=True,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            # It stays open: its end tells the process that this one is gone.
+            child.stdin.write(request)
+            child.stdin.flush()
+            line = child.stdout.readline()
+            answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
+            rest = child.stdout.read(answer["output"] + answer["error"]) if answer else b""
+        except OSError:
+            return {}, b""
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+    return answer, rest

@@ -1,0 +1,172 @@
+"""What a new leader does before it acts: it knows what the last one knew, and leads in a higher term than any mark has.
+
+Source: ADR 20. What stands in the marks of the clusters is read there; the rest is what the last leader left. A journal
+that led last itself knows all of it, and is believed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.members import Members
+from reconciler.daemon.leadership.elector import Elector
+from reconciler.daemon.leadership.handover import HandoverFile
+from reconciler.daemon.observing.reading import answering
+from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.round.mark import Mark
+from reconciler.daemon.round.rebuild import placements_of, rows_of_all
+from reconciler.model.binding import PreviousPlacement
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow, Event, EventKind
+from reconciler.stages.leadership import Handover
+
+log = logging.getLogger("reconciler")
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What is known after a takeover. `leaders`: journals of all that ever led, this one first.
+
+    `unread`: clusters whose marks could not be read; nothing is done there before they are.
+    """
+
+    leaders: tuple[str, ...]
+    unread: frozenset[str]
+
+
+async def take_over(
+    fleet: Fleet, journal: Journal, members: Members, elector: Elector, left_there: HandoverFile, clock: Clock
+) -> Taken | None:
+    """Know what the last leader knew; None: another process leads by now.
+
+    Raises:
+        MemberClusterError: what was left, or the Lease, cannot be read or written.
+        JournalError: it cannot be recorded.
+    """
+    left = await left_there.read()
+    reachable, uids = await answering(fleet, members, journal.cluster_uids())
+    met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster)}
+    holder = Holder(journal, clock)
+    marks = await holder.marks(met.values(), fleet.settings.name)
+    if not await _leads_above(elector, marks, left):
+        return None
+    if _is_known(journal, marks, left):
+        unread = frozenset(left.unread if left is not None else ()) & fleet.clusters.keys()
+    else:
+        unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
+    leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
+    taken = Taken(leaders=tuple(leaders), unread=unread)
+    await left_there.write(left_by(journal, elector, taken))
+    return taken
+
+
+def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
+    """What the leader leaves now."""
+    return Handover(
+        journal=journal.uuid,
+        term=elector.term or 0,
+        leaders=taken.leaders,
+        unread=tuple(sorted(taken.unread)),
+        tables=journal.handover(),
+    )
+
+
+async def read_unread(
+    fleet: Fleet, journal: Journal, members: Members, unread: Iterable[str], clock: Clock
+) -> frozenset[str]:
+    """Read the marks of clusters that could not be read when this process began to lead; those that still cannot."""
+    waiting = frozenset(unread)
+    reachable, uids = await answering(fleet, members, journal.cluster_uids(), waiting)
+    met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster) and name in waiting}
+    if not met:
+        return waiting
+    await Holder(journal, clock).read_back(met.values(), fleet.settings.name)
+    rows, failed = await _rows(met, fleet)
+    with journal.transaction(durable=True):
+        _record(journal, fleet, rows, uids)
+    return waiting - met.keys() | failed
+
+
+async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handover | None) -> bool:
+    """Lead in a term that no mark has: a Lease that somebody deleted begins to count anew."""
+    terms = [mark.term for mark in marks.values() if mark.term is not None]
+    highest = max([*terms, left.term if left is not None else 0], default=0)
+    if elector.term is None or elector.term > highest:
+        return elector.term is not None
+    return await elector.raise_term(highest)
+
+
+def _is_known(journal: Journal, marks: Mapping[str, Mark], left: Handover | None) -> bool:
+    """Whether this journal led last, or nobody ever did under a Lease."""
+    if left is not None:
+        return left.journal == journal.uuid
+    return not any(mark.term is not None and mark.journal != journal.uuid for mark in marks.values())
+
+
+def _led(marks: Mapping[str, Mark]) -> list[str]:
+    """Journals that wrote marks under a Lease."""
+    return sorted({mark.journal for mark in marks.values() if mark.term is not None})
+
+
+async def _learn(
+    fleet: Fleet,
+    journal: Journal,
+    met: tuple[Mapping[str, MemberCluster], Mapping[str, str]],
+    left: Handover | None,
+    holder: Holder,
+    clock: Clock,
+) -> frozenset[str]:
+    """Fill the journal with what the marks and the last leader tell; the clusters that could not be read."""
+    members, uids = met
+    rows, failed = await _rows(members, fleet)
+    journal.reset()
+    if left is not None:
+        journal.take_handover(left.tables)
+    await holder.read_back(members.values(), fleet.settings.name)
+    with journal.transaction(durable=True):
+        _record(journal, fleet, rows, uids)
+        count = sum(map(len, rows.values()))
+        data = {"revision": fleet.revision, "who": "this process, which leads now", "objects": count}
+        taken = Event(round=0, time=clock.now(), kind=EventKind.TAKEN_OVER, subject="fleet", data=data)
+        journal.record_events([taken])
+    return frozenset(fleet.clusters.keys() - members.keys()) | failed
+
+
+async def _rows(
+    members: Mapping[str, MemberCluster], fleet: Fleet
+) -> tuple[dict[str, list[AppliedRow]], frozenset[str]]:
+    """Our objects by cluster, and the clusters that could not be read."""
+    failed: dict[str, str] = {}
+    rows = await rows_of_all(members.values(), fleet, failed)
+    unread = frozenset(name for name in failed if not rows.get(name))
+    for name, why in failed.items():
+        text = "marks of a cluster could not be read" + ("" if name in unread else "; objects may be left there")
+        log.warning(text, extra={"event": "MarksUnread", "cluster": name, "error": why})
+    return {name: found for name, found in rows.items() if name not in unread}, unread
+
+
+def _record(journal: Journal, fleet: Fleet, rows: Mapping[str, list[AppliedRow]], uids: Mapping[str, str]) -> None:
+    known = journal.cluster_uids()
+    for name, uid in sorted(uids.items()):
+        if name not in known:
+            journal.record_cluster(name, uid)
+    journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
+    before = journal.previous_placements()
+    told = placements_of(row for found in rows.values() for row in found)
+    journal.patch_bindings(
+        fleet.revision, {identity: _joined(before.get(identity), told[identity]) for identity in told}
+    )
+
+
+def _joined(before: PreviousPlacement | None, told: PreviousPlacement) -> PreviousPlacement:
+    """What marks tell of a placement, with what is known of other clusters and of the group that is in use."""
+    if before is None:
+        return told
+    targets = {target.cluster: target for target in (*before.targets, *told.targets)}
+    return replace(before, targets=tuple(found for _, found in sorted(targets.items())))

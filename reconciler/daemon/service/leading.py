@@ -1,0 +1,195 @@
+"""Which part the process plays for its fleet: alone, standing by, or leading; and the control loop while it acts.
+
+Source: design#one-leader; ADR 20. The loop knows nothing of it: a process that leads runs one, and has ended it when
+it leads no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.adapters.clock import since_boot_s
+from reconciler.adapters.kube.members import Members
+from reconciler.daemon.leadership.elector import Elector, Terms
+from reconciler.daemon.leadership.handover import HandoverFile
+from reconciler.daemon.leadership.leadership import Leadership
+from reconciler.daemon.leadership.takeover import Taken, take_over
+from reconciler.daemon.loop.loop import ControlLoop
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.store_follower import StoreFollower
+from reconciler.daemon.service.events import beside, either, ended, first_of
+from reconciler.daemon.service.turn import Seat, Turn
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.errors import Deposed, MemberClusterError
+from reconciler.model.fleet import Fleet, HighAvailability
+from reconciler.stages.leadership import HandoverTooLarge
+
+log = logging.getLogger("reconciler")
+
+_LOOK_S: Final = 2.0
+"""How often a process that stands by looks at the store."""
+_NO_STORE_S: Final = 1.0
+"""Pause before a store that could never be read is tried again."""
+
+Opening = Callable[[Fleet], AbstractAsyncContextManager[Members]]
+"""Clusters on connections of their own, on which writing is not bound to who leads."""
+
+
+class Process(Struct, frozen=True, kw_only=True):
+    """What a process has to play its part. `name`: of this process, and of no other one ever."""
+
+    parts: Parts
+    leadership: Leadership
+    opening: Opening
+    name: str
+
+
+class Player:
+    """One process of a fleet. `loop` is the control loop that runs now; None: it stands by."""
+
+    def __init__(self, process: Process) -> None:
+        """Nothing is read yet."""
+        self.loop: ControlLoop | None = None
+        self._process = process
+        self._parts = replace(process.parts, is_other_part=self._is_other_part)
+        self._leadership = process.leadership
+        self._follower = StoreFollower(self._parts)
+        self._ha: HighAvailability | None = None
+        self._told = Transitions(log)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Play the part that the store and the Lease give, until `stop` is set.
+
+        Raises:
+            JournalError: nothing may be done that cannot be recorded.
+            FleetHeld: another journal holds the fleet.
+            ConfigurationError: an option is unusable.
+        """
+        fleet = await self._first(stop)
+        while fleet is not None and not stop.is_set():
+            self._ha = fleet.settings.ha
+            if self._ha is None:
+                self._leadership.alone()
+                fleet = await self._act(self._parts, fleet, stop)
+            else:
+                fleet = await self._with_lease(fleet, self._ha, stop)
+
+    def _is_other_part(self, ha: HighAvailability | None) -> bool:
+        return _terms(ha) != _terms(self._ha)
+
+    async def _first(self, stop: asyncio.Event) -> Fleet | None:
+        while not stop.is_set():
+            fleet = await self._follower.read()
+            if fleet is not None:
+                # Whoever starts the service is to be told what is wrong with its options.
+                self._parts.configs_of(fleet)
+                return fleet
+            await first_of(stop.wait(), self._parts.clock.sleep(_NO_STORE_S))
+        return None
+
+    async def _act(self, parts: Parts, fleet: Fleet, *ends: asyncio.Event) -> Fleet:
+        """Run the control loop until an event is set, or the store gives another part; the fleet in force then."""
+        parts.members.update(parts.configs_of(fleet))
+        parts.vitals.leads = True
+        parts.journal.record_led_by("")
+        self.loop = loop = ControlLoop(parts, self._follower, fleet)
+        try:
+            async with either(*ends) as end:
+                await loop.run(end)
+        finally:
+            self.loop = None
+        return self._follower.fleet or fleet
+
+    async def _with_lease(self, fleet: Fleet, ha: HighAvailability, stop: asyncio.Event) -> Fleet:
+        """Stand by until this process leads or the store says otherwise; then lead for as long as it does."""
+        self._leadership.stand_by()
+        async with self._process.opening(fleet) as members:
+            member = members.get(ha.cluster)
+            if member is None:
+                why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
+                self._told.enter("lease", why, logging.ERROR, "nobody can lead from here",
+                                 event="LeaseUnreachable", cluster=ha.cluster, error=why)  # fmt: skip
+                return await self._stand_by(None, fleet, stop)
+            name = fleet.settings.name
+            terms = Terms(fleet=name, holder=self._process.name, duration_s=ha.lease_duration_s)
+            elector = Elector(member, terms, self._parts.clock, since_boot_s)
+            try:
+                fleet = await self._stand_by(elector, fleet, stop)
+                if elector.term is None or stop.is_set():
+                    return fleet
+                seat = Seat(elector=elector, left=HandoverFile(member, name), members=members)
+                return await self._lead(seat, fleet, stop)
+            finally:
+                self._leadership.stand_by()
+                await elector.give_back()
+
+    async def _stand_by(self, elector: Elector | None, fleet: Fleet, stop: asyncio.Event) -> Fleet:
+        """Wait for the Lease, and read the store as it advances; the fleet that is in force then."""
+        log.info("standing by", extra={"event": "StandsBy"})
+        self._parts.vitals.leads = False
+        stopping = asyncio.ensure_future(stop.wait())
+        campaign = asyncio.ensure_future(elector.campaign()) if elector is not None else stopping
+        try:
+            while not (campaign.done() or stop.is_set() or self._is_other_part(fleet.settings.ha)):
+                leader = elector.holder if elector is not None else ""
+                self._parts.journal.record_led_by(leader or "nobody yet")
+                self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
+                await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                found = await self._follower.read()
+                if found is not None:
+                    is_same_way = elector is not None and found.clusters == fleet.clusters
+                    fleet = found
+                    if not is_same_way and not campaign.done():
+                        break  # The Lease may be reached in another way now.
+            return fleet
+        finally:
+            await ended([campaign, stopping])
+
+    async def _lead(self, seat: Seat, fleet: Fleet, stop: asyncio.Event) -> Fleet:
+        """Know what the last leader knew, then act for as long as the Lease is held."""
+        parts, lost = self._parts, asyncio.Event()
+        async with beside(seat.keep(lost)):
+            parts.beat("taking over")
+            await first_of(stop.wait(), lost.wait(), seat.elector.settled())
+            if stop.is_set() or lost.is_set():
+                return fleet
+            try:
+                taken = await take_over(fleet, parts.journal, seat.members, seat.elector, seat.left, parts.clock)
+            except (MemberClusterError, HandoverTooLarge) as error:
+                log.warning("this process cannot lead", extra={"event": "LeadFailed", "error": str(error)})
+                return fleet
+            if taken is None:
+                return fleet
+            parts.journal.record_in_force(fleet.revision, parts.store.good_blobs)
+            log.info("leading", extra={"event": "Leads", "why": f"term {seat.elector.term}"})
+            while not (stop.is_set() or lost.is_set() or self._is_other_part(fleet.settings.ha)):
+                fleet, taken = await self._turn(seat, fleet, taken, (stop, lost))
+        return fleet
+
+    async def _turn(
+        self, seat: Seat, fleet: Fleet, taken: Taken, ends: tuple[asyncio.Event, ...]
+    ) -> tuple[Fleet, Taken]:
+        """Act until an event is set, marks of another cluster can be read, or a mark has a term above ours."""
+        turn = Turn(seat, self._parts, fleet, taken)
+        self._leadership.lead(seat.elector, frozenset(taken.leaders))
+        async with beside(turn.leave(), turn.read_unread()):
+            try:
+                fleet = await self._act(turn.parts, fleet, turn.over, *ends)
+            except Deposed as error:
+                self._leadership.stand_by()
+                log.warning("a mark has a later term", extra={"event": "Deposed", "error": str(error)})
+                if not await turn.raised_over(error.term):
+                    ends[-1].set()
+        await turn.leave_once()
+        return fleet, turn.taken
+
+
+def _terms(ha: HighAvailability | None) -> tuple[str, int] | None:
+    return (ha.cluster, ha.lease_duration_s) if ha is not None else None

@@ -1,0 +1,109 @@
+"""What goes on beside the control loop of a leader: it keeps the Lease, and leaves what the next one has to know."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.adapters.kube.kubeconfig import MemberConfig
+from reconciler.adapters.kube.members import Members
+from reconciler.containment import awaited, fault_fields
+from reconciler.daemon.leadership.elector import Elector
+from reconciler.daemon.leadership.handover import HandoverFile
+from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.errors import ConfigurationError, MemberClusterError
+from reconciler.model.fleet import Fleet
+from reconciler.stages.leadership import HandoverTooLarge
+
+log = logging.getLogger("reconciler")
+
+_LEFT_S: Final = 1.0
+"""How often it is looked up whether the next leader has to know another thing."""
+_UNREAD_S: Final = 5.0
+"""How often clusters are asked whose marks could not be read."""
+_RAISED_S: Final = 5.0
+"""So long raising the term may take."""
+
+
+class Seat(Struct, frozen=True, kw_only=True):
+    """What a leader sits on. `members`: clusters on connections of their own."""
+
+    elector: Elector
+    left: HandoverFile
+    members: Members
+
+    async def keep(self, lost: asyncio.Event) -> None:
+        """Keep the Lease; `lost` is set when it is."""
+        try:
+            why = await self.elector.keep()
+            log.warning("this process leads no more", extra={"event": "LeadLost", "why": why})
+        finally:
+            lost.set()
+
+
+class Turn:
+    """One run of the control loop of a leader. `over` is set when the loop has to begin anew."""
+
+    def __init__(self, seat: Seat, parts: Parts, fleet: Fleet, taken: Taken) -> None:
+        """Nothing is asked yet."""
+        self.over = asyncio.Event()
+        self.taken = taken
+        self._seat = seat
+        self._parts = parts
+        self._fleet = fleet
+        self._told = Transitions(log)
+
+    @property
+    def parts(self) -> Parts:
+        """What the control loop works with: clusters whose marks could not be read are left alone."""
+        return replace(self._parts, configs_of=self._configs_of)
+
+    def _configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
+        why = ConfigurationError("its marks could not be read since this process leads; it is left alone until then")
+        found = self._parts.configs_of(fleet)
+        return {name: why if name in self.taken.unread else config for name, config in found.items()}
+
+    async def leave(self) -> None:
+        """Keep up what the next leader has to know."""
+        while True:
+            await self._parts.clock.sleep(_LEFT_S)
+            await self.leave_once()
+
+    async def leave_once(self) -> None:
+        """Leave what is to be known now. That it cannot be written is told; it is tried again."""
+        if self._seat.elector.term is None:
+            return
+        left = left_by(self._parts.journal, self._seat.elector, self.taken)
+        written = await awaited(self._seat.left.write(left))
+        if written.fault is None:
+            self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
+            return
+        is_told = isinstance(written.fault, (MemberClusterError, HandoverTooLarge))
+        extra = {"event": "HandoverFailed", "error": str(written.fault), **({} if is_told else fault_fields())}
+        text = "timers, orders and caps of now would be lost if another process led"
+        self._told.enter("handover", str(written.fault), logging.WARNING, text, **extra)
+
+    async def read_unread(self) -> None:
+        """Read marks of clusters that answer at last; the loop begins anew with what they tell."""
+        parts, seat = self._parts, self._seat
+        while self.taken.unread:
+            await parts.clock.sleep(_UNREAD_S)
+            found = await awaited(read_unread(self._fleet, parts.journal, seat.members, self.taken.unread, parts.clock))
+            if found.fault is not None:
+                self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
+            elif found.value is not None and found.value != self.taken.unread:
+                self.taken = replace(self.taken, unread=found.value)
+                self.over.set()
+                return
+
+    async def raised_over(self, term: int) -> bool:
+        """Whether this process leads in a term above one that a mark has."""
+        raised = await awaited(asyncio.wait_for(self._seat.elector.raise_term(term), _RAISED_S))
+        return bool(raised.value)

@@ -1,0 +1,263 @@
+"""Lists instead of watches: each cluster now and then, and what is not well by itself. No stream is ever opened.
+
+A list has only metadata. What is in it in another version than was last seen is read in full, and is judged as an event
+of a watch would be; what is missing in it is read by name by a round, so that a list that lacks items makes nothing
+absent. A cluster has to be who it was before anything of it is believed.
+
+Source: design#events-are-nudges; design#absent-from-the-list; Kubernetes API Concepts, resourceVersion of lists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from reconciler.adapters.clock import Clock
+from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.containment import awaited, fault_fields
+from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.watches.looks import Copy, Looks
+from reconciler.daemon.watches.turns import Turns
+from reconciler.errors import ClusterUnreachable, Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity, ResourceRef
+
+log = logging.getLogger("reconciler")
+
+_STEP_S: Final = 1.0
+_AT_ONCE: Final = 16
+"""So many clusters are listed side by side, however many are due."""
+_SLOW_AFTER_S: Final = 3.0
+"""One that takes longer gives its place to another one."""
+_BY_NAME_MAX: Final = 8
+"""Above so many objects of one kind, one list is cheaper than a read of each."""
+_NEVER_S: Final = 600.0
+"""The interval before any is given."""
+
+
+class PollJudge(Protocol):
+    """Who knows what was seen before, and is told what is seen now."""
+
+    async def is_as_known(self, member: MemberCluster) -> bool:
+        """Whether a cluster is who it was, and nobody else holds the fleet in it."""
+        ...
+
+    def is_served_as_known(self, cluster: str, served: Collection[GVK]) -> bool:
+        """Whether a cluster serves what it did."""
+        ...
+
+    def doubted(self, cluster: str) -> None:
+        """Everything in a cluster has to be looked at."""
+        ...
+
+    def answered(self, cluster: str) -> None:
+        """A cluster was listed to the end."""
+        ...
+
+    def asked(self, cluster: str, gvk: GVK) -> None:
+        """A list is asked for."""
+        ...
+
+    def denied(self, cluster: str, gvk: GVK) -> None:
+        """A list was refused for want of a right."""
+        ...
+
+    def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> Collection[Identity]:
+        """What of a complete list of metadata is to be read in full."""
+        ...
+
+    def seen(self, cluster: str, event: WatchEvent) -> None:
+        """An object was read in full."""
+        ...
+
+    def missed(self, cluster: str, identity: Identity) -> None:
+        """An object was read by name, and is not there."""
+        ...
+
+    def trouble(self, cluster: str, error: MemberClusterError) -> None:
+        """A cluster does not answer."""
+        ...
+
+    def applied(self, cluster: str) -> Mapping[Identity, GVK]:
+        """What was applied to a cluster."""
+        ...
+
+    def ailing(self) -> Iterable[Copy]:
+        """What was applied and is not well, where clusters answer."""
+        ...
+
+    def hurried(self) -> Collection[str]:
+        """The clusters in which a gate of a Rollout is being judged."""
+        ...
+
+
+class _Kept(Struct, frozen=True):
+    member: MemberCluster
+    kinds: frozenset[GVK]
+    selector: str
+
+
+class Polls:
+    """The clusters that are listed now and then. One task begins what is due; each cluster is asked by itself."""
+
+    def __init__(self, judge: PollJudge, clock: Clock) -> None:
+        """No cluster is listed before `keep`."""
+        self._judge = judge
+        self._clock = clock
+        self._kept: dict[str, _Kept] = {}
+        self._turns, self._looks = Turns(_NEVER_S), Looks()
+        self._slots = SharedSlots(_AT_ONCE, _SLOW_AFTER_S)
+        self._lists: dict[str, asyncio.Task[None]] = {}
+        self._reads: dict[str, asyncio.Task[None]] = {}
+        self._told = Transitions(log)
+
+    def every(self, interval_s: float) -> None:
+        """List each cluster so often."""
+        self._turns.every(interval_s, self._clock.monotonic_s())
+
+    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
+        """List exactly these kinds of a cluster from now on; it was read just now."""
+        self._kept[member.name] = _Kept(member, kinds, selector)
+        self._turns.begin(member.name, self._clock.monotonic_s())
+
+    def drop(self, cluster: str) -> None:
+        """Ask a cluster nothing any more."""
+        self._kept.pop(cluster, None)
+        self._turns.drop(cluster)
+        for tasks in (self._lists, self._reads):
+            if cluster in tasks:
+                tasks.pop(cluster).cancel()
+
+    async def close(self) -> None:
+        """Leave what is being asked."""
+        tasks = [*self._lists.values(), *self._reads.values()]
+        self._kept.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def run(self) -> None:
+        """Ask for what is due, without end. Nothing is while no cluster is kept."""
+        while True:
+            await self._clock.sleep(_STEP_S)
+            if self._kept:
+                self._begin_due(self._clock.monotonic_s())
+
+    def _begin_due(self, now_s: float) -> None:
+        self._lists = {name: task for name, task in self._lists.items() if not task.done()}
+        self._reads = {name: task for name, task in self._reads.items() if not task.done()}
+        for name in self._turns.due(now_s, self._judge.hurried()):
+            if name not in self._lists:
+                kept = self._kept[name]
+                self._lists[name] = asyncio.create_task(self._asked(kept, partial(self._list, kept)))
+        copies: defaultdict[str, list[Identity]] = defaultdict(list)
+        free = self._kept.keys() - self._reads.keys()
+        for cluster, identity in self._looks.due((copy for copy in self._judge.ailing() if copy[0] in free), now_s):
+            copies[cluster].append(identity)
+        for name, identities in copies.items():
+            kept = self._kept[name]
+            self._reads[name] = asyncio.create_task(self._asked(kept, partial(self._look, kept, identities)))
+
+    async def _asked(self, kept: _Kept, ask: Callable[[], Awaitable[None]]) -> None:
+        """The boundary of one cluster: what it does not tell is no news, and its next turn comes."""
+        name = kept.member.name
+        async with self._slots.slot():
+            asked = await awaited(ask())
+        if isinstance(asked.fault, TimeoutError):
+            self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {PROMPT_S:g} s"))
+        elif isinstance(asked.fault, MemberClusterError):
+            self._judge.trouble(name, asked.fault)
+        elif asked.fault is not None:
+            text = "a cluster could not be polled by a fault of this program; it is tried again at its next turn"
+            self._told.fault(name, asked.fault, text, **fault_fields(name))
+        else:
+            self._told.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
+
+    async def _list(self, kept: _Kept) -> None:
+        """Compare all that a cluster holds of ours with what was seen last."""
+        member = kept.member
+        async with asyncio.timeout(PROMPT_S):
+            is_known = await self._judge.is_as_known(member)
+        if not is_known:
+            self._judge.doubted(member.name)
+            return
+        discovery = await member.discover(refresh=True)
+        served = discovery.served()
+        # Where an extension API server does not answer, it is not known what is served.
+        if not discovery.stale and not self._judge.is_served_as_known(member.name, served):
+            self._judge.doubted(member.name)
+        # One after the other: a list is large, and nobody waits for it.
+        for gvk in sorted(gvk for gvk in kept.kinds if gvk in served):
+            await self._list_kind(kept, gvk)
+        self._judge.answered(member.name)
+
+    async def _list_kind(self, kept: _Kept, gvk: GVK) -> None:
+        member, judge = kept.member, self._judge
+        judge.asked(member.name, gvk)
+        try:
+            listing = await member.list_metadata(gvk, label_selector=kept.selector, is_cached=True)
+        except KindNotServed:
+            return
+        except Forbidden:
+            # What was applied can be read by name; of all else nothing is known, and nothing follows.
+            judge.denied(member.name, gvk)
+            applied = judge.applied(member.name).items()
+            refs = [_ref(identity, gvk) for identity, found in applied if found == gvk]
+            await asyncio.gather(*(self._read(member, ref) for ref in refs))
+            return
+        unseen = judge.polled(member.name, gvk, listing.objects)
+        await self._read_all(kept, [_ref(identity, gvk) for identity in sorted(unseen)])
+
+    async def _look(self, kept: _Kept, identities: Collection[Identity]) -> None:
+        applied = self._judge.applied(kept.member.name)
+        refs = [_ref(identity, applied[identity]) for identity in identities if identity in applied]
+        await self._read_all(kept, refs)
+
+    async def _read_all(self, kept: _Kept, refs: Iterable[ResourceRef]) -> None:
+        """Read these in full: one by one, or where there are many of a kind, those of its list first."""
+        by_kind: defaultdict[GVK, list[ResourceRef]] = defaultdict(list)
+        for ref in refs:
+            by_kind[ref.gvk].append(ref)
+        for gvk, wanted in sorted(by_kind.items()):
+            left = wanted
+            if len(wanted) > _BY_NAME_MAX:
+                left = await self._read_list(kept, gvk, {ref.identity: ref for ref in wanted})
+            await asyncio.gather(*(self._read(kept.member, ref) for ref in left))
+
+    async def _read_list(self, kept: _Kept, gvk: GVK, wanted: Mapping[Identity, ResourceRef]) -> list[ResourceRef]:
+        """Those that a list of the kind did not show."""
+        try:
+            listing = await kept.member.list_objects(gvk, label_selector=kept.selector)
+        except Forbidden:
+            return list(wanted.values())
+        there = [live for live in listing.objects if live.identity in wanted]
+        for live in there:
+            self._saw(kept.member.name, live)
+        return [wanted[identity] for identity in sorted(wanted.keys() - {live.identity for live in there})]
+
+    async def _read(self, member: MemberCluster, ref: ResourceRef) -> None:
+        try:
+            live = await member.get(ref.gvk, ref.namespace, ref.name)
+        except ObjectNotFound:
+            self._judge.missed(member.name, ref.identity)
+        except (Forbidden, KindNotServed):
+            return
+        else:
+            self._saw(member.name, live)
+
+    def _saw(self, cluster: str, live: LiveObject) -> None:
+        self._looks.saw((cluster, live.identity), live.resource_version, self._clock.monotonic_s())
+        self._judge.seen(cluster, WatchEvent(type="MODIFIED", object=live))
+
+
+def _ref(identity: Identity, gvk: GVK) -> ResourceRef:
+    return ResourceRef(gvk, identity.namespace, identity.name)

@@ -1,0 +1,30 @@
+"""Which of several processes acts for a fleet: what a Lease says, when it may be taken. Knows nothing of requests."""
+
+from reconciler.stages.leadership.election import Leader, Sighting, raised, renewed, sighted, taken_by, wait_for_lease_s
+from reconciler.stages.leadership.handover import (
+    Handover,
+    HandoverTooLarge,
+    handover_body,
+    handover_name,
+    read_handover,
+)
+from reconciler.stages.leadership.lease import Lease, lease_body, lease_name, read_lease
+
+__all__ = [
+    "Handover",
+    "HandoverTooLarge",
+    "Leader",
+    "Lease",
+    "Sighting",
+    "handover_body",
+    "handover_name",
+    "lease_body",
+    "lease_name",
+    "raised",
+    "read_handover",
+    "read_lease",
+    "renewed",
+    "sighted",
+    "taken_by",
+    "wait_for_lease_s",
+]

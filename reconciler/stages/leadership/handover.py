@@ -1,0 +1,95 @@
+"""What a leader leaves for the next one, as a ConfigMap beside the Lease.
+
+Source: ADR 20: only what the marks in the clusters do not tell. It is packed, since an object has a limit of 1 MiB.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct, field
+
+from reconciler.interpreters.reading import count, text
+from reconciler.model.tree import JsonObject, dig
+
+PACKED_BYTES_MAX: Final = 900_000
+_BYTES_MAX: Final = 32 * 2**20
+"""So much it may be unpacked: who can write the ConfigMap must not fill the memory."""
+_LEADERS_MAX: Final = 50
+
+
+class Handover(Struct, frozen=True, kw_only=True):
+    """What is left. `journal`: of who wrote it. `leaders`: journals of all that ever led, the last one first.
+
+    `unread`: clusters whose marks nobody could read since; `tables`: rows of the journal by table.
+    """
+
+    journal: str
+    term: int
+    leaders: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    tables: Mapping[str, Any] = field(default_factory=dict)
+
+
+class HandoverTooLarge(ValueError):
+    """It does not fit into an object."""
+
+
+def handover_name(fleet: str) -> str:
+    """The name of the ConfigMap of a fleet."""
+    return f"fleet-{fleet}-handover"
+
+
+def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
+    """The object that says it.
+
+    Raises:
+        HandoverTooLarge: it does not fit.
+    """
+    state = orjson.dumps({"tables": left.tables, "unread": left.unread})
+    packed = base64.b64encode(zlib.compress(state)).decode()
+    if len(packed) > PACKED_BYTES_MAX:
+        raise HandoverTooLarge(f"what the next leader has to know is {len(packed)} bytes, and {PACKED_BYTES_MAX} fit")
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": handover_name(fleet), "namespace": namespace},
+        "data": {
+            "journal": left.journal,
+            "term": str(left.term),
+            "leaders": " ".join(left.leaders[:_LEADERS_MAX]),
+            "state": packed,
+        },
+    }
+
+
+def read_handover(body: JsonObject) -> Handover | None:
+    """What an object says; None when it names no journal. State that cannot be unpacked counts as none."""
+    data = dig(body, "data")
+    journal, term = text(dig(data, "journal")), text(dig(data, "term"))
+    if not journal:
+        return None
+    state = _unpacked(text(dig(data, "state")))
+    tables, unread = state.get("tables"), state.get("unread")
+    return Handover(
+        journal=journal,
+        term=count(int(term), 0) if term.isascii() and term.isdigit() and len(term) < 16 else 0,
+        leaders=tuple(text(dig(data, "leaders")).split()[:_LEADERS_MAX]),
+        tables=tables if isinstance(tables, dict) else {},
+        unread=tuple(map(text, unread)) if isinstance(unread, list) else (),
+    )
+
+
+def _unpacked(packed: str) -> dict[str, Any]:
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(packed, validate=True), _BYTES_MAX)
+        found = orjson.loads(data) if unpacker.eof else None
+    except (binascii.Error, zlib.error, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

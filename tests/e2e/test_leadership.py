@@ -1,0 +1,209 @@
+"""Two processes of one fleet, of which one leads: killed, stopped, asked to leave, with a journal each. Source: ADR 20.
+
+The judge sees every write in the moment in which it is made, with the process that made it, by its field in the mark.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.model.ledger import SuspensionRecord
+from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
+from reconciler.sim.state.store import Event
+from reconciler.stages.leadership import Handover, read_handover
+from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.fakes.documents import config_map, policy
+from tests.real_clusters import wait_until
+
+CLUSTERS = ("m1", "m2", "hub")
+FLEET = "led"
+DURATION_S = 5
+pytestmark = pytest.mark.timeout(240)
+
+
+class Scene:
+    """Three clusters, a store, and two processes that know nothing of each other's journals."""
+
+    def __init__(self, folder: Path, fleet: BackgroundFleet, store: GitRepository) -> None:
+        self.folder = folder
+        self.fleet = fleet
+        self.store = store
+        self.one = self.process("one")
+        self.two = self.process("two")
+
+    def process(self, name: str) -> Daemon:
+        return Daemon(self.store.folder, self.fleet.kubeconfig, self.folder / name / "journal.db")
+
+    def put(self, value: str) -> None:
+        self.store.write("settings.yaml", config_map("settings", value=value))
+        self.store.commit(value)
+
+    def get(self, cluster: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
+        found = self.fleet.call(lambda box: box[cluster].state.get(kind, namespace, name))
+        return dict(found) if found is not None else {}
+
+    def values(self) -> set[str]:
+        found = (self.get(name, "ConfigMap", "demo", "settings") for name in ("m1", "m2"))
+        return {each.get("data", {}).get("value", "") for each in found}
+
+    def lease(self) -> dict[str, Any]:
+        return dict(self.get("hub", "Lease", "fleet-system", f"fleet-{FLEET}").get("spec", {}))
+
+    def terms(self) -> dict[str, str]:
+        """The term that stands in the mark of each cluster."""
+        marks = {name: self.get(name, "ConfigMap", "fleet-system", f"fleet-{FLEET}") for name in CLUSTERS}
+        return {name: mark.get("data", {}).get("term", "") for name, mark in marks.items()}
+
+    def left(self) -> Handover:
+        """What stands beside the Lease for the next leader."""
+        handover = read_handover(self.get("hub", "ConfigMap", "fleet-system", f"fleet-{FLEET}-handover"))
+        assert handover is not None
+        return handover
+
+    def last_term(self) -> str:
+        return str(self.lease()["leaseTransitions"])
+
+    def has(self, value: str, within_s: float = 60) -> float:
+        """Seconds until both clusters had a value."""
+        begun = time.monotonic()
+        wait_until(lambda: self.values() == {value}, f"{value} everywhere; {self.said()}", within_s)
+        return time.monotonic() - begun
+
+    def seen_from_now(self) -> list[str]:
+        """The values that are written from now on, wherever."""
+        seen: list[str] = []
+
+        def note(event: Event) -> None:
+            if event.body["kind"] == "ConfigMap" and event.body["metadata"]["name"] == "settings":
+                seen.append(event.body["data"]["value"])
+
+        def listen(box: FleetInABox) -> None:
+            for name in ("m1", "m2"):
+                box[name].state.store.listeners.append(note)
+
+        self.fleet.call(listen)
+        return seen
+
+    def said(self) -> str:
+        return f"one: {self.one.text()[-1500:]} two: {self.two.text()[-1500:]}"
+
+
+@contextmanager
+def scene(folder: Path) -> Iterator[Scene]:
+    with background_fleet([ClusterSpec(name=name) for name in CLUSTERS], folder) as fleet:
+        ha = {"cluster": "hub", "leaseDuration": f"{DURATION_S}s"}
+        store = GitRepository(folder / "store", FLEET, CLUSTERS, ha=ha)
+        store.write("policy.yaml", policy("settings", "ConfigMap", "m1", "m2"))
+        found = Scene(folder, fleet, store)
+        found.put("first")
+        with found.one, found.two:
+            found.one.start()
+            found.one.says('"Leads"')
+            found.two.start()
+            found.two.says('"StandsBy"')
+            found.has("first")
+            yield found
+
+
+def test_the_standby_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        assert found.lease()["leaseTransitions"] == 1
+        found.one.kill()
+        found.put("second")
+        took_s = found.has("second")
+        assert took_s < 45
+        assert found.last_term() == "2"
+        assert set(found.terms().values()) == {"2"}
+        # The old one comes back, with a journal that is of the past, and stands by.
+        found.one.start()
+        found.put("third")
+        found.has("third")
+        found.two.kill()
+        found.put("fourth")
+        found.has("fourth")
+        assert set(found.terms().values()) == {"3"}
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.6, 1.0])
+def test_a_leader_that_sleeps_past_its_lease_takes_nothing_back_when_it_wakes(tmp_path: Path, after_s: float) -> None:
+    with scene(tmp_path) as found:
+        found.put("second")
+        time.sleep(after_s)  # The moment is the case: it may be about to write what will be old when it wakes.
+        os.kill(found.one.pid, signal.SIGSTOP)
+        found.put("third")
+        found.has("third")
+        seen = found.seen_from_now()
+        os.kill(found.one.pid, signal.SIGCONT)
+        found.one.says('"LeadLost"')
+        found.put("fourth")
+        found.has("fourth")
+        assert set(found.terms().values()) == {"2"}
+        assert [value for value in seen if value not in ("third", "fourth")] == []
+        found.two.kill()
+        found.put("fifth")
+        found.has("fifth")
+
+
+def test_who_is_asked_to_leave_gives_the_lease_back(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        assert found.one.stop() == 0
+        found.put("second")
+        assert found.has("second") < DURATION_S + 3
+        assert found.lease()["leaseTransitions"] == 2
+
+
+def test_what_was_ordered_and_counted_goes_over_to_the_next_leader(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        with Journal.open_beside(found.one.journal) as orders:
+            orders.suspend(SuspensionRecord(scope="cluster m2", reason="disk swap", who="li", until=""))
+        wait_until(lambda: "disk swap" in str(found.left()), "the suspension to stand beside the Lease")
+        found.one.kill()
+        found.put("second")
+        wait_until(lambda: found.values() == {"first", "second"}, f"m1 alone changes; {found.said()}")
+        with Journal.open(found.two.journal, read_only=True) as journal:
+            assert [each.reason for each in journal.suspensions()] == ["disk swap"]
+
+
+def test_a_lease_that_is_deleted_makes_no_second_leader(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        holder = found.lease()["holderIdentity"]
+        path = f"/apis/coordination.k8s.io/v1/namespaces/fleet-system/leases/fleet-{FLEET}"
+        request = Request(method="DELETE", path=path, query={}, body=None, content_type="", accept="application/json",
+                          user_agent="kubectl/v1")  # fmt: skip
+        assert found.fleet.call(lambda box: box["hub"].request(request)).status == 200
+        wait_until(lambda: found.lease().get("holderIdentity") == holder, "made again by who held it")
+        found.put("second")
+        found.has("second")
+        assert "Leads" not in found.two.text()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "before a write to a member: apply Lease",
+        "after a write to a member: apply Lease",
+        "before a write to a member: apply ConfigMap",
+        "after a write to a member: apply ConfigMap",
+    ],
+)
+def test_who_dies_while_it_takes_over_takes_over_later(tmp_path: Path, point: str) -> None:
+    """The Lease, what is left beside it, the marks, or the first object: it died before or after it wrote it."""
+    with scene(tmp_path) as found:
+        found.two.kill()
+        found.two.start(RECONCILER_FAIL_POINT=point)
+        found.two.says('"StandsBy"')
+        found.one.kill()
+        found.put("second")
+        assert found.two.wait() == -signal.SIGKILL
+        found.two.start()
+        found.has("second")
+        assert set(found.terms().values()) == {found.last_term()}

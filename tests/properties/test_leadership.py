@@ -1,0 +1,202 @@
+"""Of several processes at most one may write at any time, whatever becomes of them, of their requests and of the Lease.
+
+Whoever is driven here is the real elector; time, the API server, and what happens to a process are made up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.adapters.clock import rfc3339
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.leadership.elector import Elector, Terms
+from reconciler.errors import AlreadyExists, ClusterUnreachable, ObjectNotFound, WriteConflict
+from reconciler.model.observation import LiveObject
+from reconciler.model.refs import GVK, Identity
+from tests.fakes.virtual_time import run_virtual
+
+DURATION_S = 15
+TROUBLE_S = 90.0
+CALM_S = 120.0
+"""Longer than a stop, the end of a Lease, and the wait of who makes a new one."""
+_GVK = GVK("coordination.k8s.io", "v1", "Lease")
+
+
+class Server:
+    """One API server that keeps one Lease, and counts its versions."""
+
+    def __init__(self) -> None:
+        self.body: dict[str, Any] | None = None
+        self.version = 0
+        self.is_away = False
+        self.transitions: list[int] = []
+
+    def live(self) -> LiveObject:
+        assert self.body is not None
+        metadata = {**self.body["metadata"], "uid": "u", "resourceVersion": str(self.version)}
+        identity = Identity("coordination.k8s.io", "Lease", "fleet-system", "fleet-f")
+        return LiveObject(identity=identity, gvk=_GVK, uid="u", resource_version=str(self.version),
+                          body={**self.body, "metadata": metadata})  # fmt: skip
+
+    def write(self, body: dict[str, Any], resource_version: str | None) -> LiveObject:
+        if resource_version is None and self.body is not None:
+            raise AlreadyExists("hub", "it is there")
+        if resource_version is not None and self.body is None:
+            raise ObjectNotFound("hub", "it is gone")
+        if resource_version is not None and resource_version != str(self.version):
+            raise WriteConflict("hub", "it was changed")
+        self.version += 1
+        self.body = body
+        self.transitions.append(body["spec"]["leaseTransitions"])
+        return self.live()
+
+    def delete(self) -> None:
+        self.body = None
+
+
+class Process:
+    """A process that may be stopped, whose requests are slow or lost, and whose clock began at another time."""
+
+    def __init__(self, name: str, server: Server, chance: random.Random) -> None:
+        self.name = name
+        self._server = server
+        self._chance = chance
+        self._stopped_until_s = 0.0
+        self._offset_s = chance.uniform(0, 1e6)
+        self.elector = self._born()
+        self._life = asyncio.ensure_future(self._live())
+
+    def _born(self) -> Elector:
+        terms = Terms(fleet="f", holder=f"{self.name}-{self._chance.random()}", duration_s=DURATION_S)
+        return Elector(cast("MemberCluster", self), terms, self, self.since_boot_s)
+
+    async def _live(self) -> None:
+        while True:
+            await self.elector.campaign()
+            await self.elector.keep()
+
+    async def end(self) -> None:
+        """End without a word, as kill -9 does."""
+        self._life.cancel()
+        await asyncio.gather(self._life, return_exceptions=True)
+
+    async def again(self) -> None:
+        """Die, and be started again."""
+        await self.end()
+        self.elector = self._born()
+        self._life = asyncio.ensure_future(self._live())
+
+    def stop_for(self, seconds: float) -> None:
+        self._stopped_until_s = asyncio.get_running_loop().time() + seconds
+
+    # A clock
+
+    def since_boot_s(self) -> float:
+        return asyncio.get_running_loop().time() + self._offset_s
+
+    def now(self) -> str:
+        return rfc3339(self._chance.uniform(1, 2e9))  # The wall clock is worth nothing.
+
+    def monotonic_s(self) -> float:
+        return self.since_boot_s()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self._awake()
+
+    async def _awake(self) -> None:
+        while (left_s := self._stopped_until_s - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left_s)
+
+    # A member cluster
+
+    async def get(self, *_: Any) -> LiveObject:
+        def read() -> LiveObject:
+            if self._server.body is None:
+                raise ObjectNotFound("hub", "there is none")
+            return self._server.live()
+
+        return await self._asked(read)
+
+    async def create(self, gvk: GVK, namespace: str, name: str, body: dict[str, Any], **_: Any) -> LiveObject:
+        if gvk.kind == "Namespace":
+            return cast("LiveObject", None)
+        return await self._asked(lambda: self._server.write(body, None))
+
+    async def apply(
+        self, gvk: GVK, namespace: str, name: str, body: dict[str, Any], *, resource_version: str, **_: Any
+    ) -> LiveObject:
+        return await self._asked(lambda: self._server.write(body, resource_version))
+
+    async def _asked(self, do: Callable[[], LiveObject]) -> LiveObject:
+        await self._awake()
+        await asyncio.sleep(self._delay_s())
+        if self._server.is_away:
+            raise ClusterUnreachable("hub", "no answer")
+        answer: LiveObject | Exception
+        try:
+            answer = do()
+        except Exception as error:
+            answer = error
+        await asyncio.sleep(self._delay_s())
+        await self._awake()
+        if self._chance.random() < 0.05:
+            raise ClusterUnreachable("hub", "the answer was lost")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _delay_s(self) -> float:
+        return self._chance.choice((0.001, 0.01, 0.1, 1.0, 4.0)) if self._chance.random() < 0.3 else 0.005
+
+
+async def _world(seed: int) -> None:
+    chance = random.Random(seed)
+    server = Server()
+    processes = [Process(name, server, chance) for name in "abc"]
+    loop = asyncio.get_running_loop()
+    led = 0
+
+    async def watch(until_s: float) -> None:
+        nonlocal led
+        while loop.time() < until_s:
+            writing = [each.name for each in processes if each.elector.writing_left_s() > 0]
+            assert len(writing) <= 1, f"{writing} may write at {loop.time():.2f}"
+            led += len(writing)
+            await asyncio.sleep(0.05)
+
+    async def trouble() -> None:
+        happenings: list[Callable[[], Awaitable[None]]] = [
+            lambda: chance.choice(processes).again(),
+            lambda: _done(lambda: chance.choice(processes).stop_for(chance.uniform(0.5, 40))),
+            lambda: _done(lambda: setattr(server, "is_away", chance.random() < 0.4)),
+            lambda: _done(server.delete),
+        ]
+        while loop.time() < TROUBLE_S:
+            await asyncio.sleep(chance.expovariate(0.2))
+            await chance.choice(happenings)()
+        server.is_away = False
+
+    try:
+        await asyncio.gather(watch(TROUBLE_S), trouble())
+        await watch(loop.time() + CALM_S)
+        assert any(each.elector.writing_left_s() > 0 for each in processes), "nobody leads after all"
+    finally:
+        await asyncio.gather(*(each.end() for each in processes))
+    assert led, "somebody led at some time"
+
+
+async def _done(work: Callable[[], None]) -> None:
+    work()
+
+
+@settings(max_examples=150)
+@given(seed=st.integers(0, 2**32))
+def test_at_most_one_process_may_write(seed: int) -> None:
+    run_virtual(_world(seed))

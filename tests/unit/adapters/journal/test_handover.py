@@ -1,0 +1,78 @@
+"""What a journal hands on to the next leader, and what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster, Tick
+from reconciler.model.ledger import EvictionRecord, Loss, SuspensionRecord
+from reconciler.model.refs import Identity
+from reconciler.model.rollouts.record import Record
+
+WEB = Identity("apps", "Deployment", "shop", "web")
+API = Identity("apps", "Deployment", "shop", "api")
+
+
+def filled(path: Path) -> Journal:
+    journal = Journal.open(path)
+    journal.record_timers({"unhealthy apps/Deployment shop/web m1": "2026-11-21T10:00:00Z"})
+    journal.record_constraints(
+        (
+            Constraint(
+                identity=WEB,
+                cluster="m1",
+                replicas_max=2,
+                until="2026-11-21T11:00:00Z",
+                reason="no room",
+                tick=Tick.DESCHEDULING,
+            ),
+        )
+    )
+    journal.suspend(SuspensionRecord(scope="cluster m1", reason="disk", who="li", until=""))
+    journal.evict(EvictionRecord(identity=WEB, cluster="m1", since="2026-11-21T10:00:00Z", who="li", reason="bad"))
+    with journal.transaction():
+        journal.record_losses([Loss(cluster="m1", identity=WEB, time="2026-11-21T10:00:00Z")])
+    journal.record_cluster("m1", "uid-1")
+    journal.record_rollouts("default", {"m1": Record(revision="abc", begun_at="2026-11-21T10:00:00Z")})
+    targets = (TargetCluster(cluster="m1", replicas=3),)
+    journal.record_bindings("abc", {
+        WEB: PreviousPlacement(identity=WEB, affinity_name="second", targets=targets),
+        API: PreviousPlacement(identity=API, targets=targets),
+    })  # fmt: skip
+    return journal
+
+
+def test_what_one_hands_on_the_other_knows(tmp_path: Path) -> None:
+    with filled(tmp_path / "a.db") as one, Journal.open(tmp_path / "b.db") as two:
+        two.suspend(SuspensionRecord(scope="fleet", reason="of long ago", who="li", until=""))
+        # As it comes out of an object: lists, no tuples.
+        two.take_handover(orjson.loads(orjson.dumps(one.handover())))
+        assert two.timers() == one.timers()
+        assert two.constraints() == one.constraints()
+        assert two.suspensions() == one.suspensions()
+        assert two.evictions() == one.evictions()
+        assert two.losses() == one.losses()
+        assert two.cluster_uids() == one.cluster_uids()
+        assert two.rollout_records() == one.rollout_records()
+        # Placements stand in the marks; which group of clusters is in use does not.
+        assert list(two.previous_placements()) == [WEB]
+        assert two.uuid != one.uuid
+        assert two.verify() == ()
+
+
+def test_rows_of_another_form_are_left_out(tmp_path: Path) -> None:
+    with filled(tmp_path / "a.db") as one, Journal.open(tmp_path / "b.db") as two:
+        told = orjson.loads(orjson.dumps(one.handover()))
+        told["timer"] += [["too", "many", "columns"], ["too few"], None, {"name": "x"}, [None, "t"], ["a", {"b": 1}]]
+        told["tick_constraint"][0][10] = "a tick of tomorrow"
+        told["suspension"] = "no rows"
+        told["meta"] = [["uuid", "stolen"]]
+        two.take_handover(told)
+        assert two.timers() == one.timers()
+        assert two.constraints() == ()
+        assert two.suspensions() == ()
+        assert two.uuid not in ("stolen", one.uuid)
+        assert two.verify() == ()
