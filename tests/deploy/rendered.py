@@ -29,7 +29,9 @@ def kustomized(binaries: Path, folder: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def own(folder: Path, *components: str, namespace: str = "fleet-reconciler", **literals: str) -> Path:
+def own(
+    folder: Path, *components: str, namespace: str = "fleet-reconciler", overlay: str = "single", **literals: str
+) -> Path:
     """A kustomization of somebody's own beside a copy of ours, as the page shows one."""
     shutil.copytree(DEPLOY, folder / "deploy/kubernetes")
     mine = folder / "mine"
@@ -38,7 +40,7 @@ def own(folder: Path, *components: str, namespace: str = "fleet-reconciler", **l
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": namespace,
-        "resources": ["../deploy/kubernetes/overlays/single"],
+        "resources": [f"../deploy/kubernetes/overlays/{overlay}"],
         "components": [f"../deploy/kubernetes/components/{name}" for name in components],
         "configMapGenerator": [
             {

@@ -73,12 +73,15 @@ DEFINITIONS = (
 class Place:
     """A kustomization of somebody's own, and its namespace in a real cluster."""
 
-    def __init__(self, folder: Path, cluster: RealCluster, binaries: Path, *components: str) -> None:
+    def __init__(
+        self, folder: Path, cluster: RealCluster, binaries: Path, *components: str, overlay: str = "single"
+    ) -> None:
         self.cluster = cluster
         self.namespace = cluster.new_namespace("deploy")
         self.folder = own(
-            folder, *components, namespace=self.namespace, RECONCILER_STORE="https://git.example.com/f.git"
-        )
+            folder, *components, namespace=self.namespace, overlay=overlay,
+            RECONCILER_STORE="https://git.example.com/f.git",
+        )  # fmt: skip
         self.objects = kustomized(binaries, self.folder)
         cluster.apply(one(self.objects, "Namespace"), one(self.objects, "ServiceAccount"))
 
@@ -136,10 +139,11 @@ def test_the_server_takes_all_of_it_and_each_part_does_what_it_is_for(place: Pla
     assert claims == ["state-fleet-reconciler-0"]
 
 
+@pytest.mark.parametrize("overlay", ["single", "standby"])
 def test_without_components_nothing_of_others_is_needed(
-    tmp_path: Path, real_cluster: RealCluster, kubernetes_binaries: Path
+    tmp_path: Path, real_cluster: RealCluster, kubernetes_binaries: Path, overlay: str
 ) -> None:
-    place = Place(tmp_path, real_cluster, kubernetes_binaries)
+    place = Place(tmp_path, real_cluster, kubernetes_binaries, overlay=overlay)
     try:
         taken = real_cluster.kubectl("apply", "--server-side", "--dry-run=server", "-k", str(place.folder))
         assert len(taken.splitlines()) == len(place.objects)

@@ -36,10 +36,23 @@ def with_components(kubernetes_binaries: Path, tmp_path: Path) -> list[dict[str,
     return kustomized(kubernetes_binaries, own(tmp_path, "in-cluster", "monitoring", RECONCILER_STORE="s"))
 
 
+def test_with_a_standby_there_are_two_pods_apart_and_nothing_else_differs(
+    single: list[dict[str, Any]], kubernetes_binaries: Path
+) -> None:
+    standby = kustomized(kubernetes_binaries, DEPLOY / "overlays/standby")
+    workload = one(standby, "StatefulSet")
+    spread = workload["spec"]["template"]["spec"].pop("topologySpreadConstraints")
+    labels = workload["spec"]["selector"]["matchLabels"]
+    assert [rule["labelSelector"]["matchLabels"] for rule in spread] == [labels, labels]
+    assert workload["spec"]["replicas"] == 2
+    workload["spec"]["replicas"] = 1
+    assert standby == single
+
+
 def test_every_folder_is_used_or_an_entry(kubernetes_binaries: Path) -> None:
     """What is not rendered by a test would be a manifest that nobody has tried."""
     folders = {path.parent.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("kustomization.yaml")}
-    assert folders == {"base", "components/in-cluster", "components/monitoring", "overlays/single"}
+    assert folders == {"base", "components/in-cluster", "components/monitoring", "overlays/single", "overlays/standby"}
     for path in DEPLOY.rglob("*.yaml"):
         if path.name != "kustomization.yaml":
             assert path.name in (path.parent / "kustomization.yaml").read_text(), path
