@@ -37,6 +37,7 @@ _STALE_S: Final = 10.0
 """So long a moment counts as now: what has ended since is gone after that."""
 _NOTHING_NOTED: Final = Noted()
 _EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
+_STANDS_BY: Final = "this process stands by; the one that leads shows the fleet"
 
 _Answer = TypeVar("_Answer")
 
@@ -133,6 +134,7 @@ class LiveViews:
             source_error=vitals.source_error,
             rounds=vitals.rounds,
             last_round_at=vitals.last_round_at,
+            leads=vitals.leads,
         )
 
     # In the thread
@@ -155,7 +157,7 @@ class LiveViews:
 
     def _of(self, shown: Shown | None, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
         if shown is None:
-            raise NotShown(_EARLY)
+            raise NotShown(_EARLY if signs.leads else _STANDS_BY)
         sight = self._looked(shown, signs)
         return self._keep(key, lambda: make(sight, *of))
 

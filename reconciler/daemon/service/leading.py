@@ -133,7 +133,7 @@ class Player:
     async def _stand_by(self, elector: Elector | None, fleet: Fleet, stop: asyncio.Event) -> Fleet:
         """Wait for the Lease, and read the store as it advances; the fleet that is in force then."""
         log.info("standing by", extra={"event": "StandsBy"})
-        self._parts.vitals.leads = False
+        self._parts.vitals.stand_by()
         stopping = asyncio.ensure_future(stop.wait())
         campaign = asyncio.ensure_future(elector.campaign()) if elector is not None else stopping
         try:

@@ -96,6 +96,13 @@ class Vitals(Struct, kw_only=True):
     board: Board = field(default_factory=Board)
     """What is shown of the last round to whoever looks."""
 
+    def stand_by(self) -> None:
+        """Another process acts: nothing is told any more of what this one saw when it did."""
+        self.leads, self.last_round_at, self.step = False, "", None
+        self.clusters, self.problems, self.held, self.rollouts, self.suspended = {}, (), {}, (), ()
+        self.board.shown = None
+        self.board.stir()
+
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""
         self.short_watches[cluster] += 1

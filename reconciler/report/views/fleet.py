@@ -29,6 +29,8 @@ class Signs(Struct, frozen=True, kw_only=True):
     source_error: str = ""
     rounds: int = 0
     last_round_at: str = ""
+    leads: bool = True
+    """Whether this process acts; False: it stands by, and another one can tell."""
 
 
 def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
@@ -75,6 +77,9 @@ def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
 def _before_the_first(signs: Signs, noted: Noted) -> Needs:
     """Of a service that has not made a round yet."""
     found = []
+    if not signs.leads:
+        found.append(Need(weight=Weight.INFO, what=What.PROBLEM, title="this process stands by",
+                          why=scrub_text(signs.phase), todo="look at the page of the one that leads"))  # fmt: skip
     if signs.source_error:
         todo = "mend what is said; it is read again by itself"
         found.append(Need(weight=Weight.ERROR, what=What.SOURCE, title="the store cannot be read",

@@ -59,6 +59,20 @@ async def test_before_the_first_round_the_fleet_page_says_so() -> None:
         assert (status, "no round has ended yet" in body) == (503, True)
 
 
+async def test_a_process_that_stands_by_shows_nothing_of_when_it_led(tmp_path: Path) -> None:
+    sight = sight_of(scene().facts())
+    async with asking(sight, journal_of(tmp_path, sight)) as asker:
+        asker.vitals.phase = "standing by; ops2 leads"
+        asker.vitals.stand_by()
+        status, body, _ = await asker.get("/")
+        assert (status, "ops2 leads" in body, "this process stands by" in body) == (200, True, True)
+        status, body, _ = await asker.get("/clusters/m1")
+        assert (status, "the one that leads shows the fleet" in body) == (503, True)
+        _, body, _ = await asker.get("/metrics")
+        assert "fleet_reconciler_leader 0.0" in body
+        assert "fleet_reconciler_cluster_up{" not in body
+
+
 async def test_pages_ask_for_the_token_as_the_api_does(token_file: Path) -> None:
     async with asking(sight_of(scene().facts()), token_file=token_file) as asker:
         for path in ("/", "/problems", "/static/page-000000000000.css"):
