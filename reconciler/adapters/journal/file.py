@@ -269,6 +269,11 @@ class JournalFile:
             good.append(row)
         return good
 
+    @property
+    def written(self) -> int:
+        """How many rows this process has written or removed since the file was opened."""
+        return self._connection.total_changes
+
     def has_table(self, table: Table) -> bool:
         """Whether the table is there: a file that is only read may have an older schema."""
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,)))

@@ -157,6 +157,11 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
         return self._file.pragma("data_version")
 
     @property
+    def version(self) -> str:
+        """It differs whenever anybody has written since, this process or another one."""
+        return f"{self._file.written} {self.data_version}"
+
+    @property
     def uuid(self) -> str:
         """Names this journal for ever; the members' ConfigMaps hold it."""
         return self._meta("uuid") or ""

@@ -142,6 +142,8 @@ class Player:
                 self._parts.journal.record_led_by(leader or "nobody yet")
                 self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
                 await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                if campaign.done():
+                    break  # A large commit takes longer to read than a Lease lasts that nobody renews.
                 found = await self._follower.read()
                 if found is not None:
                     is_same_way = elector is not None and found.clusters == fleet.clusters

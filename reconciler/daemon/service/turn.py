@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
@@ -72,29 +72,36 @@ class Turn:
 
     async def leave(self) -> None:
         """Keep up what the next leader has to know."""
+        told = ""
         while True:
             await self._parts.clock.sleep(_LEFT_S)
-            await self.leave_once()
+            version = self._parts.journal.version
+            if version != told and await self.leave_once():
+                told = version
 
-    async def leave_once(self) -> None:
-        """Leave what is to be known now. That it cannot be written is told; it is tried again."""
+    async def leave_once(self) -> bool:
+        """Leave what is to be known now; whether that is done. That it cannot be written is told."""
         if self._seat.elector.term is None:
-            return
+            return False
         left = left_by(self._parts.journal, self._seat.elector, self.taken)
         written = await awaited(self._seat.left.write(left))
         if written.fault is None:
             self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
-            return
+            return True
         is_told = isinstance(written.fault, (MemberClusterError, HandoverTooLarge))
         extra = {"event": "HandoverFailed", "error": str(written.fault), **({} if is_told else fault_fields())}
         text = "timers, orders and caps of now would be lost if another process led"
         self._told.enter("handover", str(written.fault), logging.WARNING, text, **extra)
+        return False
 
     async def read_unread(self) -> None:
         """Read marks of clusters that answer at last; the loop begins anew with what they tell."""
         parts, seat = self._parts, self._seat
         while self.taken.unread:
             await parts.clock.sleep(_UNREAD_S)
+            configs = contained(parts.configs_of, self._fleet)
+            if configs.value is not None:
+                seat.members.update(configs.value)  # It may be reached in another way by now.
             found = await awaited(read_unread(self._fleet, parts.journal, seat.members, self.taken.unread, parts.clock))
             if found.fault is not None:
                 self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())

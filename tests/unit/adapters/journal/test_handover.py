@@ -76,3 +76,18 @@ def test_rows_of_another_form_are_left_out(tmp_path: Path) -> None:
         assert two.suspensions() == ()
         assert two.uuid not in ("stolen", one.uuid)
         assert two.verify() == ()
+
+
+def test_the_version_differs_after_each_write_and_only_then(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with filled(path) as journal:
+        before = journal.version
+        journal.timers()
+        journal.handover()
+        assert journal.version == before
+        journal.record_timers({"another": "2026-11-21T10:00:00Z"})
+        own = journal.version
+        assert own != before
+        with Journal.open_beside(path) as orders:
+            orders.suspend(SuspensionRecord(scope="fleet", reason="r", who="w", until=""))
+        assert journal.version != own
