@@ -66,6 +66,10 @@ class Scene:
         marks = {name: self.get(name, "ConfigMap", "fleet-system", f"fleet-{FLEET}") for name in CLUSTERS}
         return {name: mark.get("data", {}).get("term", "") for name, mark in marks.items()}
 
+    def two_knows_of(self) -> str:
+        with Journal.open(self.two.journal, read_only=True) as journal:
+            return journal.led_by
+
     def left(self) -> Handover:
         """What stands beside the Lease for the next leader."""
         handover = read_handover(self.get("hub", "ConfigMap", "fleet-system", f"fleet-{FLEET}-handover"))
@@ -177,6 +181,7 @@ def test_what_was_ordered_and_counted_goes_over_to_the_next_leader(tmp_path: Pat
 def test_a_lease_that_is_deleted_makes_no_second_leader(tmp_path: Path) -> None:
     with scene(tmp_path) as found:
         holder = found.lease()["holderIdentity"]
+        wait_until(lambda: found.two_knows_of() == holder, "the standby to have seen who leads")
         path = f"/apis/coordination.k8s.io/v1/namespaces/fleet-system/leases/fleet-{FLEET}"
         request = Request(method="DELETE", path=path, query={}, body=None, content_type="", accept="application/json",
                           user_agent="kubectl/v1")  # fmt: skip
