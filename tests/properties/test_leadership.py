@@ -161,14 +161,14 @@ async def _world(seed: int) -> None:
     server = Server()
     processes = [Process(name, server, chance) for name in "abc"]
     loop = asyncio.get_running_loop()
-    led = 0
+    led_at_s = -1.0
 
     async def watch(until_s: float) -> None:
-        nonlocal led
+        nonlocal led_at_s
         while loop.time() < until_s:
             writing = [each.name for each in processes if each.elector.writing_left_s() > 0]
             assert len(writing) <= 1, f"{writing} may write at {loop.time():.2f}"
-            led += len(writing)
+            led_at_s = loop.time() if writing else led_at_s
             await asyncio.sleep(0.05)
 
     async def trouble() -> None:
@@ -186,10 +186,10 @@ async def _world(seed: int) -> None:
     try:
         await asyncio.gather(watch(TROUBLE_S), trouble())
         await watch(loop.time() + CALM_S)
-        assert any(each.elector.writing_left_s() > 0 for each in processes), "nobody leads after all"
+        # A slow answer may end writing for a moment.
+        assert loop.time() - led_at_s < DURATION_S, "nobody leads after all"
     finally:
         await asyncio.gather(*(each.end() for each in processes))
-    assert led, "somebody led at some time"
 
 
 async def _done(work: Callable[[], None]) -> None:
@@ -200,3 +200,28 @@ async def _done(work: Callable[[], None]) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_at_most_one_process_may_write(seed: int) -> None:
     run_virtual(_world(seed))
+
+
+class Unheard(Process):
+    """A process that does not hear that it made the Lease."""
+
+    async def create(self, gvk: GVK, namespace: str, name: str, body: dict[str, Any], **more: Any) -> LiveObject:
+        made = await super().create(gvk, namespace, name, body, **more)
+        if gvk.kind == "Namespace":
+            return made
+        raise ClusterUnreachable("hub", "the answer was lost")
+
+
+async def _unheard() -> None:
+    process = Unheard("a", Server(), random.Random(1))
+    loop = asyncio.get_running_loop()
+    try:
+        while not process.elector.writing_left_s():
+            await asyncio.sleep(0.1)
+        assert loop.time() >= DURATION_S
+    finally:
+        await process.end()
+
+
+def test_who_does_not_hear_that_it_made_the_lease_waits_as_long() -> None:
+    run_virtual(_unheard())

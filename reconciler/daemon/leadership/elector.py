@@ -71,6 +71,8 @@ class Elector:
         self._seen: Sighting | None = None
         self._live: LiveObject | None = None
         self._leader: Leader | None = None
+        self._writes_from_s = 0.0
+        """Not before: who made the Lease waits for who held one that was deleted."""
         self._held = Lease()
         """As it was written last; what is seen may be gone by now."""
         self._one_by_one = asyncio.Lock()
@@ -193,17 +195,16 @@ class Elector:
 
     async def _write(self, lease: Lease, begun_s: float) -> None:
         """Write the Lease as ours, and lead from the moment before it was sent."""
-        is_made = self._live is None
+        if self._leader is None and self._live is None:
+            self._writes_from_s = begun_s + self._terms.duration_s  # Also where the answer to this is lost.
         self._live = live = await self._send(lease)
         self._held = lease
         self._seen = Sighting(lease=lease, resource_version=live.resource_version, since_s=begun_s)
-        before = self._leader
-        wait_s = self._terms.duration_s if is_made else 0.0
         self._leader = Leader(
             term=lease.transitions,
             renewed_s=begun_s,
             duration_s=self._terms.duration_s,
-            writes_from_s=before.writes_from_s if before is not None else begun_s + wait_s,
+            writes_from_s=self._writes_from_s,
         )
 
     async def _send(self, lease: Lease) -> LiveObject:
