@@ -108,7 +108,7 @@ def test_a_connection_that_is_lost_is_told_and_found_again(page: Page, server: P
 def test_times_tick_by_the_clock_of_the_service(page: Page, server: PageServer, faults: list[str]) -> None:
     # The clock of the browser is wrong by years, and stands still but for what the test lets pass.
     page.clock.install(time=datetime.fromisoformat("2031-01-01T00:00:00Z"))
-    page.clock.pause_at(datetime.fromisoformat("2031-01-01T00:00:01Z"))
+    page.clock.pause_at(datetime.fromisoformat("2031-01-01T01:00:00Z"))
     page.route("**/api/v1/events", lambda route: route.abort())  # so that nothing but the clock moves the times
     page.goto(server.url)
     timer = page.locator(".timers time").first
@@ -128,7 +128,7 @@ def test_script_and_templates_tell_times_alike(page: Page, server: PageServer, f
     from reconciler.web.pages.spans import ago, lasting, until  # noqa: PLC0415 - beside what it is compared with
 
     page.clock.install(time=datetime.fromisoformat(NOW))
-    page.clock.pause_at(datetime.fromisoformat(at(-1)))
+    page.clock.pause_at(datetime.fromisoformat(at(-3600)))
     page.route("**/api/v1/events", lambda route: route.abort())  # so that nothing but the clock moves the times
     page.goto(server.url)
     told = page.evaluate(
