@@ -22,7 +22,7 @@ from tests.lanes import Lanes
 from tests.leftovers import end_together
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
 
-APISERVER_TIMEOUT_S = 600
+APISERVER_TIMEOUT_S = 1200
 """Starting three clusters on a busy machine counts as part of the first test that uses them, and so does the wait for
 another worker that starts its own."""
 

@@ -18,7 +18,6 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("index", range(SAMPLE))
 def test_a_crash_loses_and_repeats_nothing(tmp_path: Path, expected: Record, index: int) -> None:
     # How many rounds a run takes differs, and a point near the end of one may lie beyond the end of another.

@@ -354,7 +354,6 @@ def test_a_lost_journal_is_refused_by_the_clusters_and_deletes_nothing(box: Box)
     assert box.value("m1", "more") is None
 
 
-@pytest.mark.timeout(300)
 def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
     box.store.commit()
     with box.daemon().start() as daemon:
@@ -376,7 +375,6 @@ def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
         box.shows("1", "m2")
 
 
-@pytest.mark.timeout(300)
 def test_an_idle_fleet_costs_next_to_nothing(box: Box) -> None:
     box.store.commit()
     with box.daemon().start() as daemon:

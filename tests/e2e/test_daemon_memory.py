@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.soak.large_fleet import Large, first_objects, large_fleet
 
 CLUSTERS = 20
 OBJECTS = 100
 COPY_MAX_KIB = 10.0
 """For each object that comes, at the peak. Measured are 6.4; it was 15.5 when each had a task and a body at once."""
-
-pytestmark = pytest.mark.timeout(300)
 
 
 def test_what_an_object_takes_is_a_part_of_what_it_is_made_of(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import pytest
 
-pytestmark = pytest.mark.timeout(300)
-
 PROMISES = """\
 shop/web runs 4 : 2, as its static weights 2 : 1 say
 inference/embedder fits into the data centre

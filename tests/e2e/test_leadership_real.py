@@ -24,7 +24,7 @@ from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
 from tests.real_clusters import RealCluster, wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.apiserver
 
 FLEET = f"led-{uuid.uuid4().hex[:6]}"
 CLUSTERS = ("m1", "m2", "m3")

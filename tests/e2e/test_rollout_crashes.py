@@ -15,7 +15,6 @@ POINTS = (
 )
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_costs_no_gate(tmp_path: Path, point: str) -> None:
     assert trial(tmp_path, point) == 1

@@ -21,7 +21,7 @@ from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.referee import Referee, Write, is_available, state_at
 from tests.real_clusters import RealCluster, RealClusters, wait_until
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.apiserver
 
 STAGES = {"canary": ("m1",), "early": ("m2", "m3"), "rest": ("m4", "m5", "m6")}
 WIDTH = {"canary": 1, "early": 1, "rest": 2}

@@ -95,11 +95,13 @@ BYTES: Final = (
 )
 
 SOUND: Final = Path(__file__).with_name("sound_store.yaml").read_text()
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_DOCUMENTS: Final[list[Any]] = list(yaml.safe_load_all(SOUND))
 
 
 def documents() -> list[Any]:
     """The documents of the sound store, to be changed at will."""
-    return list(yaml.safe_load_all(SOUND))
+    return copy.deepcopy(_DOCUMENTS)
 
 
 def _places(tree: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -149,7 +151,8 @@ def mutated_documents(random: Random, times: int) -> bytes:
         every = _places(found, [])
         tree, key = random.choice(every)
         random.choice(_CHANGES)(random, tree, key, every)
-    return yaml.safe_dump_all(found, allow_unicode=True, sort_keys=False).encode("utf-8", errors="replace")
+    text: str = yaml.dump_all(found, Dumper=_DUMPER, allow_unicode=True, sort_keys=False)
+    return text.encode("utf-8", errors="replace")
 
 
 def mutated_text(random: Random, times: int, text: bytes = SOUND.encode()) -> bytes:

@@ -16,9 +16,12 @@ from msgspec.structs import replace
 
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.round.faults import log_faults
+from reconciler.engine import compare_revisions
 from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.observation import Observations
 from reconciler.model.problem import Problem
+from reconciler.report.plan.patches import plan_patches
 from reconciler.report.rendering import rendering
 from reconciler.stages.decision import DecisionTables, decide
 from reconciler.stages.fleet.parse import parse, parse_file
@@ -26,6 +29,29 @@ from reconciler.stages.lint import lint
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 SECRET: Final = "hunter2-canary"
+_PARTS: Final = {
+    "type": "array",
+    "items": {"type": "object"},
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+}
+_SPEC: Final = {"type": "object", "properties": {"parts": _PARTS}}
+_SCHEMA: Final = {"openAPIV3Schema": {"type": "object", "properties": {"spec": _SPEC}}}
+WIDGETS: Final = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": _SCHEMA}],
+    },
+}
+WIDGETS_TO_M1: Final = {
+    "resourceSelectors": [{"apiVersion": "example.com/v1", "kind": "Widget"}],
+    "placement": {"clusterAffinity": {"clusterNames": ["m1"]}},
+}
 
 
 def faults(problems: tuple[Problem, ...]) -> list[Problem]:
@@ -171,6 +197,28 @@ def test_a_port_whose_fields_are_no_text_is_refused_by_name(port: str) -> None:
     )
     parsed = parse_file(StoreFile(path="a.yaml", blob="1", data=text.encode()))
     assert parsed.problems and {(p.code, p.source.line) for p in parsed.problems} == {("wrong-type", 6)}
+
+
+@pytest.mark.parametrize(
+    "parts", [[{"name": [{}]}], [{"name": {"a": 1}}, {"name": "b"}], [{"name": "a"}, {"name": []}]]
+)
+def test_a_list_by_keys_that_are_no_scalars_is_compared_as_a_whole(parts: list[Any]) -> None:
+    def fleet(of: list[Any]) -> Any:
+        widget = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "w", "namespace": "demo"},
+            "spec": {"parts": of},
+        }
+        return fleet_of(WIDGETS, widget, {**policy("Widget", "m1"), "spec": WIDGETS_TO_M1})
+
+    for base, head in ((parts, [{"name": "a"}]), ([{"name": "a"}], parts), (parts, [{"name": "b"}, {"name": "c"}])):
+        plan = compare_revisions(fleet(base), fleet(head), Observations(), NOW, interpreters=BUILT_IN_KINDS)
+        (change,) = (change for change in plan.changes if change.identity.kind == "Widget")
+        assert [field.path for field in change.fields] == ["spec.parts"]
+        patches: Any = plan_patches(plan)["patches"]
+        (patch,) = (part["patch"] for part in patches if part["resource"]["kind"] == "Widget")
+        assert patch == [{"op": "replace", "path": "/spec/parts", "value": head}]
 
 
 @pytest.mark.parametrize("comment", [b"# caf\xe9\n", b"# caf\xe9! \n", b"a: caf\xe9! x\n"])

@@ -137,9 +137,11 @@ def _steps_to(tree: Json, path: FieldPath, value: Json) -> Iterator[Operation]:
             return
         parts.append(_position(tree, step))
         tree = below
+    if not path:
+        return  # Nothing that is written of a field is about the whole object.
     if value is MISSING:
         yield {"op": "remove", "path": JsonPointer.from_parts(parts).path}
-    elif path and tree != value:
+    elif tree != value:
         yield {"op": "replace", "path": JsonPointer.from_parts(parts).path, "value": value}
 
 

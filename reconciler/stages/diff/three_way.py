@@ -21,7 +21,7 @@ from reconciler.stages.diff.canonical import equal
 from reconciler.stages.diff.immutable import immutable_change
 from reconciler.stages.diff.one_of import displaced
 from reconciler.stages.diff.trees import declared
-from reconciler.stages.diff.walk import Owned, Walk
+from reconciler.stages.diff.walk import Owned, Walk, indexed, key_names
 from reconciler.stages.ownership import (
     OWNER_ANNOTATION,
     FieldPath,
@@ -292,7 +292,8 @@ def _falls_with_item(path: FieldPath, wanted: JsonObject, owned: Owned, trees: l
 
 def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:
     """Leaves of `was` that are not in `now`, by path; atomic values are leaves."""
-    if now is MISSING and (not isinstance(was, (dict, list)) or not was or _is_leaf(was, node)):
+    is_leaf = _is_leaf(was, node) or (isinstance(now, list) and _is_leaf(now, node))
+    if now is MISSING and (not isinstance(was, (dict, list)) or not was or is_leaf):
         if was is not None:
             yield path, was
         return
@@ -300,7 +301,7 @@ def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tup
         for name, value in was.items():
             below = child_of(now, name) if now is not MISSING else MISSING
             yield from _vanished(value, below, node.child(name) or FREE, (*path, name))
-    elif isinstance(was, list) and not _is_leaf(was, node):
+    elif isinstance(was, list) and not is_leaf:
         for value in was:
             step = _item_step(value, node)
             if step is not None:
@@ -311,9 +312,12 @@ def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tup
 
 
 def _is_leaf(value: Json, node: Node) -> bool:
+    """Whether a value is compared as a whole; so is a map list whose items their keys do not tell apart."""
     if node.is_atomic:
         return True
-    return isinstance(value, list) and not node.keys and not node.is_set
+    if not isinstance(value, list) or node.is_set:
+        return False
+    return not node.keys or indexed(value, *key_names(node)) is None
 
 
 def _item_step(value: Json, node: Node) -> Keyed | Member | None:

@@ -280,7 +280,7 @@ def test_a_message_is_scrubbed_of_the_values_it_might_quote() -> None:
     assert scrubbed == 'Secret "db" is invalid: data[a]: Invalid value: "«value #1»", «value #2», «value #2»'
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "unit",
     [
