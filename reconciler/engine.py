@@ -199,7 +199,11 @@ def compare_revisions(
     silent = {found.identity for found in open_questions}
     changes = tuple([passage.told(one) for one in settled.changes if one.identity not in silent])
     # Guards ask for the size of the clusters only where something is to be deleted.
-    managed = written_in(before, sides[0], caches[0]) if any(change.guarded for change in changes) else {}
+    managed = (
+        written_in(before, sides[0], caches[0], observations.clusters)
+        if any(change.guarded for change in changes)
+        else {}
+    )
     settled = replace(
         settled,
         changes=changes,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from reconciler.engine import compare_revisions, decide
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint
-from reconciler.model.observation import Observations
-from reconciler.model.refs import Identity
+from reconciler.model.observation import ClusterObservation, Observations
+from reconciler.model.refs import GVK, Identity
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
@@ -42,3 +42,26 @@ def test_a_suspension_that_comes_with_a_smaller_spread_keeps_what_is_there_a_pla
     (placed,) = (placed for placed in plan.placements if placed.identity == app)
     assert [cluster for cluster, _ in placed.after] == ["m1", "m2"]
     assert [(str(c.action), c.cluster) for c in plan.changes if c.identity == app] == [("delete", "m3")]
+
+
+def test_guards_do_not_count_what_a_cluster_cannot_have() -> None:
+    """Forty widgets are placed where nobody serves widgets: four of five ConfigMaps are no tenth of what is there."""
+    maps = [config_map(f"c{number}") for number in range(5)]
+    widgets = [
+        {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": f"w{number}", "namespace": "demo"}}
+        for number in range(40)
+    ]
+    claims = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    claims["spec"]["resourceSelectors"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap"},
+        {"apiVersion": "example.com/v1", "kind": "Widget"},
+    ]
+    base, head = fleet_of(claims, *maps, *widgets), fleet_of(claims, maps[0], *widgets)
+    seen = ClusterObservation(name="m1", apis=frozenset({GVK("", "v1", "ConfigMap"), GVK("", "v1", "Namespace")}))
+
+    def held(observations: Observations) -> set[bool]:
+        plan = compare_revisions(base, head, observations, NOW, interpreters=BUILT_IN_KINDS)
+        return {change.held is not None for change in plan.changes if change.action == "delete"}
+
+    assert held(Observations(clusters={"m1": seen})) == {True}
+    assert held(Observations()) == {False}

@@ -59,17 +59,37 @@ def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
     return waits_for_prerequisite(decision, identity, cluster) is None
 
 
-def written_in(decision: Decision, inputs: RenderInputs, cache: RenderCache) -> Counter[str]:
-    """How many objects a decision, as rendered by `inputs`, leaves in each cluster."""
+def written_in(
+    decision: Decision, inputs: RenderInputs, cache: RenderCache, observed: Mapping[str, ClusterObservation]
+) -> Counter[str]:
+    """How many objects a decision, as rendered by `inputs`, leaves in each cluster that is as `observed`."""
     managed = Counter(managed_in(inputs, cache))
     waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
+    waiting |= _without_kind(decision, observed)
     # What cannot be rendered was not counted in the first place.
     managed.subtract(
         manifest.cluster
         for manifest in render_all(inputs, cache, waiting).manifests
         if not is_written(decision, manifest.identity, manifest.cluster)
+        or _served(decision, manifest.gvk, manifest.cluster, observed) is False
     )
     return managed
+
+
+def _without_kind(decision: Decision, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
+    """What is placed where its kind is not served."""
+    lacking: dict[GVK, frozenset[str]] = {}
+    found = set()
+    for identity, binding in decision.bindings.items():
+        template = template_of(decision.fleet, identity)
+        assert template is not None, f"{identity} is bound and has no template"
+        gvk = template.gvk
+        if gvk not in lacking:
+            names = decision.fleet.clusters
+            lacking[gvk] = frozenset(name for name in names if _served(decision, gvk, name, observed) is False)
+        if lacking[gvk] and not lacking[gvk].isdisjoint(binding.clusters):
+            found.add(identity)
+    return found
 
 
 def held_back(decision: Decision) -> set[Identity]:

@@ -279,7 +279,7 @@ def _written(program: Path) -> Path:
 
 def _hand_out(pipe: Path, line: bytes) -> None:
     """Write the line to each reader; what waits for one ends with its process."""
-    while pipe.exists():
+    while _is_there(pipe):
         with contextlib.suppress(OSError):
             # Only what is there: a pipe that was taken away meanwhile must not come back as a file with the passphrase.
             descriptor = os.open(pipe, os.O_WRONLY)
@@ -289,6 +289,13 @@ def _hand_out(pipe: Path, line: bytes) -> None:
                 os.close(descriptor)
         # The reader takes one line and goes; without a pause it would be met again.
         time.sleep(_HAND_OUT_S)
+
+
+def _is_there(pipe: Path) -> bool:
+    try:
+        return pipe.exists()
+    except OSError:  # Its folder is closed to us by now: nobody reads there any more.
+        return False
 
 
 def _tail(file: Path) -> str:

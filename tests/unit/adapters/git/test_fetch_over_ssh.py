@@ -206,6 +206,14 @@ def test_a_pipe_that_goes_away_leaves_no_file_with_the_passphrase(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_was_closed_ends_the_handing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(path: Path) -> bool:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(Path, "exists", closed)
+    over_openssh._hand_out(tmp_path / "passphrase", PASSPHRASE.encode())
+
+
 @pytest.mark.parametrize("way", WAYS)
 @served
 async def test_only_a_key_that_is_vouched_for_is_taken(tmp_path: Path, server: SshServer, keys: Keys, way: str) -> None:
