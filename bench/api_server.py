@@ -1,7 +1,8 @@
 """Beside kubectl and a bare HTTP client on one real API server: first apply, no-op diff, no-op apply.
 
-334 Deployments, ConfigMaps and Services. Everything is timed as a whole process or loop, A and B in turn, and told as
-ratios of medians: the machine's own speed cancels out. Run with `make bench`.
+334 Deployments, ConfigMaps and Services, and for the diff alone ten times as many. Everything is timed as a whole
+process or loop, A and B in turn, and told as ratios of medians: the machine's own speed cancels out. Run with
+`make bench`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from bench.measure import compile_as_installed
 from tests.real_clusters import RealCluster, RealClusters, wait_until
 
 COUNT = 334
+LARGE = 10
+"""So many files of as many objects are the large store: a file holds no more than 10,000."""
+LARGE_ROUNDS = 2
 ROUNDS = 4
 ATTEMPTS = 5
 REPEATS = 3
@@ -45,10 +49,10 @@ class Figures(Struct):
         return statistics.median(self.seconds[what])
 
 
-def documents(namespace: str) -> list[dict[str, Any]]:
-    """The objects of one round."""
+def documents(namespace: str, part: int = 0) -> list[dict[str, Any]]:
+    """The objects of one file."""
     found: list[dict[str, Any]] = []
-    for number in range(COUNT):
+    for number in range(part * COUNT, (part + 1) * COUNT):
         name, labels = f"app-{number:03}", {"app": f"app-{number:03}"}
         metadata = {"name": name, "namespace": namespace, "labels": labels}
         container = {"name": "main", "image": "registry.example.com/app:1.0", "ports": [{"containerPort": 8080}],
@@ -64,8 +68,8 @@ def documents(namespace: str) -> list[dict[str, Any]]:
     return found
 
 
-def write_store(folder: Path, cluster: str, namespace: str) -> None:
-    """A fleet store with the objects and one policy that claims them all."""
+def write_store(folder: Path, cluster: str, namespace: str, parts: int = 1) -> Path:
+    """A fleet store with the objects and one policy that claims them all; the folder of the objects."""
     folder.mkdir(parents=True)
     selectors = [
         {"apiVersion": v, "kind": k} for v, k in (("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("v1", "Service"))
@@ -79,7 +83,12 @@ def write_store(folder: Path, cluster: str, namespace: str) -> None:
         policy,
     ]
     (folder / "fleet.yaml").write_text(yaml.safe_dump_all(heads))
-    (folder / "objects.yaml").write_text(yaml.dump_all(documents(namespace), Dumper=yaml.CSafeDumper))
+    objects = folder / "objects"
+    objects.mkdir()
+    for part in range(parts):
+        text = yaml.dump_all(documents(namespace, part), Dumper=yaml.CSafeDumper)
+        (objects / f"{part}.yaml").write_text(text)
+    return objects
 
 
 def bare(kubeconfig: Path, namespace: str, objects: Path) -> None:
@@ -94,14 +103,26 @@ def ours(folder: Path, environment: Mapping[str, str], *args: str) -> None:
     subprocess.run(command, env=dict(environment), check=True, capture_output=True)
 
 
-def rest(cluster: RealCluster, namespace: str) -> None:
+def rest(cluster: RealCluster, namespace: str, count: int = COUNT) -> None:
     """Wait until the controllers have followed: what they still write would slow down whoever comes next."""
 
     def followed() -> bool:
         kinds = ("replicasets", "endpointslices")
-        return all(len(cluster.kubectl("get", kind, "-n", namespace, "-o", "name").split()) >= COUNT for kind in kinds)
+        return all(len(cluster.kubectl("get", kind, "-n", namespace, "-o", "name").split()) >= count for kind in kinds)
 
-    wait_until(followed, f"the ReplicaSets and EndpointSlices of {namespace}", timeout_s=180)
+    wait_until(followed, f"the ReplicaSets and EndpointSlices of {namespace}", timeout_s=180 * count // COUNT)
+
+
+def diff_by_kubectl(figures: Figures, what: str, cluster: RealCluster, objects: Path) -> None:
+    """Time a diff that finds nothing. A status that a controller writes between its two looks is a difference to it."""
+    command = ("diff", "--server-side", "--force-conflicts", "-f", str(objects))
+    for attempt in range(ATTEMPTS):
+        try:
+            figures.time(what, partial(cluster.kubectl, *command))
+            return
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
 
 
 def measure(cluster: RealCluster, work: Path) -> Figures:
@@ -110,33 +131,41 @@ def measure(cluster: RealCluster, work: Path) -> Figures:
     compile_as_installed()
     for number in range(ROUNDS):
         folder, namespace, raw = work / str(number), f"bench-{number}", f"raw-{number}"
-        write_store(folder / "store", cluster.name, namespace)
-        objects = folder / "store" / "objects.yaml"
-        environment = {**os.environ, "RECONCILER_KUBECONFIG": str(cluster.kubeconfig),
-                       "RECONCILER_JOURNAL": str(folder / "journal.db")}  # fmt: skip
-        run = partial(ours, folder, environment)
+        objects = write_store(folder / "store", cluster.name, namespace)
+        run = partial(ours, folder, environment(cluster, folder))
         cluster.kubectl("create", "namespace", raw)
         firsts = [
-            ("raw client, first apply", partial(bare, cluster.kubeconfig, raw, objects), raw),
+            ("raw client, first apply", partial(bare, cluster.kubeconfig, raw, objects / "0.yaml"), raw),
             ("ours, first apply", partial(run, "apply", "--yes"), namespace),
         ]
         # The server grows slower with what it holds: each goes first as often as the other.
         for what, first, filled in firsts[:: 1 if number % 2 else -1]:
             figures.time(what, first)
             rest(cluster, filled)
-        diff = ("diff", "--server-side", "--force-conflicts", "-f", str(objects))
-        # A status that a controller writes between its two looks is a difference to kubectl.
-        for attempt in range(ATTEMPTS):
-            try:
-                figures.time("kubectl diff --server-side, no-op", partial(cluster.kubectl, *diff))
-                break
-            except AssertionError:
-                if attempt == ATTEMPTS - 1:
-                    raise
+        diff_by_kubectl(figures, "kubectl diff --server-side, no-op", cluster, objects)
         for _ in range(REPEATS):
             figures.time("ours, no-op diff", partial(run, "diff", "--detailed-exitcode"))
             figures.time("ours, no-op apply", partial(run, "apply", "--yes"))
     return figures
+
+
+def measure_large(cluster: RealCluster, work: Path, figures: Figures) -> None:
+    """The no-op diff of ten times as many objects, added to the figures."""
+    folder, namespace = work / "large", "bench-large"
+    objects = write_store(folder / "store", cluster.name, namespace, LARGE)
+    run = partial(ours, folder, environment(cluster, folder))
+    run("apply", "--yes")
+    rest(cluster, namespace, LARGE * COUNT)
+    for _ in range(LARGE_ROUNDS):
+        diff_by_kubectl(figures, "kubectl diff --server-side, no-op, large", cluster, objects)
+        for _ in range(REPEATS):
+            figures.time("ours, no-op diff, large", partial(run, "diff", "--detailed-exitcode"))
+
+
+def environment(cluster: RealCluster, folder: Path) -> dict[str, str]:
+    """What tells our commands where the cluster and the journal are."""
+    return {**os.environ, "RECONCILER_KUBECONFIG": str(cluster.kubeconfig),
+            "RECONCILER_JOURNAL": str(folder / "journal.db")}  # fmt: skip
 
 
 def rows(figures: Figures) -> list[tuple[str, str, str, str]]:
@@ -144,9 +173,15 @@ def rows(figures: Figures) -> list[tuple[str, str, str, str]]:
     diff, apply = figures.median("ours, no-op diff"), figures.median("ours, first apply")
     kubectl, raw = figures.median("kubectl diff --server-side, no-op"), figures.median("raw client, first apply")
     again = figures.median("ours, no-op apply")
+    large, kubectl_large = (
+        figures.median("ours, no-op diff, large"),
+        figures.median("kubectl diff --server-side, no-op, large"),
+    )
     return [
         ("no-op diff beside kubectl diff --server-side", f"{kubectl / diff:.1f} x faster", "at least 20 x",
          f"{kubectl:.2f} s / {diff:.2f} s"),
+        (f"the same, {3 * LARGE * COUNT:,} objects", f"{kubectl_large / large:.1f} x faster", "at least 40 x",
+         f"{kubectl_large:.1f} s / {large:.2f} s"),
         ("first apply beside a bare client, 16 in flight", f"{apply / raw:.2f} x its time", "at most 1.15 x",
          f"{apply:.2f} s / {raw:.2f} s"),
         ("no-op apply beside no-op diff", f"{again / diff:.2f} x its time", "1 x", f"{again:.2f} s / {diff:.2f} s"),
@@ -159,7 +194,9 @@ def main() -> list[tuple[str, str, str, str]]:
     if not binaries:
         sys.exit("KUBEBUILDER_ASSETS does not name the folder of the Kubernetes binaries; the comparison needs them")
     with RealClusters(Path(binaries)) as clusters, tempfile.TemporaryDirectory() as folder:
-        figures = measure(clusters.create("bench"), Path(folder))
+        cluster = clusters.create("bench")
+        figures = measure(cluster, Path(folder))
+        measure_large(cluster, Path(folder), figures)
     found = rows(figures)
     for row in found:
         print(" | ".join(row))

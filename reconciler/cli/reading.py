@@ -14,6 +14,7 @@ from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.adapters.store.parse_cache import ParseCache
+    from reconciler.adapters.store.walk import Taker
     from reconciler.model.fleet import Fleet, Snapshot
     from reconciler.model.observation import Observations
     from reconciler.stages.fleet import ParsedFile
@@ -56,22 +57,23 @@ def read_fleet(
     """
     from reconciler.adapters.git.url import is_git_url
     from reconciler.adapters.sources.location import locate_store, open_store
-    from reconciler.stages.fleet import memo_key, parse
+    from reconciler.stages.fleet import ParsedAsRead, memo_key, parse
 
     with bulk_load():
         is_url = is_git_url(store)
         cache, found = _parse_cache(store), {} if parsed is None else parsed
+        take = ParsedAsRead(found)
 
         def read(known: Collection[str]) -> Snapshot:
             if is_url:
-                return _fetched(store, rev, known, as_directory=as_directory)
+                return _fetched(store, rev, known, take, as_directory=as_directory)
             location = locate_store(store, as_directory=as_directory)
-            return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known)
+            return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known, take=take)
 
         snapshot = read(()) if cache is None else _with_cache(read, cache, found)
         keys = list(map(memo_key, snapshot.files))
         files = {key: found[key] for key in keys if key in found}
-        is_known = len(files) == len(keys)
+        is_known = len(files) == len(keys) and not take.count
         fleet = parse(snapshot, files)
         found |= files
         if cache is not None and not is_known:
@@ -167,7 +169,7 @@ def _with_cache(
     return read(found.keys()) if is_spoilt else snapshot
 
 
-def _fetched(store: str, rev: str | None, known: Collection[str], *, as_directory: bool) -> Snapshot:
+def _fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *, as_directory: bool) -> Snapshot:
     if as_directory:
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
     import tempfile
@@ -180,7 +182,7 @@ def _fetched(store: str, rev: str | None, known: Collection[str], *, as_director
     with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
         url = parse_git_url(store)
         tell = _Telling(str(url))
-        return run(fetch_snapshot(url, rev, Path(folder) / "git", os.environ, known=known, tell=tell))
+        return run(fetch_snapshot(url, rev, Path(folder) / "git", os.environ, known=known, take=take, tell=tell))
 
 
 class _Telling:

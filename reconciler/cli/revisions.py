@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 def older_revisions(store: str, fleet: Fleet) -> RevisionsInForce | None:
     """The revisions of the store; None where it has no Rollout, or no revisions."""
+    if not fleet.rollouts:
+        # Before anything is imported: Git takes as long as all the rest of a small command.
+        return None
     from reconciler.adapters.git.url import is_git_url, parse_git_url
     from reconciler.adapters.sources.location import locate_store
     from reconciler.adapters.sources.read_once import clone_of
     from reconciler.cli.reading import cache_folder
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 
-    if not fleet.rollouts:
-        return None
     if is_git_url(store):
         url, kept = parse_git_url(store), cache_folder()
         source = _Repository(clone_of(url, (kept or Path()) / "git"), url.subdir, url if kept is not None else None)

@@ -18,7 +18,7 @@ from pygit2.enums import FileMode
 
 from reconciler.adapters.git.repository import close, open_repository
 from reconciler.adapters.git.trees import changed_entries, refuse_bomb
-from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Unreadable, read_tree
+from reconciler.adapters.store.walk import Entry, EntryKind, StoreTree, Taker, Unreadable, as_read, read_tree
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import Snapshot
 from reconciler.stages.yaml import MAX_BYTES
@@ -103,16 +103,17 @@ class GitStore:
         """The commit at which HEAD is detached; empty when a branch is checked out, or nothing yet."""
         return str(self._repository.head.target) if self._repository.head_is_detached else ""
 
-    def snapshot(self, commit: str, subdir: str = "", known: Collection[str] = ()) -> Snapshot:
+    def snapshot(self, commit: str, subdir: str = "", known: Collection[str] = (), take: Taker = as_read) -> Snapshot:
         """The files of a commit, below `subdir` when given. `commit` is an id as `resolve` gives it.
 
-        `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data.
+        `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
+        others one by one.
 
         Raises:
             RevisionNotFound: the commit has no such folder.
             StoreError: an object is missing or corrupt.
         """
-        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1, known)
+        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1, known, take)
         return Snapshot(revision=commit, files=files, problems=problems)
 
     def tree(self, commit: str, subdir: str = "") -> StoreTree:

@@ -25,10 +25,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
 from multidict import CIMultiDict
 
 from reconciler.adapters.clock import Clock, epoch_s
+from reconciler.adapters.http_client import aiohttp
 from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts, system_authorities
 from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
@@ -65,9 +65,9 @@ class Credentials:
         """Counts renewals: a request that was refused renews only what it was sent with."""
 
     @property
-    def context(self) -> ssl.SSLContext | bool:
-        """The TLS context, True where the URL is plain HTTP. Valid after `headers`."""
-        return self._context if self._context is not None else True
+    def context(self) -> ssl.SSLContext | None:
+        """The TLS context, None where the URL is plain HTTP. Valid after `headers`."""
+        return self._context
 
     async def headers(self) -> CIMultiDict[str]:
         """Authorization and impersonation headers, renewed if they have run out."""

@@ -21,11 +21,11 @@ from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
 from reconciler.adapters.clock import Clock
+from reconciler.adapters.http_client import aiohttp, system_tls
 from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
 from reconciler.adapters.kube.bounds.budget import Budget, SumBudget
 from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts
@@ -149,6 +149,7 @@ class Transport:
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
         self._proxy = proxy_of(config)
+        self._plain: ssl.SSLContext | bool = system_tls() if self._proxy.startswith("https:") else True
 
     async def send(self, request: Request, user_agent: str) -> Answer:
         """The answer, after at most `attempts_max` attempts within the bounds.
@@ -306,7 +307,7 @@ class Transport:
             URL(self._config.server + request.target, encoded=True),
             data=request.body or None,
             headers=headers,
-            ssl=self._credentials.context,
+            ssl=self._credentials.context or self._plain,
             server_hostname=self._config.tls_server_name or None,
             proxy=self._proxy or None,
             allow_redirects=False,

@@ -9,10 +9,10 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 from msgspec import Struct, field
 from yarl import URL
 
+from reconciler.adapters.http_client import aiohttp, system_tls
 from reconciler.adapters.notify.address import is_loopback
 
 TIMEOUT_S: Final = 10.0
@@ -46,7 +46,7 @@ class Poster:
     async def open(cls) -> AsyncIterator[Poster]:
         """A poster over a session of its own, which ends with the block."""
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=8, ttl_dns_cache=60),
+            connector=aiohttp.TCPConnector(limit=8, ttl_dns_cache=60, ssl=system_tls()),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=_CONNECT_S),
             trust_env=False,

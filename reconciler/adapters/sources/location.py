@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.adapters.store.directory import read_directory
+from reconciler.adapters.store.walk import Taker, as_read
 from reconciler.errors import ConfigurationError, StoreError
 from reconciler.model.fleet import Snapshot
 from reconciler.stages.fleet import is_store_file
@@ -118,10 +119,12 @@ def open_store(
     as_files: bool = False,
     is_settled: bool = False,
     known: Collection[str] = (),
+    take: Taker = as_read,
 ) -> Snapshot:
     """The snapshot of a store. Without a revision a work tree is read as its files lie (`as_files`), else at HEAD.
 
     `known`: what the caller has parsed already, by `memo_key`; of a commit, such a file comes without its data.
+    `take`: gets the other files of a commit one by one; those of a folder are read as a whole, to be of one moment.
 
     `is_settled`: without a revision, refuse a work tree in the middle of a rebase, merge or the like.
 
@@ -145,4 +148,4 @@ def open_store(
         from reconciler.adapters.sources.work_tree_state import refuse_operation  # noqa: PLC0415
 
         refuse_operation(location, store)
-    return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known)
+    return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known, take)

@@ -9,6 +9,7 @@ from pathlib import Path
 from reconciler.adapters.git.fetch import FetchRequest, fetch
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.git.url import GitUrl, check_revision
+from reconciler.adapters.store.walk import Taker, as_read
 from reconciler.model.fleet import Snapshot
 
 
@@ -19,13 +20,14 @@ async def fetch_snapshot(
     environ: Mapping[str, str],
     *,
     known: Collection[str] = (),
+    take: Taker = as_read,
     tell: Callable[[str], None],
 ) -> Snapshot:
     """The store at a branch, tag or full commit id of a server; None: its default branch.
 
     `clones`: the folder of our clones, so that the next fetch brings only what is new. `known`: what the caller has
-    parsed already, by `memo_key`; such a file comes without its data. `tell`: called with what a fetch that takes a
-    while waits for, or has brought.
+    parsed already, by `memo_key`; such a file comes without its data. `take`: gets the others one by one. `tell`:
+    called with what a fetch that takes a while waits for, or has brought.
 
     Raises:
         RevisionNotFound: the server has no such revision, or the revision no such folder.
@@ -37,7 +39,7 @@ async def fetch_snapshot(
     folder = clone_of(url, clones)
     request = FetchRequest(url=url, rev=wanted, folder=folder, into=f"refs/fleet/read/{key}")
     fetched = await fetch(request, environ, tell=tell)
-    return GitStore(folder).snapshot(fetched.commit, url.subdir, known)
+    return GitStore(folder).snapshot(fetched.commit, url.subdir, known, take)
 
 
 def clone_of(url: GitUrl, clones: Path) -> Path:

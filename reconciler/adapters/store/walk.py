@@ -6,7 +6,7 @@ Links never lead out of the store. A link to what is read anyway is passed over,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum, auto
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
@@ -134,12 +134,22 @@ class _Walk(Struct):
         self.problems.append(Problem(source=Source(path), code=code, message=message, severity=severity))
 
 
+Taker = Callable[[StoreFile], StoreFile]
+"""Gets each file as soon as it is read, and gives what stands in the snapshot for it."""
+
+
+def as_read(file: StoreFile) -> StoreFile:
+    """The file with its data."""
+    return file
+
+
 def read_tree(
-    tree: StoreTree, limit: int, known: Collection[str] = ()
+    tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
 ) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
     """The store's files in path order, and what is wrong with those that cannot be read. Files end after `limit` bytes.
 
-    `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data.
+    `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
+    others one by one.
 
     Raises:
         StoreError: there are more files, folders, names or bytes than a store can have.
@@ -152,8 +162,8 @@ def read_tree(
     for path, (real, entry) in sorted(walk.files.items()):
         file = _contained_read(walk, path, real, entry)
         if file is not None:
-            read.append(file)
             total += len(file.data)
+            read.append(take(file) if file.data else file)
         if total > MAX_TOTAL_BYTES:
             raise StoreError(f"the store holds more than {MAX_TOTAL_BYTES:,} bytes of documents")
     return tuple(read), tuple(walk.problems)

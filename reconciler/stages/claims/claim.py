@@ -124,10 +124,9 @@ _NOTHING: Final = Contained[_Looked](((), None))
 def _look(tables: ClaimTables, template: Template) -> _Looked:
     """What selects a template, and what freezes it."""
     reach = tables.broken.by(template)
-    matches, fault = contained(tables.index.matches, template)
-    if fault is not None and reach is None:
-        raise fault
-    return matches or (), reach
+    if reach is None:
+        return tables.index.matches(template), None
+    return contained(tables.index.matches, template).value or (), reach
 
 
 def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, frozenset[int]]:

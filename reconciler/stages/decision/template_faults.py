@@ -55,14 +55,17 @@ class TemplateFaults:
         Raises:
             SubjectFailed: its subject are all templates of which it cannot.
         """
-        faults: dict[Identity, Exception] = {}
-        for identity in edited:
-            template = fleet.templates.get(identity)
-            if template is not None and identity not in self._found:
-                fault = contained(check_facts, template, interpreters).fault
-                if fault is not None:
-                    faults[identity] = fault
-        self.refuse_all(faults)
+        there = map(fleet.templates.get, edited)
+        templates = [one for one in there if one is not None and one.identity not in self._found]
+
+        def check_all() -> None:
+            for template in templates:
+                check_facts(template, interpreters)
+
+        # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
+        if contained(check_all).fault is not None:
+            checked = ((template.identity, contained(check_facts, template, interpreters)) for template in templates)
+            self.refuse_all({identity: found.fault for identity, found in checked if found.fault is not None})
 
     def refuse_all(self, faults: Mapping[Identity, Exception]) -> None:
         """Nothing, when there are none.

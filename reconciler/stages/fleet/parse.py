@@ -25,7 +25,7 @@ from reconciler.stages.sealed import MARK
 from reconciler.stages.templates import read_template
 from reconciler.stages.yaml import SUFFIXES, read_yaml
 
-__all__ = ["ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
+__all__ = ["ParsedAsRead", "ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 
 PARSER_VERSION: Final = 5
 """To be raised when the same text parses to something else: caches of parse results carry it."""
@@ -67,6 +67,22 @@ def parse(snapshot: Snapshot, cache: MutableMapping[str, ParsedFile] | None = No
         if key not in cache:
             cache[key] = parse_file(file)
     return assemble(snapshot.revision, [cache[key] for key in known], snapshot.problems)
+
+
+class ParsedAsRead:
+    """Parses files one by one as they are read, so that the bytes of a large store are never held all at once."""
+
+    def __init__(self, parsed: MutableMapping[str, ParsedFile]) -> None:
+        """Add what files say to `parsed`, by `memo_key`."""
+        self._parsed = parsed
+        self.count = 0
+        """So many files were parsed."""
+
+    def __call__(self, file: StoreFile) -> StoreFile:
+        """The file without its data: what it says is known now."""
+        self._parsed[memo_key(file)] = parse_file(file)
+        self.count += 1
+        return StoreFile(path=file.path, blob=file.blob, data=b"")
 
 
 def parse_file(file: StoreFile) -> ParsedFile:

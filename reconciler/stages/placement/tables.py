@@ -22,7 +22,7 @@ from reconciler.stages.placement.candidates import CandidateFinder, tier_of
 from reconciler.stages.placement.copies import StaticWeights
 from reconciler.stages.placement.room import Observed, observed_pods, on_its_way
 from reconciler.stages.placement.spread import spread_applies
-from reconciler.stages.placement.values import Assignment, PlacementItem, Situation
+from reconciler.stages.placement.values import Assignment, Outcomes, PlacementItem, Situation
 
 _MAX_STALE_POLICIES: Final = 1_000
 
@@ -87,7 +87,7 @@ class Ground:
             none_chosen = {**reasons, **{n: outcome(reason, is_target=False) for n, reason in candidates.items()}}
             known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
         chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
-        return {**known[1], **{name: outcome(reasons[name], is_target=True) for name in chosen}}
+        return Outcomes(known[1], {name: outcome(reasons[name], is_target=True) for name in chosen})
 
 
 class PlacementTables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -132,3 +132,34 @@ class Assignment(Struct, frozen=True, kw_only=True):
 def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
     """Counts as target clusters in name order."""
     return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))
+
+
+class Outcomes(Mapping[str, Reason]):
+    """The reasons of all clusters: those of the `chosen` ones, and for the others those that decisions share.
+
+    In a large fleet most clusters are not chosen, and a copy of them all for each decision would be 5 KB.
+    """
+
+    __slots__ = ("_chosen", "_most")
+
+    def __init__(self, most: Mapping[str, Reason], chosen: Mapping[str, Reason]) -> None:
+        """Lay the reasons of `chosen` clusters, all of which are in `most`, over those."""
+        self._most = most
+        self._chosen = chosen
+
+    def __getitem__(self, cluster: str) -> Reason:
+        """The reason of a cluster."""
+        found = self._chosen.get(cluster)
+        return self._most[cluster] if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters, in the order of `most`."""
+        return iter(self._most)
+
+    def __len__(self) -> int:
+        """How many clusters there are."""
+        return len(self._most)
+
+    def __repr__(self) -> str:
+        """As a dictionary of the same reasons."""
+        return repr(dict(self))

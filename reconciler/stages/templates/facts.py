@@ -28,6 +28,8 @@ def facts_of(template: Template, interpreters: Registry) -> Facts:
     if content is None:
         return _read(template, interpreter)
     if content.facts is None:
+        # All of it is asked before any is kept: whoever finds facts may rely on it that nothing raises.
+        _ask_the_rest(template, interpreter)
         content.facts = _read(template, interpreter)
     return content.facts
 
@@ -44,10 +46,19 @@ def references_of(template: Template, interpreters: Registry) -> tuple[Dependenc
 
 def check_facts(template: Template, interpreters: Registry) -> None:
     """Read all that a decision asks the interpreter of a kind, so that one that raises does so here."""
-    interpreter = interpreters.of(*template.identity[:2])
+    kind = template.identity[:2]
+    interpreter = interpreters.of(*kind)
     if interpreter is GENERIC:
         return
+    content = template.content
+    if content is not None and content.facts is not None and BUILT_IN_KINDS.by_kind.get(kind) is interpreter:
+        return
     facts_of(template, interpreters)
+    _ask_the_rest(template, interpreter)
+
+
+def _ask_the_rest(template: Template, interpreter: Interpreter) -> None:
+    """Ask what is no fact: few kinds have it, and it is read again by those who need it."""
     if interpreter.scale_target is not GENERIC.scale_target:
         interpreter.scale_target(template.body)
     if interpreter.makes is not GENERIC.makes:

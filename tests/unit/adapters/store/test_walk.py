@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.store.directory import read_directory
-from reconciler.model.fleet import Snapshot
+from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.stages.fleet import ParsedAsRead, ParsedFile, memo_key, parse
 from tests.fakes.store_trees import commit_all, write_files
 
 
@@ -138,3 +139,31 @@ def test_tells_of_a_repository_inside_the_store(tmp_path: Path) -> None:
     snapshot = read_directory(tmp_path)
     assert _content(snapshot) == {"a.yaml": "1"}
     assert _problems(snapshot) == ["hint vendor submodule-skipped"]
+
+
+def test_a_file_of_a_commit_is_taken_as_soon_as_it_is_read(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.yaml": "1", "b.yaml": "2", "c.yaml": "3"})
+    commit = commit_all(tmp_path, new=True)
+    whole = GitStore(tmp_path).snapshot(commit)
+    given: list[StoreFile] = []
+
+    def take(file: StoreFile) -> StoreFile:
+        given.append(file)
+        return StoreFile(path=file.path, blob=file.blob, data=b"")
+
+    taken = GitStore(tmp_path).snapshot(commit, known={memo_key(whole.files[1])}, take=take)
+    assert given == [whole.files[0], whole.files[2]]
+    assert [(file.path, file.blob, file.data) for file in taken.files] == [
+        (file.path, file.blob, b"") for file in whole.files
+    ]
+
+
+def test_a_store_that_is_parsed_as_it_is_read_is_the_same_fleet(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: demo}\n"
+    write_files(tmp_path, {"a.yaml": text % "a", "b.yaml": text % "b", "broken.yaml": "a: [", "empty.yaml": ""})
+    commit, parsed = commit_all(tmp_path, new=True), dict[str, ParsedFile]()
+    take = ParsedAsRead(parsed)
+    snapshot = GitStore(tmp_path).snapshot(commit, take=take)
+    assert {file.data for file in snapshot.files} == {b""}
+    assert take.count == len(parsed) == 3
+    assert parse(snapshot, parsed) == parse(GitStore(tmp_path).snapshot(commit))

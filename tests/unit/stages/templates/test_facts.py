@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import pytest
+
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
 from reconciler.interpreters.registry import BUILT_IN_KINDS, registry_of
@@ -13,7 +16,7 @@ from reconciler.model.fleet import Template
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.templates.facts import demand_of, facts_of, references_of
+from reconciler.stages.templates.facts import check_facts, demand_of, facts_of, references_of
 
 BODY: dict[str, Any] = {"spec": {"replicas": 3, "template": {"spec": {"serviceAccountName": "sa"}}}}
 
@@ -49,3 +52,25 @@ def test_what_a_plugin_says_is_not_kept() -> None:
     assert demand_of(found, with_plugin).replicas == 5
     assert body.facts is None
     assert demand_of(found, BUILT_IN_KINDS).replicas is None
+
+
+def test_a_body_whose_facts_are_kept_is_not_looked_at_to_check_it() -> None:
+    body = msgspec.Raw(msgspec.msgpack.encode(BODY))
+    kept = Content(packed=body, facts=facts_of(template("apps", "Deployment", Content(tree=BODY)), BUILT_IN_KINDS))
+    check_facts(template("apps", "Deployment", kept), BUILT_IN_KINDS)
+    assert kept.tree is None
+
+
+def test_facts_are_kept_only_of_what_answers_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(body: JsonObject) -> None:
+        raise ValueError("no pod template")
+
+    kind = ("apps", "Deployment")
+    refusing = msgspec.structs.replace(BUILT_IN_KINDS.by_kind[kind], pod_template=refuse)
+    registry = registry_of([("here", refusing)])
+    monkeypatch.setattr("reconciler.stages.templates.facts.BUILT_IN_KINDS", registry)
+    body = Content(tree=BODY)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no pod template"):
+            check_facts(template(*kind, body), registry)
+    assert body.facts is None
