@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,13 @@ def bodies(path: Path) -> dict[tuple[str, str], Any]:
 
 
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every process that is started from now on."""
+    """Every process that is started from now on, but for those of threads that tests before have left to end."""
     started: list[Any] = []
-    original = subprocess.Popen.__init__
+    original, others = subprocess.Popen.__init__, frozenset(threading.enumerate()) - {threading.current_thread()}
 
     def counted(self: Any, *args: Any, **kwargs: Any) -> None:
-        started.append(args)
+        if threading.current_thread() not in others:
+            started.append(args)
         original(self, *args, **kwargs)
 
     monkeypatch.setattr(subprocess.Popen, "__init__", counted)
