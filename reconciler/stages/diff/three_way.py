@@ -323,13 +323,5 @@ def _is_leaf(value: Json, node: Node) -> bool:
 def _item_step(value: Json, node: Node) -> Keyed | Member | None:
     if node.is_set:
         return Member(value) if not isinstance(value, (dict, list)) else None
-    if not isinstance(value, dict):
-        return None
-    fields = node.item.fields if node.item is not None else {}
-    pairs = []
-    for name in sorted(node.keys):
-        key = value.get(name, fields[name].default if name in fields else MISSING)
-        if key is MISSING:
-            return None
-        pairs.append((name, key))
-    return Keyed(tuple(pairs))
+    assert isinstance(value, dict), "a list whose items have no keys is a leaf"
+    return Keyed(tuple([(name, value.get(name, default)) for name, default in zip(*key_names(node), strict=True)]))

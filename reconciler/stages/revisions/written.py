@@ -70,10 +70,15 @@ def written_in(
     managed.subtract(
         manifest.cluster
         for manifest in render_all(inputs, cache, waiting).manifests
-        if not is_written(decision, manifest.identity, manifest.cluster)
-        or _served(decision, manifest.gvk, manifest.cluster, observed) is False
+        if not _comes_there(decision, manifest, observed)
     )
     return managed
+
+
+def _comes_there(decision: Decision, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
+    """Whether a manifest is written where it belongs, and nothing says that its kind is not served there."""
+    identity, cluster = manifest.identity, manifest.cluster
+    return is_written(decision, identity, cluster) and _served(decision, manifest.gvk, cluster, observed) is not False
 
 
 def _without_kind(decision: Decision, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
@@ -122,7 +127,7 @@ def written_by(
     ledger: Ledger = {name: {} for name in {*before.fleet.clusters, *after.fleet.clusters}}
     for manifest in manifests:
         identity, cluster = manifest.identity, manifest.cluster
-        if not is_written(before, identity, cluster) or _served(before, manifest.gvk, cluster, observed) is False:
+        if not _comes_there(before, manifest, observed):
             continue
         # Clusters that got the same share what is made of it.
         maker = makers.get(id(manifest.content))

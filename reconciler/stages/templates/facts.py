@@ -10,6 +10,7 @@ from typing import Final
 from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, Registry
+from reconciler.model.content import Content
 from reconciler.model.demand import Demand, DependencyRef, Facts, Made
 from reconciler.model.fleet import Template
 from reconciler.model.refs import Identity
@@ -20,11 +21,10 @@ _NOTHING: Final = Facts(demand=GENERIC.demand({}))
 
 def facts_of(template: Template, interpreters: Registry) -> Facts:
     """What the interpreter of its kind reads out of a template."""
-    kind = template.identity[:2]
-    interpreter = interpreters.of(*kind)
+    interpreter = interpreters.of(*template.identity[:2])
     if interpreter.demand is GENERIC.demand and interpreter.dependencies is GENERIC.dependencies:
         return _NOTHING
-    content = template.content if BUILT_IN_KINDS.by_kind.get(kind) is interpreter else None
+    content = _keeper(template, interpreter)
     if content is None:
         return _read(template, interpreter)
     if content.facts is None:
@@ -46,15 +46,19 @@ def references_of(template: Template, interpreters: Registry) -> tuple[Dependenc
 
 def check_facts(template: Template, interpreters: Registry) -> None:
     """Read all that a decision asks the interpreter of a kind, so that one that raises does so here."""
-    kind = template.identity[:2]
-    interpreter = interpreters.of(*kind)
+    interpreter = interpreters.of(*template.identity[:2])
     if interpreter is GENERIC:
         return
-    content = template.content
-    if content is not None and content.facts is not None and BUILT_IN_KINDS.by_kind.get(kind) is interpreter:
+    content = _keeper(template, interpreter)
+    if content is not None and content.facts is not None:
         return
     facts_of(template, interpreters)
     _ask_the_rest(template, interpreter)
+
+
+def _keeper(template: Template, interpreter: Interpreter) -> Content | None:
+    """What keeps the facts of a template; None: nothing may, since somebody else's interpreter says them."""
+    return template.content if BUILT_IN_KINDS.by_kind.get(template.identity[:2]) is interpreter else None
 
 
 def _ask_the_rest(template: Template, interpreter: Interpreter) -> None:
