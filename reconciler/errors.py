@@ -60,6 +60,10 @@ class StoreFault(StoreError):
     """A fault of this program kept the store from being read; its `__cause__`."""
 
 
+class StoreIsOlder(StoreError):
+    """What can be read is older than what was in force in another process, or the store cannot be asked."""
+
+
 class MemberClusterError(ReconcilerError):
     """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
 

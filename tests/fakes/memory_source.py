@@ -49,6 +49,9 @@ class MemorySource:
         """A garbage collection takes a revision."""
         self._older.pop(revision, None)
 
+    async def ask_now(self) -> None:
+        """Each reading gives what there is now."""
+
     async def changed(self) -> None:
         await self._changed.wait()
         self._changed.clear()

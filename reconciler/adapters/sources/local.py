@@ -72,6 +72,10 @@ class LocalSource(ABC):
                 return
             await self.pause()
 
+    async def ask_now(self) -> None:
+        """Nothing is asked: each reading looks anew."""
+        self._again_s = None
+
     @property
     def is_due(self) -> bool:
         """Whether a reading that failed, or was too young to be trusted, is to be tried again."""

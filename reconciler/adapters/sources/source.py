@@ -40,6 +40,13 @@ class StoreSource(Protocol):
         Each change is told of once. It can be cancelled at any time: what it would have told, the next call tells.
         """
 
+    async def ask_now(self) -> None:
+        """Return when `read` gives what the store has at this moment or later. Only while nobody waits in `changed`.
+
+        Raises:
+            StoreError: it cannot be asked; `read` gives what is known of it.
+        """
+
     async def read(self) -> Snapshot | None:
         """The store now; None when it is what the last successful reading gave.
 

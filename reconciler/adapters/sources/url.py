@@ -113,6 +113,24 @@ class UrlSource:
             self._fetching = None
         self._is_slow = not ended
 
+    async def ask_now(self) -> None:
+        """Ask the server; a fetch that is under way may have begun before what is asked for was there.
+
+        Raises:
+            StoreError: it cannot be asked, or does not answer in time; such a fetch goes on.
+        """
+        begun_s = self._clock.monotonic_s()
+        if self._fetching is not None:
+            await asyncio.wait({self._fetching}, timeout=_FIRST_WAIT_S)
+            if self._fetching.done():
+                self._fetching = None
+        left_s = max(0.0, begun_s + _FIRST_WAIT_S - self._clock.monotonic_s())
+        ended, _ = await asyncio.wait({self._fetch_task()}, timeout=left_s)
+        if not ended:
+            raise StoreError(f"{self._url}: the fetch takes long: {self._told}")
+        if isinstance(self._outcome, StoreError):
+            raise self._outcome
+
     def _fetch_task(self) -> asyncio.Task[None]:
         if self._fetching is None:
             self._is_wanted.clear()

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import awaited, fault_fields, within
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
@@ -84,6 +84,11 @@ class Elector:
         return self._leader.term if self._leader is not None else None
 
     @property
+    def duration_s(self) -> int:
+        """How long the Lease holds without being renewed."""
+        return self._terms.duration_s
+
+    @property
     def holder(self) -> str:
         """Who held the Lease when it was seen last; empty: nobody."""
         return self._seen.lease.holder if self._seen is not None else ""
@@ -95,7 +100,7 @@ class Elector:
     async def campaign(self) -> None:
         """Wait until this process leads. A cluster of the Lease that is away is asked again and again."""
         while self._leader is None:
-            tried = await awaited(asyncio.wait_for(self._try(), self._answer_s))
+            tried = await awaited(within(self._try(), self._answer_s))
             wait_s = tried.value if tried.value is not None else self._every_s
             self._tell(tried.fault, "the Lease cannot be read; nobody leads from here until it can")
             if self._leader is None:
@@ -109,7 +114,7 @@ class Elector:
     async def keep(self) -> str:
         """Renew the Lease until it is lost; why it was. Writing has ended by itself before that."""
         while True:
-            tried = await awaited(asyncio.wait_for(self._rewrite(self._renewed), self._answer_s))
+            tried = await awaited(within(self._rewrite(self._renewed), self._answer_s))
             if tried.value:
                 return self._resign(tried.value)
             self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
@@ -123,21 +128,29 @@ class Elector:
         """
         if self._leader is None or self._leader.term > over:
             return self._leader is not None
-        why = await asyncio.wait_for(
-            self._rewrite(lambda lease: raised(lease, over, self._clock.now())), self._answer_s
-        )
+        why = await within(self._rewrite(lambda lease: raised(lease, over, self._clock.now())), self._answer_s)
         if why:
             self._resign(why)
         return not why
 
     async def give_back(self) -> None:
-        """Let the next one lead at once; where that cannot be said, it waits until the Lease has run out."""
+        """Let the next one lead at once; where that cannot be said, it waits until the Lease has run out.
+
+        Only after `campaign` and `keep` have ended. What they were writing may be written though nobody heard of it.
+        """
         leader, self._leader = self._leader, None
         if leader is None or leader.is_run_out(self._since_boot_s()):
             return
-        freed = replace(self._held, holder="", renewed=self._clock.now())
         with contextlib.suppress(MemberClusterError, TimeoutError):
-            await asyncio.wait_for(self._send(freed), self._answer_s)
+            await within(self._give_back(), self._answer_s)
+
+    async def _give_back(self) -> None:
+        try:
+            await self._send(replace(self._held, holder="", renewed=self._clock.now()))
+        except WriteConflict:
+            await self._look()
+            if self._live is not None and self.holder == self._terms.holder:
+                await self._send(replace(read_lease(self._live.body), holder="", renewed=self._clock.now()))
 
     @property
     def _every_s(self) -> float:

@@ -6,7 +6,7 @@ from typing import Final
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
-from reconciler.errors import ObjectNotFound
+from reconciler.errors import AlreadyExists, ObjectNotFound, WriteConflict
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from reconciler.stages.leadership import Handover, handover_body, handover_name, read_handover
@@ -48,6 +48,17 @@ class HandoverFile:
         """
         if left == self._written:
             return
+        try:
+            await self._write(left)
+        except (AlreadyExists, ObjectNotFound, WriteConflict):
+            # A person deleted it, or it is what we wrote when the answer was lost.
+            found = await self.read()
+            if found is not None and (found.journal, found.term) != (left.journal, left.term):
+                raise
+            await self._write(left)
+        self._written = left
+
+    async def _write(self, left: Handover) -> None:
         name, manager = handover_name(self._fleet), field_manager(self._fleet)
         body = handover_body(self._fleet, NAMESPACE, left)
         if self._live is None:
@@ -58,4 +69,3 @@ class HandoverFile:
                 *(_CONFIG_MAP, NAMESPACE, name, body),
                 manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
             )  # fmt: skip
-        self._written = left

@@ -33,10 +33,12 @@ log = logging.getLogger("reconciler")
 class Taken(Struct, frozen=True, kw_only=True):
     """What is known after a takeover. `leaders`: journals of all that ever led, this one first.
 
-    `unread`: clusters whose marks could not be read; nothing is done there before they are.
+    `revision`: of the store, by which this process began to lead. `unread`: clusters whose marks could not be read;
+    nothing is done there before they are.
     """
 
     leaders: tuple[str, ...]
+    revision: str
     unread: frozenset[str]
 
 
@@ -61,7 +63,7 @@ async def take_over(
     else:
         unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
-    taken = Taken(leaders=tuple(leaders), unread=unread)
+    taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
     await left_there.write(left_by(journal, elector, taken))
     return taken
 
@@ -71,6 +73,7 @@ def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
     return Handover(
         journal=journal.uuid,
         term=elector.term or 0,
+        revision=journal.revision_in_force or taken.revision,
         leaders=taken.leaders,
         unread=tuple(sorted(taken.unread)),
         tables=journal.handover(),

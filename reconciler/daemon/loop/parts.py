@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from msgspec import Struct
 
@@ -30,6 +30,10 @@ def _never(ha: HighAvailability | None) -> bool:
     return False
 
 
+async def _tell_nobody() -> None:
+    pass
+
+
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
 """How the members of a fleet are reached."""
 
@@ -51,6 +55,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """Decrypts what sops encrypted."""
     is_other_part: Callable[[HighAvailability | None], bool] = _never
     """Whether `spec.ha` says something else than what this process goes by."""
+    tell_revision: Callable[[], Awaitable[None]] = _tell_nobody
+    """Have the process that acts next know by which revision this one acts from now on."""
     later_keys: LaterKeys | None = None
     """Tells what could be decrypted only later; None: all is known at once."""
 

@@ -123,6 +123,7 @@ class StoreFollower:
             advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
             parts.journal.record_events([advanced])
         parts.journal.record_in_force(fleet.revision, good_blobs)
+        await parts.tell_revision()  # Before anything is done by it.
         self._is_in_force, self.fleet = True, fleet
         return fleet
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited
+from reconciler.containment import awaited, within
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.model.observation import Denied, Listed, Member, Read
 from reconciler.model.problem import Problem
@@ -60,7 +60,7 @@ class Denials:
 
         async def is_answered(name: str, what: Listed) -> bool:
             asking = members[name].list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
-            return (await awaited(asyncio.wait_for(asking, PROMPT_S))).fault is None
+            return (await awaited(within(asking, PROMPT_S))).fault is None
 
         due = sorted(self._denied.keys() & members.keys())
         asked = [(name, denied.what) for name in due for denied in self._denied[name]]

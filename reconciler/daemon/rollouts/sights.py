@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited
+from reconciler.containment import awaited, within
 from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
@@ -104,7 +104,7 @@ async def _checked(
     member = reachable.get(name)
     if not isinstance(member, MemberCluster):
         return Unseen(member or "it was not asked yet")
-    asked = await awaited(asyncio.wait_for(_read(gate, identities, shown, member), _WITHIN_S))
+    asked = await awaited(within(_read(gate, identities, shown, member), _WITHIN_S))
     if asked.value is None:
         fault = asked.fault
         is_told = isinstance(fault, MemberClusterError)

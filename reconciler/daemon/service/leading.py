@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.clock import since_boot_s
 from reconciler.adapters.kube.members import Members
+from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.leadership.elector import Elector, Terms
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.leadership import Leadership
@@ -25,9 +26,10 @@ from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_follower import StoreFollower
 from reconciler.daemon.service.events import beside, either, ended, first_of
+from reconciler.daemon.service.news import news
 from reconciler.daemon.service.turn import Seat, Turn
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.errors import Deposed, MemberClusterError
+from reconciler.errors import Deposed, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
 from reconciler.stages.leadership import HandoverTooLarge
 
@@ -35,8 +37,10 @@ log = logging.getLogger("reconciler")
 
 _LOOK_S: Final = 2.0
 """How often a process that stands by looks at the store."""
-_NO_STORE_S: Final = 1.0
-"""Pause before a store that could never be read is tried again."""
+_SETTLE_S: Final = 0.2
+"""Pause after a change of the store was told of."""
+_UNTOLD_S: Final = 5.0
+"""How often a store is read that cannot say whether it changed."""
 
 Opening = Callable[[Fleet], AbstractAsyncContextManager[Members]]
 """Clusters on connections of their own, on which writing is not bound to who leads."""
@@ -58,11 +62,14 @@ class Player:
         """Nothing is read yet."""
         self.loop: ControlLoop | None = None
         self._process = process
-        self._parts = replace(process.parts, is_other_part=self._is_other_part)
+        self._parts = replace(process.parts, is_other_part=self._is_other_part, tell_revision=self._tell_revision)
         self._leadership = process.leadership
         self._follower = StoreFollower(self._parts)
         self._ha: HighAvailability | None = None
         self._told = Transitions(log)
+        self._turn_now: Turn | None = None
+        self._is_behind = False
+        """Whether this process had to let another one lead, since the store that it reads is older than what was."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Play the part that the store and the Lease give, until `stop` is set.
@@ -81,6 +88,10 @@ class Player:
             else:
                 fleet = await self._with_lease(fleet, self._ha, stop)
 
+    async def _tell_revision(self) -> None:
+        if self._turn_now is not None:
+            await self._turn_now.leave_once()
+
     def _is_other_part(self, ha: HighAvailability | None) -> bool:
         return _terms(ha) != _terms(self._ha)
 
@@ -91,8 +102,17 @@ class Player:
                 # Whoever starts the service is to be told what is wrong with its options.
                 self._parts.configs_of(fleet)
                 return fleet
-            await first_of(stop.wait(), self._parts.clock.sleep(_NO_STORE_S))
+            await first_of(stop.wait(), self._store_changed())
         return None
+
+    async def _store_changed(self) -> None:
+        """Return when the store is to be read again; a server that is followed is asked meanwhile."""
+        told = await awaited(self._parts.source.changed())
+        if told.fault is not None:
+            text = "the store cannot be watched for a fault of the program; it is read now and then"
+            self._told.fault("store", told.fault, text, **fault_fields())
+            await self._parts.clock.sleep(_UNTOLD_S)
+        await self._parts.clock.sleep(_SETTLE_S)
 
     async def _act(self, parts: Parts, fleet: Fleet, *ends: asyncio.Event) -> Fleet:
         """Run the control loop until an event is set, or the store gives another part; the fleet in force then."""
@@ -135,7 +155,8 @@ class Player:
         log.info("standing by", extra={"event": "StandsBy"})
         self._parts.vitals.stand_by()
         stopping = asyncio.ensure_future(stop.wait())
-        campaign = asyncio.ensure_future(elector.campaign()) if elector is not None else stopping
+        campaign = asyncio.ensure_future(self._campaign(elector)) if elector is not None else stopping
+        changed = asyncio.ensure_future(self._store_changed())
         try:
             while not (campaign.done() or stop.is_set() or self._is_other_part(fleet.settings.ha)):
                 leader = elector.holder if elector is not None else ""
@@ -144,6 +165,9 @@ class Player:
                 await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 if campaign.done():
                     break  # A large commit takes longer to read than a Lease lasts that nobody renews.
+                if not changed.done():
+                    continue
+                changed = asyncio.ensure_future(self._store_changed())
                 found = await self._follower.read()
                 if found is not None:
                     is_same_way = elector is not None and found.clusters == fleet.clusters
@@ -152,7 +176,14 @@ class Player:
                         break  # The Lease may be reached in another way now.
             return fleet
         finally:
-            await ended([campaign, stopping])
+            await ended([campaign, stopping, changed])
+
+    async def _campaign(self, elector: Elector) -> None:
+        """Wait for the Lease; who had to give it up for an old store waits until another one could have taken it."""
+        if self._is_behind:
+            self._is_behind = False
+            await self._parts.clock.sleep(elector.duration_s)
+        await elector.campaign()
 
     async def _lead(self, seat: Seat, fleet: Fleet, stop: asyncio.Event) -> Fleet:
         """Know what the last leader knew, then act for as long as the Lease is held."""
@@ -163,8 +194,13 @@ class Player:
             if stop.is_set() or lost.is_set():
                 return fleet
             try:
+                left = await seat.left.read()
+                fleet = await self._news(seat, fleet, left.revision if left is not None else "")
+                if stop.is_set() or lost.is_set() or self._is_other_part(fleet.settings.ha):
+                    return fleet
                 taken = await take_over(fleet, parts.journal, seat.members, seat.elector, seat.left, parts.clock)
-            except (MemberClusterError, HandoverTooLarge) as error:
+            except (MemberClusterError, HandoverTooLarge, StoreIsOlder) as error:
+                self._is_behind = isinstance(error, StoreIsOlder)
                 log.warning("this process cannot lead", extra={"event": "LeadFailed", "error": str(error)})
                 return fleet
             if taken is None:
@@ -175,11 +211,20 @@ class Player:
                 fleet, taken = await self._turn(seat, fleet, taken, (stop, lost))
         return fleet
 
+    async def _news(self, seat: Seat, fleet: Fleet, left: str) -> Fleet:
+        """The fleet to lead by, its clusters reached as it says."""
+        found = await news(self._parts, self._follower, fleet, left)
+        if found.clusters != fleet.clusters:
+            configs = contained(self._parts.configs_of, found)
+            if configs.value is not None:
+                seat.members.update(configs.value)
+        return found
+
     async def _turn(
         self, seat: Seat, fleet: Fleet, taken: Taken, ends: tuple[asyncio.Event, ...]
     ) -> tuple[Fleet, Taken]:
         """Act until an event is set, marks of another cluster can be read, or a mark has a term above ours."""
-        turn = Turn(seat, self._parts, fleet, taken)
+        turn = self._turn_now = Turn(seat, self._parts, fleet, taken)
         self._leadership.lead(seat.elector, frozenset(taken.leaders))
         async with beside(turn.leave(), turn.read_unread()):
             try:
@@ -189,6 +234,8 @@ class Player:
                 log.warning("a mark has a later term", extra={"event": "Deposed", "error": str(error)})
                 if not await turn.raised_over(error.term):
                     ends[-1].set()
+            finally:
+                self._turn_now = None
         await turn.leave_once()
         return fleet, turn.taken
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members
-from reconciler.containment import awaited, contained, fault_fields
+from reconciler.containment import awaited, contained, fault_fields, within
 from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
@@ -59,6 +59,7 @@ class Turn:
         self._parts = parts
         self._fleet = fleet
         self._told = Transitions(log)
+        self._one_by_one = asyncio.Lock()
 
     @property
     def parts(self) -> Parts:
@@ -83,6 +84,10 @@ class Turn:
         """Leave what is to be known now; whether that is done. That it cannot be written is told."""
         if self._seat.elector.term is None:
             return False
+        async with self._one_by_one:
+            return await self._leave()
+
+    async def _leave(self) -> bool:
         left = left_by(self._parts.journal, self._seat.elector, self.taken)
         written = await awaited(self._seat.left.write(left))
         if written.fault is None:
@@ -112,5 +117,5 @@ class Turn:
 
     async def raised_over(self, term: int) -> bool:
         """Whether this process leads in a term above one that a mark has."""
-        raised = await awaited(asyncio.wait_for(self._seat.elector.raise_term(term), _RAISED_S))
+        raised = await awaited(within(self._seat.elector.raise_term(term), _RAISED_S))
         return bool(raised.value)

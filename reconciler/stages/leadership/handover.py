@@ -21,16 +21,19 @@ PACKED_BYTES_MAX: Final = 900_000
 _BYTES_MAX: Final = 32 * 2**20
 """So much it may be unpacked: who can write the ConfigMap must not fill the memory."""
 _LEADERS_MAX: Final = 50
+_REVISION_MAX: Final = 200
 
 
 class Handover(Struct, frozen=True, kw_only=True):
     """What is left. `journal`: of who wrote it. `leaders`: journals of all that ever led, the last one first.
 
-    `unread`: clusters whose marks nobody could read since; `tables`: rows of the journal by table.
+    `revision`: of the store, that was in force; empty: an earlier version did not say. `unread`: clusters whose marks
+    nobody could read since; `tables`: rows of the journal by table.
     """
 
     journal: str
     term: int
+    revision: str = ""
     leaders: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -62,6 +65,7 @@ def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
         "data": {
             "journal": left.journal,
             "term": str(left.term),
+            "revision": left.revision,
             "leaders": " ".join(left.leaders[:_LEADERS_MAX]),
             "state": packed,
         },
@@ -79,6 +83,7 @@ def read_handover(body: JsonObject) -> Handover | None:
     return Handover(
         journal=journal,
         term=count(int(term), 0) if term.isascii() and term.isdigit() and len(term) < 16 else 0,
+        revision=text(dig(data, "revision"))[:_REVISION_MAX],
         leaders=tuple(text(dig(data, "leaders")).split()[:_LEADERS_MAX]),
         tables=tables if isinstance(tables, dict) else {},
         unread=tuple(map(text, unread)) if isinstance(unread, list) else (),

@@ -338,3 +338,15 @@ async def test_a_commit_that_cannot_be_looked_at_for_a_fault_of_ours_says_so_and
         commit_all(work)
         monkeypatch.setattr(source_url, "in_force", in_force)
         assert await _poll(source) is not None
+
+
+async def test_who_asks_now_reads_what_the_server_has_now(work: Path, tmp_path: Path) -> None:
+    async with opened(f"file://{work}", tmp_path / "state") as source:
+        assert (await _first(source))["a.yaml"] == "3"
+        write_files(work, {"a.yaml": "4"})
+        commit_all(work)
+        await source.ask_now()
+        assert (await _first(source))["a.yaml"] == "4"
+        work.rename(tmp_path / "away")
+        with pytest.raises(StoreError, match="no repository"):
+            await source.ask_now()

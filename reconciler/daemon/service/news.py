@@ -1,0 +1,95 @@
+"""What a process that begins to lead has to have read: nothing older than what the last leader had in force.
+
+Source: ADR 20. A clone of a Git URL is as old as its last fetch, and a standby that acted by it would take back what
+was reviewed and done. A plain directory has no order, and is as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from reconciler.containment import awaited, fault_fields
+from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.loop.store_follower import StoreFollower
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.errors import StoreError, StoreIsOlder
+from reconciler.model.fleet import Fleet
+
+log = logging.getLogger("reconciler")
+
+_AGAIN_S: Final = 2.0
+"""Pause before a store is asked again that gave nothing, or something older."""
+_ASKED_MAX: Final = 5
+"""So often at most: then another process may have what this one lacks."""
+
+
+class _Age(Enum):
+    """How the store that was read stands to a revision."""
+
+    NOT_OLDER = auto()
+    OLDER = auto()
+    NOT_KNOWN = auto()
+    """It was never fetched here: it is newer, or of a branch that was rewritten since."""
+
+
+async def news(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -> Fleet:
+    """The fleet to lead by, once the store was asked again. `left`: the revision that the last leader had in force.
+
+    A store that answers, but does not have that revision any more, is believed when it has said so each time.
+
+    Raises:
+        StoreIsOlder: this process must not lead by what it has.
+    """
+    told = Transitions(log)
+    found = await _ask(parts, follower, fleet, left)
+    for _ in range(_ASKED_MAX - 1):
+        if found.age is _Age.NOT_OLDER:
+            return found.fleet
+        told.enter("older", found.why, logging.WARNING, "the store that was read is older than what was in force",
+                   event="StoreIsOlder", rev=found.fleet.revision, error=found.why)  # fmt: skip
+        await parts.clock.sleep(_AGAIN_S)
+        found = await _ask(parts, follower, found.fleet, left)
+    if found.age is _Age.NOT_KNOWN and found.is_answered:
+        log.warning("going on without the revision that was in force: the store does not have it any more",
+                    extra={"event": "StoreRewritten", "rev": found.fleet.revision, "before": left})  # fmt: skip
+    elif found.age is not _Age.NOT_OLDER:
+        raise StoreIsOlder(found.why)
+    return found.fleet
+
+
+class _Found(NamedTuple):
+    """What a store gave. `is_answered`: it was asked, and answered. `why`: it is not enough."""
+
+    fleet: Fleet
+    age: _Age
+    is_answered: bool
+    why: str
+
+
+async def _ask(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -> _Found:
+    asked = await awaited(parts.source.ask_now())
+    if asked.fault is not None and not isinstance(asked.fault, StoreError):
+        log.error("the store cannot be asked for a fault of the program", exc_info=asked.fault, extra=fault_fields())
+    fleet = await follower.read() or fleet
+    age = await asyncio.to_thread(_age, parts, fleet.revision, left)
+    cause = asked.fault or "nothing newer came"
+    why = f"it is at {_short(fleet.revision)}, and {_short(left)} was in force: {cause}"
+    return _Found(fleet, age, asked.fault is None, why)
+
+
+def _age(parts: Parts, revision: str, left: str) -> _Age:
+    if left in ("", revision) or left.startswith("dir:") or revision.startswith("dir:"):
+        return _Age.NOT_OLDER
+    if left in parts.source.lineage({left}, revision).order:
+        return _Age.NOT_OLDER
+    found = parts.source.lineage({revision}, left)
+    if left in found.missing or not found.order:
+        return _Age.NOT_KNOWN
+    return _Age.OLDER if revision in found.order else _Age.NOT_OLDER
+
+
+def _short(revision: str) -> str:
+    return revision[:12]
