@@ -5,7 +5,6 @@ Source: design#boundaries. The places that do so stand in docs/architecture.md.
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, NamedTuple, ParamSpec, TypeVar
@@ -51,18 +50,6 @@ def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more:
         raise
     except Exception as error:
         return Contained(None, error)
-
-
-async def within(work: Awaitable[Value], seconds: float) -> Value:
-    """What the work gives, for which it has so long.
-
-    `asyncio.wait_for` of Python 3.11 goes on where it is cancelled just as the work ends; this is cancelled then.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
-    async with asyncio.timeout(seconds):
-        return await work
 
 
 async def awaited(work: Awaitable[Value]) -> Contained[Value]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+Value = TypeVar("Value")
 
 
 class Clock(Protocol):
@@ -35,6 +38,18 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking the event loop."""
         await asyncio.sleep(seconds)
+
+
+async def within(work: Awaitable[Value], seconds: float) -> Value:
+    """What the work gives, for which it has so long.
+
+    `asyncio.wait_for` of Python 3.11 goes on where it is cancelled just as the work ends; this is cancelled then.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    async with asyncio.timeout(seconds):
+        return await work
 
 
 def since_boot_s() -> float:

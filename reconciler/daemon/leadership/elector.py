@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.adapters.clock import Clock
+from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, fault_fields, within
+from reconciler.containment import awaited, fault_fields
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reconciler.adapters.clock import within
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, within
+from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.model.observation import Denied, Listed, Member, Read
 from reconciler.model.problem import Problem

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.adapters.clock import within
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, within
+from reconciler.containment import awaited
 from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet

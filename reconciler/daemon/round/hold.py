@@ -18,11 +18,11 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from reconciler.adapters.clock import Clock
+from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, within
+from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S, told_fault
 from reconciler.daemon.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (

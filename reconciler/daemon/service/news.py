@@ -53,8 +53,10 @@ async def news(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -
         await parts.clock.sleep(_AGAIN_S)
         found = await _ask(parts, follower, found.fleet, left)
     if found.age is _Age.NOT_KNOWN and found.is_answered:
-        log.warning("going on without the revision that was in force: the store does not have it any more",
-                    extra={"event": "StoreRewritten", "rev": found.fleet.revision, "before": left})  # fmt: skip
+        log.warning(
+            "going on without the revision that was in force: the store does not have it any more",
+            extra={"event": "StoreRewritten", "rev": found.fleet.revision, "error": f"{left} is not there"},
+        )
     elif found.age is not _Age.NOT_OLDER:
         raise StoreIsOlder(found.why)
     return found.fleet

@@ -10,9 +10,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.adapters.clock import within
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members
-from reconciler.containment import awaited, contained, fault_fields, within
+from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from reconciler.adapters.clock import within
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import within
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.errors import ClusterUnreachable, ObjectNotFound, WriteConflict
 from reconciler.model.observation import LiveObject
