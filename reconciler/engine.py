@@ -92,6 +92,10 @@ class World(Struct, frozen=True, kw_only=True):
     """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
     opened: Mapping[Identity, Opened | Problem] = field(default_factory=dict)
     """The values of encrypted templates, or why there are none."""
+    elsewhere: frozenset[str] = frozenset()
+    """Clusters of the fleet that another process applies to; none of them is a member."""
+    undecided: Mapping[Identity, Problem] = field(default_factory=dict)
+    """Why objects stay as they are: what decides about them is not known to this process."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -106,6 +110,8 @@ class Round(Struct, frozen=True, kw_only=True):
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
     """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
+    pinned: frozenset[Identity] = frozenset()
+    """What may run in a cluster of another process: the placement that is recorded of it stays."""
     rollouts: tuple[Progress, ...] = ()
     """Where Rollouts stand; the plan is of what they let begin."""
 
@@ -168,6 +174,7 @@ def _round(
         plan=plan,
         problems=settled.problems,
         established=settled.established,
+        pinned=settled.pinned,
     )
 
 
@@ -276,7 +283,11 @@ def _scene(world: World, decision: Decision, now: str, *, is_offline: bool = Fal
         now=now,
         has_history=world.has_history,
         only=world.only,
-        unopened={identity: found for identity, found in opened.items() if isinstance(found, Problem)},
+        kept={
+            **{identity: found for identity, found in opened.items() if isinstance(found, Problem)},
+            **world.undecided,
+        },
+        elsewhere=world.elsewhere,
     )
 
 

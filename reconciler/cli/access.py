@@ -11,6 +11,7 @@ from reconciler.cli.keys import Keys, KeysNamed
 if TYPE_CHECKING:
     from reconciler.adapters.kube.profiles.live_access import LiveAccess
     from reconciler.cli.options import ProfileOptions
+    from reconciler.daemon.observing.reach import Reach
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
     from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
@@ -27,12 +28,13 @@ def access_to(
     stage: str = "",
     keys: Keys | None = None,
     profiles: ProfileOptions | None = None,
+    reach: Reach | None = None,
 ) -> Access:
     """Access to the members and the journal: the one that is named, else that of the fleet, if there is one.
 
     `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
     `keys`: what opens encrypted templates; None: the credential of the service alone. `profiles`: where live
-    ClusterProfiles say how clusters are reached.
+    ClusterProfiles say how clusters are reached. `reach`: the clusters of a service; None: those that do not pull.
 
     Raises:
         ConfigurationError: a plugin is unusable, or the store was another fleet's before.
@@ -43,6 +45,7 @@ def access_to(
     from reconciler.adapters.plugins import with_plugins
     from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.persons import person
+    from reconciler.daemon.observing.reach import WHOLE
     from reconciler.daemon.round.session import Access
     from reconciler.daemon.vitals.logs import set_up_logging
 
@@ -62,6 +65,7 @@ def access_to(
         revisions=revisions,
         stage=stage,
         profiles=_live_access(profiles, kubeconfig),
+        reach=reach or WHOLE,
     )
 
 

@@ -10,7 +10,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to, journal_path
 from reconciler.cli.printing import answer, document_text, remark
-from reconciler.cli.reading import full_name, read_fleet
+from reconciler.cli.reading import check_clusters, full_name, read_fleet
 from reconciler.cli.running import run
 
 
@@ -49,6 +49,7 @@ def verify(*, store: str | None, journal: Path | None, output: str) -> None:
 @options.as_directory
 @options.kubeconfig
 @options.journal
+@options.cluster_filter
 @options.option("--takeover", is_flag=True, help="Take the fleet over from the journal that holds it now.")
 def rebuild(
     *,
@@ -57,6 +58,7 @@ def rebuild(
     as_directory: bool,
     kubeconfig: Path | None,
     journal: Path | None,
+    clusters: tuple[str, ...],
     takeover: bool,
 ) -> None:
     """Build the journal anew from the marks in the clusters of STORE.
@@ -67,9 +69,9 @@ def rebuild(
     from reconciler.daemon.round.rebuild import rebuild_once
 
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
-    rebuilt = run(
-        rebuild_once(fleet, access_to(kubeconfig, journal, fleet=fleet, store=full_name(store)), take_over=takeover)
-    )
+    check_clusters(clusters, fleet)
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(store))
+    rebuilt = run(rebuild_once(fleet, access, take_over=takeover))
     if rebuilt.set_aside is not None:
         remark(f"the broken journal is kept as {rebuilt.set_aside}")
     for lost in rebuilt.lost:

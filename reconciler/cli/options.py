@@ -153,6 +153,19 @@ observations = option(
     default=None,
     help="What is known of the clusters (as `observe` writes it), instead of asking them.",
 )
+observations_followed = option(
+    "--observations",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="What others know of the clusters that this process does not apply to (as `observe` writes it); it is read "
+    "again when it changes.",
+)
+clusters_served = option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    help="Apply to these clusters alone (repeatable). Default: to all but those with `spec.syncMode: Pull`.",
+)
 show_secrets = option("--show-secrets", is_flag=True, help="Print values of Secrets instead of masking them.")
 
 

@@ -30,6 +30,8 @@ _POLL_MAX_S: Final = 86_400.0
 @options.kubeconfig
 @options.live_profiles
 @options.journal
+@options.clusters_served
+@options.observations_followed
 @keys_options
 @options.option(
     "--poll",
@@ -65,6 +67,8 @@ def command(
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
+    clusters: tuple[str, ...],
+    observations: Path | None,
     keys: KeysNamed,
     poll_s: float,
     accept_rewinds: bool,
@@ -75,7 +79,9 @@ def command(
     asked: Asked,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
+    from reconciler.adapters.observe.observations_file import ObservationsFile
     from reconciler.cli.reading import cache_folder, parse_cache_file
+    from reconciler.daemon.observing.reach import Reach
     from reconciler.daemon.service.serve import Service
     from reconciler.daemon.vitals.logs import set_up_logging
     from reconciler.web.server import Listening
@@ -83,7 +89,9 @@ def command(
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
     opener = Keys(keys._replace(wait_s=SERVICE_S), store)
-    access = access_to(kubeconfig, chosen, profiles=profiles, keys=opener)
+    given = ObservationsFile(observations) if observations is not None else None
+    reach = Reach(chosen=frozenset(clusters), given=given)
+    access = access_to(kubeconfig, chosen, profiles=profiles, keys=opener, reach=reach)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(

@@ -32,6 +32,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     context: str = ""
     """Annotation `fleet.reconciler/context`; empty: the context has the cluster's name."""
+    pulls: bool = False
+    """`spec.syncMode: Pull`: a process of its own applies there, and this one leaves it alone unless told otherwise."""
     source: Source = NOWHERE
 
     @property

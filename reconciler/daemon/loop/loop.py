@@ -337,8 +337,9 @@ class ControlLoop:
         elif needs_other_members(before, fleet):
             self._reach(fleet)
         if needs_other_members(before, fleet):
-            self._away.keep(frozenset(fleet.clusters))
-            self._denials.keep(frozenset(fleet.clusters))
+            own = self._parts.reach.own(fleet)
+            self._away.keep(own)
+            self._denials.keep(own)
         if concerns_everything(before, fleet):
             agenda.mark_everything()
         else:
@@ -353,6 +354,7 @@ class ControlLoop:
         progress()
         read = self._late.read if scope is not None else self._late.read_all
         extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.open)
+        extent = self._reader.within_reach(extent, state)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
         if scope is not None and has_strangers(world.members, scope):

@@ -95,7 +95,8 @@ class Recorder:
             parts.journal.record_timers(timers)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
-        observations = replace(state.observations, previous=known.observations.previous)
+        in_force = parts.reach.basis(state.observations, known.observations)
+        observations = replace(state.observations, previous=in_force.previous)
         state = replace(state, known=known, observations=observations)
         self._beliefs.take_in(planned, world)
         self._beliefs.take_in_results(results)
@@ -229,6 +230,7 @@ class Recorder:
             ledger=state.known.ledger,
             closed=state.observations.closed,
             last_contact=dict(self._contacts),
+            elsewhere=parts.reach.elsewhere(picture.decision.fleet),
         )
         fleet_state = self._states.update(facts, only)
         shown = Picture(

@@ -211,6 +211,9 @@ def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
     """Whether everything has to be looked at, not only what is decided otherwise."""
     if before is None or before.settings != after.settings or not before.clusters.keys() <= after.clusters.keys():
         return True
+    both = before.clusters.keys() & after.clusters.keys()
+    if any(before.clusters[name].pulls != after.clusters[name].pulls for name in both):
+        return True
     # Copies that no decision speaks of were frozen, or are from now on.
     return (before.is_complete, before.frozen) != (after.is_complete, after.frozen)
 

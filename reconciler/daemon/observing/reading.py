@@ -36,6 +36,7 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
 from reconciler.model.observation import ClusterObservation, Member, Observations
+from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.rollouts.record import Record
 from reconciler.stages.observations import in_force
@@ -160,6 +161,8 @@ class Extent(Struct, frozen=True, kw_only=True):
     """
 
     clusters: tuple[str, ...] = ()
+    elsewhere: frozenset[str] = frozenset()
+    """Clusters that another process applies to: they are not read, and waited for by nobody."""
     scope: Scope | None = None
     deep: bool = False
     fresh: bool = False
@@ -168,6 +171,8 @@ class Extent(Struct, frozen=True, kw_only=True):
     """Kinds that members have described already."""
     progress: Callable[[], None] = lambda: None
     """Told after each cluster that was read."""
+    undecided: Mapping[Identity, Problem] = field(default_factory=dict)
+    """What cannot be decided by this process, and stays as it is."""
     open: Opener = no_keys
     """Decrypts the encrypted ones among templates."""
     read: ReadMembers = read_members
@@ -181,7 +186,7 @@ async def read(
     fleet: Fleet, members: Members, known: Known, clock: Clock, interpreters: Registry, extent: Extent = EVERYTHING
 ) -> Reading:
     """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
-    reachable, uids = await answering(fleet, members, known.cluster_uids)
+    reachable, uids = await answering(fleet, members, known.cluster_uids, fleet.clusters.keys() - extent.elsewhere)
     seen_at = clock.now()
     observations = await observe_members(fleet, reachable, known, interpreters, seen_at, deep=extent.deep)
     now, copies = extent.at or seen_at, copies_in(known.ledger)
@@ -208,7 +213,11 @@ async def read_world(
 ) -> World:
     """The members' objects, as far as the decision and the extent want them."""
     names = (fleet.settings.name, *fleet.settings.previous_names)
-    chosen = {name: member for name, member in reachable.items() if not extent.clusters or name in extent.clusters}
+    chosen = {
+        name: member
+        for name, member in reachable.items()
+        if name not in extent.elsewhere and (not extent.clusters or name in extent.clusters)
+    }
     scope = extent.scope
     interest = interest_in(decision, known.ledger, scope)
     asked = {name: member for name, member in chosen.items() if name in interest}
@@ -230,6 +239,8 @@ async def read_world(
         losses=known.losses,
         schemas=schemas,
         opened=await opened_for(decision, only, extent.open),
+        elsewhere=extent.elsewhere,
+        undecided=extent.undecided,
     )
 
 

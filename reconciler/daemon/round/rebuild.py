@@ -65,7 +65,8 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         check_fleet(journal, fleet)
         holder = Holder(journal, access.clock)
         async with open_members(fleet, access) as members:
-            reachable, uids = await answering(fleet, members, journal.cluster_uids())
+            asked = access.clusters or fleet.clusters.keys() - access.reach.elsewhere(fleet)
+            reachable, uids = await answering(fleet, members, journal.cluster_uids(), asked)
             failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
             # Of every cluster before any mark is written.
             unread = await holder.read_back(_answering(reachable), fleet.settings.name)

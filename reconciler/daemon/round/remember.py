@@ -115,7 +115,11 @@ def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
 def _is_complete(planned: Round, reading: Reading) -> bool:
     """Whether everything was read: the first such round is what deletions wait for."""
     world = reading.world
-    return world.only is None and planned.plan.is_complete and world.members.keys() >= world.fleet.clusters.keys()
+    return (
+        world.only is None
+        and planned.plan.is_complete
+        and world.members.keys() >= world.fleet.clusters.keys() - world.elsewhere
+    )
 
 
 def record_picture(journal: Journal, shown: Picture, tables: FleetTables | None = None) -> dict[str, Json]:
@@ -144,8 +148,11 @@ def _placements(
     if decision.fleet.settings.observe_only:
         return {}
     found: dict[Identity, PreviousPlacement | None] = {}
+    unsettled = planned.pinned | reading.world.undecided.keys()
     for identity in {*before, *decision.bindings} if placed is None else placed:
         binding = decision.bindings.get(identity)
+        if identity in unsettled:
+            continue  # Where it is to be is not where it is, or is not known.
         if binding is not None and binding.targets:
             found[identity] = PreviousPlacement(
                 identity=identity, targets=binding.targets, affinity_name=binding.affinity_name

@@ -16,6 +16,7 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.profiles.live_access import LiveAccess
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
+from reconciler.daemon.observing.reach import WHOLE, Reach
 from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.rollouts.once import StagedOnce
@@ -68,6 +69,8 @@ class Access(Struct, frozen=True, kw_only=True):
     """Older revisions of the store; None: it has none."""
     profiles: LiveAccess | None = None
     """How clusters that follow an inventory are reached; None: the kubeconfig says it of all."""
+    reach: Reach = WHOLE
+    """Which clusters a service applies to."""
     stage: str = ""
     """Only in this stage of a Rollout may a revision begin; empty: in every one."""
 
@@ -101,7 +104,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     """
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
-        extent = Extent(clusters=access.clusters, at=at or "", open=access.open)
+        extent = Extent(clusters=access.clusters, elsewhere=_pulling(fleet, access), at=at or "", open=access.open)
         reading = await _read(fleet, members, known, access, extent)
         once = StagedOnce(access.revisions, access.clock, known, access.open)
         reading, planned = await once.plan(reading, members, looked_state, access.stage)
@@ -124,6 +127,11 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
         known = await _known(fleet, members, access.journal)
         world = (await _read(fleet, members, known, access, Extent(deep=True))).world
     return replace(world.observations, clusters=dict(_with_what_served(world)))
+
+
+def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
+    """Clusters with a process of their own, but for those that were named."""
+    return WHOLE.elsewhere(fleet) - frozenset(access.clusters)
 
 
 async def _read(fleet: Fleet, members: Members, known: Known, access: Access, extent: Extent = EVERYTHING) -> Reading:
@@ -198,7 +206,8 @@ async def apply_once(
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
             known = await _recovered(journal, fleet, members)
-            reading = await _read(fleet, members, known, access, Extent(clusters=access.clusters, open=access.open))
+            extent = Extent(clusters=access.clusters, elsewhere=_pulling(fleet, access), open=access.open)
+            reading = await _read(fleet, members, known, access, extent)
             once = StagedOnce(access.revisions, access.clock, known, access.open)
             reading, planned = await once.plan(reading, members, looked_state, access.stage)
             planned = await dry_run(planned, members, reading.world)
@@ -242,6 +251,7 @@ def _record_picture(
             health[result.change.cluster][result.change.identity] = result.health
     facts = replace(
         facts_of(picture, world.members),
+        elsewhere=world.elsewhere,
         failures=failures,
         health=not_healthy(health),
         ledger=journal.ledger(),
@@ -271,6 +281,7 @@ def looked_state(reading: Reading, planned: Round) -> FleetState:
     world = reading.world
     facts = replace(
         facts_of(planned, world.members),
+        elsewhere=world.elsewhere,
         health=not_healthy(looked_health(planned, world, world.interpreters)),
         ledger=world.ledger,
         closed=world.observations.closed,

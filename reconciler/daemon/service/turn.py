@@ -108,7 +108,9 @@ class Turn:
             configs = contained(parts.configs_of, self._fleet)
             if configs.value is not None:
                 seat.members.update(configs.value)  # It may be reached in another way by now.
-            found = await awaited(read_unread(self._fleet, parts.journal, seat.members, self.taken.unread, parts.clock))
+            found = await awaited(
+                read_unread(parts.reach.cut(self._fleet), parts.journal, seat.members, self.taken.unread, parts.clock)
+            )
             if found.fault is not None:
                 self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
             elif found.value is not None and found.value != self.taken.unread:

@@ -78,6 +78,7 @@ def state_document(
         "objects": sums(clusters, "objects"),
         "health": sums(clusters, "health"),
         "clusters": clusters,
+        **({"elsewhere": sorted(facts.elsewhere)} if facts is not None and facts.elsewhere else {}),
         "policies": policies,
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,

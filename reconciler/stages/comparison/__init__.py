@@ -1,6 +1,7 @@
 """What a copy in a cluster is beside what is wanted of it: in sync, to be changed, not ours, serving."""
 
 from reconciler.stages.comparison.compare import Comparison, Stance, compare, overall_cause
+from reconciler.stages.comparison.elsewhere import copies_elsewhere, serving_elsewhere
 from reconciler.stages.comparison.scene import Scene
 from reconciler.stages.comparison.serving import Copies
 from reconciler.stages.comparison.standings import Seen, Standings
@@ -14,6 +15,8 @@ __all__ = [
     "Stance",
     "Standings",
     "compare",
+    "copies_elsewhere",
     "overall_cause",
+    "serving_elsewhere",
     "why_not_written",
 ]

@@ -44,8 +44,10 @@ class Scene(Struct, frozen=True, kw_only=True):
     are_shared: bool = False
     """Members that got the same hold one and the same object: they stand for real ones."""
 
-    unopened: Mapping[Identity, Problem] = field(default_factory=dict)
-    """Why encrypted objects cannot be decrypted: they stay as they are everywhere."""
+    kept: Mapping[Identity, Problem] = field(default_factory=dict)
+    """Why objects stay as they are everywhere: they cannot be decrypted, or not be decided about from here."""
+    elsewhere: frozenset[str] = frozenset()
+    """Clusters of the fleet that another process applies to: they are no members, and known by observations alone."""
 
     def is_evicted(self, identity: Identity, cluster: str) -> bool:
         """Whether a person took the copy in a cluster away."""

@@ -21,6 +21,9 @@ from reconciler.stages.comparison.compare import Comparison
 from reconciler.stages.moves import Replicas, Serving, still_established
 from reconciler.stages.ownership import is_terminating
 
+Elsewhere = Callable[[str], Serving | None]
+"""What a copy serves in a cluster that another process applies to; None: it is none of these."""
+
 AsHeld = Callable[[str], Comparison | None]
 """The comparison of a copy with what was wanted of it until now: with the replicas that it holds."""
 
@@ -40,10 +43,14 @@ class Copies(Struct, frozen=True, kw_only=True):
     compared: Mapping[str, Comparison]
     manifests: Mapping[str, Manifest]
     as_held: AsHeld
+    elsewhere: Elsewhere
 
     def serving(self, cluster: str) -> Serving:
         """What the copy in a cluster serves."""
         row, live = self._row(cluster), self._live(cluster)
+        found = self.elsewhere(cluster) if cluster not in self.members else None
+        if found is not None:
+            return found
         if live is None:
             is_known = self._is_known(cluster)
             return Serving(is_known=is_known, established=row.established if row and not is_known else None)

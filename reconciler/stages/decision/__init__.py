@@ -13,8 +13,10 @@ from reconciler.stages.decision.prerequisites import (
     without_definition,
 )
 from reconciler.stages.decision.tables import DecisionTables
+from reconciler.stages.decision.undecided import RUNS_ONCE, undecided
 
 __all__ = [
+    "RUNS_ONCE",
     "WORK_QUEUE",
     "Decision",
     "DecisionTables",
@@ -27,6 +29,7 @@ __all__ = [
     "is_wished_as_then",
     "lacking",
     "signature_of_prerequisites",
+    "undecided",
     "waits_for_prerequisite",
     "withheld",
     "withheld_prerequisites",

@@ -78,7 +78,13 @@ CLUSTER_SHAPE = document_shape(
             Field("zones", FieldType.TEXTS, "The zones."),
             _taints_field("NoSchedule", "PreferNoSchedule", "NoExecute"),
             _inert("id", "a member is recognised by the uid of its kube-system namespace"),
-            _inert("syncMode", "members are always written to from here"),
+            Field(
+                "syncMode",
+                FieldType.TEXT,
+                "Who applies there: Push, the service of the fleet; Pull, `run --cluster` of its own.",
+                values=exactly("Push", "Pull"),
+                default="Push",
+            ),
             _inert("apiEndpoint", _BY_KUBECONFIG),
             _inert("secretRef", _BY_KUBECONFIG),
             _inert("impersonatorSecretRef", _BY_KUBECONFIG),
@@ -182,7 +188,13 @@ def _cluster(document: Fields, metadata: Fields, spec: Fields | None, kind: str)
 def _with_place(read: Cluster, spec: Fields) -> Cluster:
     """With where a `Cluster` of Karmada says that it is."""
     zones = {zone for zone in (*spec.texts("zones"), spec.text("zone")) if zone}
-    return replace(read, provider=spec.text("provider"), region=spec.text("region"), zones=tuple(sorted(zones)))
+    return replace(
+        read,
+        provider=spec.text("provider"),
+        region=spec.text("region"),
+        zones=tuple(sorted(zones)),
+        pulls=spec.text("syncMode") == "Pull",
+    )
 
 
 def _of_profile(read: Cluster, metadata: Fields, spec: Fields | None) -> Cluster:

@@ -7,7 +7,7 @@ design#taken-over; design#cluster-leaves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from msgspec import Struct, field
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.containment import contained
 from reconciler.model.binding import Reason, Tick
 from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
-from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.model.plan import Cause, Change, Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import Claimants, Frozen
@@ -27,10 +27,11 @@ from reconciler.stages.comparison import (
     Seen,
     Standings,
     compare,
-    overall_cause,
+    copies_elsewhere,
+    serving_elsewhere,
     why_not_written,
 )
-from reconciler.stages.decision import Decision, waits_for_prerequisite
+from reconciler.stages.decision import RUNS_ONCE, Decision, waits_for_prerequisite
 from reconciler.stages.deletion import (
     Decided,
     effective_after_failure,
@@ -41,15 +42,13 @@ from reconciler.stages.deletion import (
     run_kept_by_policy,
 )
 from reconciler.stages.diff import Bodies
-from reconciler.stages.moves import Effective, Replicas, Run, effective, gains, pinned, run_of
+from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.apart import settle_apart
+from reconciler.stages.plan.causes import REPLICA_FIELDS, as_assigned, as_placement, confirmed_shares, placed, with_wait
 from reconciler.stages.plan.cluster_problems import not_served, of_clusters
 from reconciler.stages.plan.job_shares import lack_of_completions
-from reconciler.stages.templates import replicas_moved, why_share_confirmed
-
-_RUNS_ONCE = frozenset({("batch", "Job"), ("", "Pod")})
-_REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
+from reconciler.stages.plan.runs_elsewhere import runs_elsewhere
 
 
 class Settled(Struct, frozen=True, kw_only=True):
@@ -67,6 +66,8 @@ class Settled(Struct, frozen=True, kw_only=True):
     """Our objects per cluster that was read."""
     established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
     """Copies that were seen available where nothing is on its way, with their replicas, as far as that is news."""
+    pinned: frozenset[Identity] = frozenset()
+    """What runs to an end in a cluster of another process, as far as is known: its placement stays what it was."""
 
 
 def settle(scene: Scene) -> Settled:
@@ -76,6 +77,7 @@ def settle(scene: Scene) -> Settled:
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     ours: Counter[str] = Counter()
     established: dict[str, dict[Identity, int]] = {}
+    pinned: set[Identity] = set()
     is_sound = True
     bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
     standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
@@ -85,6 +87,8 @@ def settle(scene: Scene) -> Settled:
         is_sound = is_sound and not faults
         changes += part.changes
         ours.update(part.copies)
+        if part.is_pinned:
+            pinned.add(identity)
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
         for cluster, replicas in part.established.items():
@@ -100,6 +104,7 @@ def settle(scene: Scene) -> Settled:
         and not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
         established=established,
+        pinned=frozenset(pinned),
     )
 
 
@@ -111,6 +116,7 @@ class _Part(Struct, frozen=True, kw_only=True):
     established: Mapping[str, int] = field(default_factory=dict)
     copies: tuple[str, ...] = ()
     """The clusters that have one of ours."""
+    is_pinned: bool = False
 
 
 def _contained(
@@ -131,8 +137,8 @@ def _settled_anew(identity: Identity, wanted: Decided, scene: Scene) -> _Part:
 
 def _settled(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _Part:
     """What is to be done about one object: where it is wanted, and where copies of it are that are not."""
-    if identity in scene.unopened:
-        return _Part(problems=(scene.unopened[identity],), copies=tuple(seen.copies))
+    if identity in scene.kept:
+        return _Part(problems=(scene.kept[identity],), copies=tuple(seen.copies))
     part = _settle_identity(scene, identity, seen) if identity in scene.decision.bindings else _Part()
     changes, problems = [*part.changes], [*part.problems]
     for lost in lost_copies(identity, seen, scene.members, wanted):
@@ -147,7 +153,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     if identity in decision.frozen:
         return _Part()
     target = dict(decision.bindings[identity].targets)
-    old = seen.copies
+    old = {**copies_elsewhere(scene, identity), **seen.copies} if scene.elsewhere else seen.copies
     compared: dict[str, Comparison] = {}
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
@@ -174,23 +180,26 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
             changes += [change for change in (now, later) if change]
             manifests[cluster] = manifest or manifests[cluster]
         elif comparison.change is not None:
-            change = _as_assigned(comparison.change, old.get(cluster), target[cluster])
-            changes.append(_with_wait(change, state.waits.get(cluster), decision.hold(identity, cluster)))
+            change = as_assigned(comparison.change, old.get(cluster), target[cluster])
+            changes.append(with_wait(change, state.waits.get(cluster), decision.hold(identity, cluster)))
         problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
         if comparison.live is not None and is_terminating(comparison.live):
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
+    pinned = runs_elsewhere(scene, identity, target, state.targets)
+    problems += [pinned] if pinned is not None else []
     if identity[:2] == ("batch", "Job"):
         problems += lack_of_completions(decision, identity, scene.members, scene.ledger)
     if not changes and not problems:
         return _Part(manifests=tuple(manifests.values()), holds=state.holds, established=established)
     moved = _arrivals(scene, identity, target, old)
-    changes = [_as_placement(change) if change.cluster in moved else change for change in changes]
+    changes = [as_placement(change) if change.cluster in moved else change for change in changes]
     return _Part(
-        changes=tuple(_confirmed_shares(scene, changes, target, old)),
+        changes=tuple(confirmed_shares(scene, changes, target, old)),
         problems=tuple(problems),
         manifests=tuple(manifests.values()),
         holds=state.holds,
         established=established,
+        is_pinned=pinned is not None,
     )
 
 
@@ -203,7 +212,7 @@ def _state(
     manifests: Mapping[str, Manifest],
 ) -> tuple[Effective, Mapping[str, int]]:
     """The placement in force, and the copies that are established anew since nothing is on its way."""
-    if identity[:2] in _RUNS_ONCE:
+    if identity[:2] in RUNS_ONCE:
         runs = {cluster: _run(scene, identity, cluster) for cluster in old}
         ticked = [cluster for cluster in old if (identity, cluster) in scene.decision.ticked]
         kept = run_kept_by_policy(scene.decision, identity, target, old)
@@ -218,6 +227,7 @@ def _state(
         compared=compared,
         manifests=manifests,
         as_held=partial(_compared_as_held, scene, identity, old),
+        elsewhere=lambda cluster: serving_elsewhere(scene, identity, target.get(cluster), cluster),
     )
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
@@ -251,10 +261,10 @@ def _compared_as_held(scene: Scene, identity: Identity, old: Mapping[str, Replic
 
 
 def _run(scene: Scene, identity: Identity, cluster: str) -> Run:
-    member = scene.members[cluster]
+    member = scene.members.get(cluster)
     found = member.objects.get(identity) if isinstance(member, Read) else None
     if found is None:
-        # Of a cluster that cannot be read, a run is assumed to be under way: it must not start twice.
+        # Of a cluster that is not read, a run is assumed to be under way: it must not start twice.
         return Run.STARTED
     run, ticked = run_of(found.body), scene.decision.ticked.get((identity, cluster))
     if run is Run.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
@@ -333,51 +343,11 @@ def _reduced_later(
     now = _compare(scene, member, manifest, _bodies(scene, manifest))
     due = {change.path: change for change in target.change.fields} if target.change else {}
     done = {change.path for change in now.change.fields} if now.change else set()
-    rest = tuple(change for path, change in due.items() if path not in done or path in _REPLICA_FIELDS)
+    rest = tuple(change for path, change in due.items() if path not in done or path in REPLICA_FIELDS)
     later = None
     if target.change is not None and rest:
-        later = replace(target.change, held=state.holds[cluster], fields=_placed(rest), cause=Cause.PLACEMENT)
+        later = replace(target.change, held=state.holds[cluster], fields=placed(rest), cause=Cause.PLACEMENT)
     return now.change, later, manifest
-
-
-def _placed(fields: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
-    return tuple(replace(change, cause=Cause.PLACEMENT) for change in fields)
-
-
-def _as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
-    """The change with the placement as the cause of replicas that were assigned otherwise."""
-    if before is None or before == after or change.action is not Action.UPDATE:
-        return change
-    fields = tuple(
-        replace(field, cause=Cause.PLACEMENT)
-        if field.path in _REPLICA_FIELDS and field.cause is Cause.DECLARED
-        else field
-        for field in change.fields
-    )
-    return replace(change, fields=fields, cause=overall_cause(fields))
-
-
-def _as_placement(change: Change) -> Change:
-    is_arrival = change.action is Action.CREATE and change.cause is Cause.DECLARED
-    return replace(change, cause=Cause.PLACEMENT) if is_arrival else change
-
-
-def _confirmed_shares(
-    scene: Scene, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
-) -> Iterator[Change]:
-    """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
-    moves = any(gains(target, old, cluster) for cluster in target)
-    for change in changes:
-        is_evicted = scene.is_evicted(change.identity, change.cluster)
-        if moves and change.before is not None and replicas_moved(change) < 0 and not is_evicted:
-            yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
-        else:
-            yield change
-
-
-def _with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
-    why = change.held or wait or hold
-    return replace(change, held=why) if why else change
 
 
 def _wanted(decision: Decision) -> Decided:

@@ -40,6 +40,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
     last_contact: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    """Clusters of the store that another process applies to: nothing is told of them."""
 
     def why_away(self, cluster: str) -> str | None:
         """Why nothing is known of a cluster of the store; None: it was read."""

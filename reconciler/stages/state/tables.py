@@ -106,7 +106,7 @@ class StateTables:
     def update(self, facts: Facts, only: Iterable[Identity] | None = None) -> FleetState:
         """The state by these facts. `only`: what was looked at; None: everything. What else differs is found."""
         before, self._facts = self._facts, facts
-        names = sorted({*facts.decision.fleet.clusters, *facts.ledger})
+        names = sorted({*facts.decision.fleet.clusters, *facts.ledger} - facts.elsewhere)
         dirty = dirty_keys(before, facts, None if only is None else frozenset(only))
         anew = set(names) if before is None or only is None else turned(before, facts)
         turns: list[Turn] = []

@@ -1,0 +1,53 @@
+"""Copies in clusters that another process applies to: known by placement and by observations, never looked at.
+
+Source: ADR 21. Where nothing was observed, a copy counts as what was assigned to it last; nobody relies on it alone.
+"""
+
+from __future__ import annotations
+
+from reconciler.interpreters.registry import GENERIC
+from reconciler.model.observation import Health
+from reconciler.model.refs import Identity
+from reconciler.stages.comparison.scene import Scene
+from reconciler.stages.moves import Replicas, Serving
+
+
+def copies_elsewhere(scene: Scene, identity: Identity) -> dict[str, Replicas]:
+    """Clusters of other processes where a copy lives, as far as is known, with the replicas assigned to it last."""
+    found: dict[str, Replicas] = {}
+    for cluster in scene.elsewhere:
+        seen = scene.observed.get(cluster)
+        workload = seen.workloads.get(identity) if seen is not None else None
+        if workload is not None:
+            found[cluster] = workload.replicas
+    previous = scene.previous.get(identity)
+    assigned = previous.targets if previous is not None else ()
+    found |= {cluster: replicas for cluster, replicas in assigned if cluster in scene.elsewhere}
+    return dict(sorted(found.items()))
+
+
+def serving_elsewhere(scene: Scene, identity: Identity, wanted: Replicas, cluster: str) -> Serving | None:
+    """What a copy serves in a cluster of another process; None: the cluster is none of these."""
+    if cluster not in scene.elsewhere:
+        return None
+    previous = scene.previous.get(identity)
+    assigned = dict(previous.targets) if previous is not None else {}
+    established = (assigned[cluster] or 0) if cluster in assigned else None
+    seen = scene.observed.get(cluster)
+    if seen is None or not seen.reachable:
+        return Serving(is_known=False, established=established)
+    workload = seen.workloads.get(identity)
+    if workload is not None:
+        is_all = workload.ready >= (wanted or 0)
+        return Serving(
+            is_available=is_all and workload.health is Health.HEALTHY,
+            is_written=True,
+            replicas=workload.ready,
+            established=workload.established,
+        )
+    interpreter = scene.decision.interpreters.of(*identity[:2])
+    runs_pods = bool(interpreter.replicas_path) or interpreter.pod_template is not GENERIC.pod_template
+    if runs_pods or established is None:
+        return Serving()
+    # Observations tell of what runs pods alone; of the rest, that it belonged there when they were made.
+    return Serving(is_available=True, is_written=True, established=established)

@@ -1,0 +1,84 @@
+"""What a process cannot decide alone that applies to a part of the clusters: it rests on what the others hold.
+
+Where a copy goes to every cluster that fits, each cluster can be judged by itself. Whatever is divided, chosen among
+clusters, or must not run twice cannot; it is left as it is until observations of all clusters are given.
+Source: ADR 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from reconciler.model.policy import Division, PropagationPolicy
+from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.refs import Identity
+from reconciler.stages.decision.decide import Decision
+from reconciler.stages.placement import groups_of, tier_of
+
+RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
+"""Kinds that run to an end, and must not begin a second time elsewhere."""
+
+
+def undecided(
+    decision: Decision, own: Collection[str], ledger: Mapping[str, Collection[Identity]]
+) -> dict[Identity, Problem]:
+    """Why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster what was applied there."""
+    here = {name: cluster for name, cluster in decision.fleet.clusters.items() if name in own}
+    may_come: dict[int, bool] = {}
+    found: dict[Identity, str] = {}
+    for identity, policy in decision.policies.items():
+        binding = decision.bindings.get(identity)
+        if binding is None or binding.is_dependency:
+            continue
+        why = _why(decision, identity, policy)
+        if why is None:
+            continue
+        if id(policy) not in may_come:
+            groups = groups_of(policy, by_capacity=True)
+            may_come[id(policy)] = any(
+                tier_of(cluster, group)[0] is not None for cluster in here.values() for group in groups
+            )
+        if may_come[id(policy)] or any(identity in ledger.get(name, ()) for name in here):
+            found[identity] = why
+    for identity in _followers(decision, found):
+        found[identity] = "what it goes along with is left as it is"
+    return {identity: _problem(decision, identity, found[identity]) for identity in sorted(found)}
+
+
+def _why(decision: Decision, identity: Identity, policy: PropagationPolicy) -> str | None:
+    placement = policy.placement
+    template = decision.fleet.templates.get(identity)
+    if identity[:2] in RUNS_ONCE:
+        return "it must not run twice, and whether it runs in another cluster is not known"
+    if policy.application_failover is not None:
+        return "its policy moves it when it fails, which is decided over all clusters"
+    if placement.spread or len(placement.terms) > 1:
+        return "which of the clusters have it rests on where it was before"
+    is_divided = placement.scheduling.division is not Division.DUPLICATED or placement.scheduling.gang
+    if not is_divided or template is None:
+        return None
+    is_divisible = any(target.replicas is not None for target in decision.bindings[identity].targets)
+    has_replicas = bool(decision.interpreters.of(*identity[:2]).replicas_path)
+    return "how its replicas are divided rests on what all clusters hold" if is_divisible or has_replicas else None
+
+
+def _followers(decision: Decision, found: Collection[Identity]) -> list[Identity]:
+    """What is there also for the sake of something that cannot be decided."""
+    left = set(found)
+    dependencies = [binding for binding in decision.bindings.values() if binding.is_dependency and binding.owners]
+    while True:
+        more = [b.identity for b in dependencies if b.identity not in left and not left.isdisjoint(b.owners)]
+        if not more:
+            return sorted(left.difference(found))
+        left.update(more)
+
+
+def _problem(decision: Decision, identity: Identity, why: str) -> Problem:
+    template = decision.fleet.templates.get(identity)
+    return Problem(
+        source=template.source if template is not None else NOWHERE,
+        code="undecided",
+        message=f"{identity} is left as it is: {why}; give --observations of all clusters",
+        severity=Severity.WARNING,
+    )
