@@ -77,6 +77,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     """Pods that it wants and that were not there yet, or no longer."""
     established: int | None = None
     """With how many replicas it was recorded to have served; None: it never did, or that is not known."""
+    manifest_digest: str = ""
+    """Of what was applied there last, where a journal tells it; empty: not known."""
     held: Mapping[str, Resources] | None = None
     """What its pods hold on each node, where some are unschedulable and it was looked up."""
 

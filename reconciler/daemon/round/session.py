@@ -35,8 +35,8 @@ from reconciler.engine import Round, World
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import Event, EventKind
-from reconciler.model.observation import ClusterObservation, Observations, Read
+from reconciler.model.ledger import AppliedRow, Event, EventKind
+from reconciler.model.observation import ClusterObservation, Observations, Read, Workload
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
@@ -142,10 +142,16 @@ def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
     for name, seen in world.observations.clusters.items():
         rows = world.ledger.get(name, {})
         workloads = {
-            identity: replace(workload, established=rows[identity].established) if identity in rows else workload
-            for identity, workload in seen.workloads.items()
+            identity: _as_recorded(workload, rows.get(identity)) for identity, workload in seen.workloads.items()
         }
         yield name, replace(seen, workloads=workloads)
+
+
+def _as_recorded(workload: Workload, row: AppliedRow | None) -> Workload:
+    """The workload with what the journal knows of it."""
+    if row is None:
+        return workload
+    return replace(workload, established=row.established, manifest_digest=row.manifest_digest)
 
 
 async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:

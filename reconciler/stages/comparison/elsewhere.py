@@ -38,10 +38,15 @@ def serving_elsewhere(scene: Scene, identity: Identity, wanted: Replicas, cluste
         return Serving(is_known=False, established=established)
     workload = seen.workloads.get(identity)
     if workload is not None:
+        manifest, _ = scene.render(identity, cluster, wanted)
+        # Where nobody tells what was applied there, what is ready is what serves.
+        is_written = not workload.manifest_digest or (
+            manifest is not None and manifest.digest == workload.manifest_digest
+        )
         is_all = workload.ready >= (wanted or 0)
         return Serving(
-            is_available=is_all and workload.health is Health.HEALTHY,
-            is_written=True,
+            is_available=is_written and is_all and workload.health is Health.HEALTHY,
+            is_written=is_written,
             replicas=workload.ready,
             established=workload.established,
         )

@@ -75,6 +75,8 @@ def _workload(workload: Workload) -> dict[str, Any]:
         rare["missing"] = workload.missing
     if workload.established is not None:
         rare["established"] = workload.established
+    if workload.manifest_digest:
+        rare["manifest"] = workload.manifest_digest
     return {**tree, **since, **rare}
 
 

@@ -62,6 +62,7 @@ WORKLOAD_SHAPE = shape(
         "Whether it failed for good by its own fault, so that no other cluster takes it over.",
         default="false",
     ),
+    Field("manifest", FieldType.TEXT, "Digest of what was applied there last; absent: not known."),
 )
 
 CLUSTER_SHAPE = shape(

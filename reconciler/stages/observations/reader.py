@@ -135,6 +135,7 @@ class _Reader:
             missing=self._count(fields, "missing"),
             ended_by_itself=fields.flag("endedByItself") is True,
             established=self._count(fields, "established") if fields.has("established") else None,
+            manifest_digest=fields.text("manifest"),
         )
 
     def _binding(self, fields: Fields) -> PreviousPlacement:
