@@ -156,9 +156,9 @@ observations = option(
 observations_followed = option(
     "--observations",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="What others know of the clusters that this process does not apply to (as `observe` writes it); it is read "
-    "again when it changes.",
+    multiple=True,
+    help="What others know of the clusters that this process does not apply to, as `observe` writes it (repeatable); "
+    "read again when it changes.",
 )
 clusters_served = option(
     "--cluster",

@@ -68,7 +68,7 @@ def command(
     profiles: options.ProfileOptions | None,
     journal: Path | None,
     clusters: tuple[str, ...],
-    observations: Path | None,
+    observations: tuple[Path, ...],
     keys: KeysNamed,
     poll_s: float,
     accept_rewinds: bool,
@@ -79,7 +79,7 @@ def command(
     asked: Asked,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
-    from reconciler.adapters.observe.observations_file import ObservationsFile
+    from reconciler.adapters.observe.observations_file import ObservationsFiles
     from reconciler.cli.reading import cache_folder, parse_cache_file
     from reconciler.daemon.observing.reach import Reach
     from reconciler.daemon.service.serve import Service
@@ -89,7 +89,7 @@ def command(
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
     opener = Keys(keys._replace(wait_s=SERVICE_S), store)
-    given = ObservationsFile(observations) if observations is not None else None
+    given = ObservationsFiles(observations) if observations else None
     reach = Reach(chosen=frozenset(clusters), given=given)
     access = access_to(kubeconfig, chosen, profiles=profiles, keys=opener, reach=reach)
     # A service need not have a home, and always has a folder for its journal.

@@ -157,6 +157,16 @@ PLACEMENT: Mapping[str, Code] = {
         "The parts of a divided Job have fewer completions than the template. Those of live parts cannot be changed.",
         "Give the Job another name to divide it anew, or add another Job for the rest.",
     ),
+    "undecided": Code(
+        "Not decided by this process",
+        "It applies to a part of the clusters, and this rests on what the others hold. It is left as it is.",
+        "Give it --observations of all clusters.",
+    ),
+    "runs-elsewhere": Code(
+        "Runs in a cluster of another process",
+        "It was placed there, where nobody can look from here, and must not run twice. It is not begun anywhere else.",
+        "Give it another name to run it once more.",
+    ),
     "waits-for-override": Code(
         "Waits for an override", "An override that dependentOverrides names is not there.", "Add it to the store."
     ),

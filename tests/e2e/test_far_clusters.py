@@ -53,10 +53,10 @@ class Scene:
         self.store = GitRepository(folder / "store", "apart", CLUSTERS)
         far = {"apiVersion": CLUSTER, "kind": "Cluster", "metadata": {"name": "far"}, "spec": {"syncMode": "Pull"}}
         self.store.write("clusters/far.yaml", far)
-        self.observations = folder / "observations.yaml"
-        given = ("--observations", str(self.observations))
         near = access_to(fleet.kubeconfig, HUB, folder / "hub.kubeconfig")
         away = access_to(fleet.kubeconfig, ("far",), folder / "far.kubeconfig")
+        self.files = {"hub": (near, folder / "hub.yaml"), "far": (away, folder / "far.yaml")}
+        given = tuple(word for _, path in self.files.values() for word in ("--observations", str(path)))
         self.hub = Daemon(self.store.folder, near, folder / "hub" / "journal.db", *given)
         self.far = Daemon(self.store.folder, away, folder / "far" / "journal.db", "--cluster", "far", *given)
 
@@ -106,9 +106,10 @@ class Scene:
         return bool(found.get("status", {}).get("availableReplicas") == found["spec"]["replicas"])
 
     def observe(self) -> None:
-        """Publish what is known of all clusters, with the placements that the hub has decided."""
-        words = ("observe", str(self.store.folder), "--kubeconfig", str(self.fleet.kubeconfig))
-        self.command(*words, "--journal", str(self.hub.journal), "-o", str(self.observations))
+        """Have each publish what it knows of its clusters, with the placements that it has recorded."""
+        for name, (kubeconfig, path) in self.files.items():
+            words = ("observe", str(self.store.folder), "--kubeconfig", str(kubeconfig), "-o", str(path))
+            self.command(*words, "--journal", str(self.folder / name / "journal.db"))
 
 
 @contextmanager

@@ -29,7 +29,9 @@ GENEROUS = {
     "apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "f"},
     "spec": {"guards": {"maxDeletes": 10_000, "maxDeletePercent": 100}},
 }  # fmt: skip
-STORE = {**FIXED, "fleet.yaml": json.dumps(GENEROUS).encode()} | dict(map(written, BASE))
+STORE: dict[str, bytes] = {**FIXED, "fleet.yaml": json.dumps(GENEROUS).encode()} | {
+    path: data for path, data in map(written, BASE) if data is not None
+}
 
 
 def part_of(world: World, own: frozenset[str], observations: Observations) -> World:
@@ -59,7 +61,9 @@ def plan_of(world: World, own: frozenset[str], *, is_given: bool) -> tuple[Plan,
             copies.setdefault(identity, set()).add(cluster)
     decision = decide(part.fleet, observations, NOW, interpreters=BUILT_IN_KINDS, copies=copies)
     left = {} if is_given else undecided(decision, own, part.ledger)
-    return plan_round(replace(part, undecided=left), NOW, decision).plan, frozenset(left)
+    # The Namespace of something follows it, and comes where it may come.
+    spaces = {Identity("", "Namespace", "", identity.namespace) for identity in left}
+    return plan_round(replace(part, undecided=left), NOW, decision).plan, frozenset({*left, *spaces})
 
 
 def takes_away(change: Change) -> bool:
@@ -85,10 +89,11 @@ def check(base: Fleet, head: Fleet, kind: int, *, is_given: bool) -> None:
     parts = [change for plan, _ in found for change in plan.changes]
     left = [kept for _, kept in found]
     assert not {change.cluster for change in found[0][0].changes} & {change.cluster for change in found[1][0].changes}
-    assert not any(change.identity in kept for plan, kept in found for change in plan.changes)
+    assert not any(c.identity in kept and c.identity.kind != "Namespace" for plan, kept in found for c in plan.changes)
     # Nothing is taken away, and nothing comes, that one process would not take away or bring.
     assert copies_of([c for c in parts if takes_away(c)]) <= copies_of([c for c in whole.changes if takes_away(c)])
-    assert copies_of(parts) <= copies_of(list(whole.changes))
+    spaces = {change.identity for change in parts if change.identity.kind == "Namespace"}
+    assert copies_of(parts, spaces) <= copies_of(list(whole.changes))
     assert copies_of(parts, *left) == copies_of(list(whole.changes), *left)
 
 

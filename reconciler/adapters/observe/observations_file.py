@@ -1,12 +1,13 @@
-"""A file of observations that somebody writes anew now and then. Source: design#observations; ADR 21."""
+"""Files of observations that others write anew now and then. Source: design#observations; ADR 21."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from reconciler.model.observation import Observations
 from reconciler.model.problem import Severity
-from reconciler.stages.observations import parse_observations
+from reconciler.stages.observations import parse_observations, put_together
 
 _TOLD_MAX = 3
 """So many of the errors of a file are told."""
@@ -43,3 +44,27 @@ class ObservationsFile:
         self.fault = ""
         is_other, self.observations = observations != self.observations, observations
         return is_other
+
+
+class ObservationsFiles:
+    """Several of them, put together once each could be read."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        """Nothing is read yet. Of what several tell, the first counts."""
+        self._files = [ObservationsFile(path) for path in paths]
+        self.observations: Observations | None = None
+        """None: of one nothing could be read yet."""
+
+    @property
+    def fault(self) -> str:
+        """Why some cannot be used; empty: all can."""
+        return "; ".join(file.fault for file in self._files if file.fault)
+
+    def refresh(self) -> bool:
+        """Read again what was written since; whether there are other observations now."""
+        others = [file.refresh() for file in self._files]
+        found = [file.observations for file in self._files if file.observations is not None]
+        if not any(others) or len(found) < len(self._files):
+            return False
+        self.observations = put_together(found)
+        return True

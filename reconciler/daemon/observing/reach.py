@@ -1,7 +1,7 @@
 """Which clusters a process applies to, and what it knows of those that another one applies to.
 
 Everybody computes placements from the same commit. Where they rest on what clusters hold, they rest on one and the same
-file of observations for everybody, so that nobody's part differs from what the others take it to be. Source: ADR 21.
+file of observations for everybody, so that nobody's part differs from what the others take it to be. Source: design#parts; ADR 21.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.adapters.observe.observations_file import ObservationsFile
+from reconciler.adapters.observe.observations_file import ObservationsFiles
 from reconciler.engine import Decision
 from reconciler.errors import ConfigurationError
 from reconciler.model.binding import Tick
@@ -33,7 +33,7 @@ class Reach(Struct, frozen=True, kw_only=True):
     """
 
     chosen: frozenset[str] = frozenset()
-    given: ObservationsFile | None = None
+    given: ObservationsFiles | None = None
 
     @property
     def is_whole(self) -> bool:

@@ -58,6 +58,13 @@ def released_text(document: Document) -> str:
     return joined(aligned([["OBJECT", "RELEASED", "REVISION", "WHY"], *rows])) if rows else ""
 
 
+def elsewhere_words(clusters: Sequence[str]) -> str:
+    """That another process applies to these clusters."""
+    shown = ", ".join(clusters[:_SHOWN_MAX]) + (", …" if len(clusters) > _SHOWN_MAX else "")
+    is_one = len(clusters) == 1
+    return f"{shown} {'is' if is_one else 'are'} applied by {'another process' if is_one else 'other processes'}"
+
+
 def _head(document: Document, style: Style) -> list[str]:
     commit = document.get("commit")
     words = f"  {commit['subject']} ({commit['author']})" if commit else ""
@@ -74,6 +81,8 @@ def _head(document: Document, style: Style) -> list[str]:
             else []
         ),
     ]
+    if document.get("elsewhere"):
+        lines.append(visible(f"  others    {elsewhere_words(document['elsewhere'])}"))
     if document["sourceError"]:
         lines.append("  " + style.red(visible(f"the store cannot be read: {document['sourceError']}")))
     if not document["complete"]:

@@ -12,6 +12,7 @@ from reconciler.stages.observations.instants import (
     wait_s,
 )
 from reconciler.stages.observations.reader import parse_observations
+from reconciler.stages.observations.together import put_together
 
 __all__ = [
     "age_s",
@@ -22,6 +23,7 @@ __all__ = [
     "later",
     "moment_of",
     "parse_observations",
+    "put_together",
     "told_moment",
     "wait_s",
 ]
