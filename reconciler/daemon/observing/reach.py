@@ -1,8 +1,8 @@
 """Which clusters a process applies to, and what it knows of those that another one applies to.
 
 Everybody computes placements from the same commit. Where they rest on what clusters hold, they rest on one and the same
-file of observations for everybody, so that nobody's part differs from what the others take it to be. Source: design#parts;
-ADR 21.
+observations for everybody, so that nobody's part differs from what the others take it to be.
+Source: design#parts; ADR 21.
 """
 
 from __future__ import annotations
