@@ -21,7 +21,7 @@ from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, b
 from reconciler.sim.state.store import Event
 from reconciler.stages.leadership import Handover, read_handover
 from tests.e2e.daemon_process import Daemon, GitRepository
-from tests.fakes.documents import config_map, policy
+from tests.fakes.documents import config_map, policy, web
 from tests.real_clusters import wait_until
 
 CLUSTERS = ("m1", "m2", "hub")
@@ -30,6 +30,10 @@ DURATION_S = 10
 """Longer than a busy machine keeps a process from its turn."""
 FIRST_WRITE_S = 45.0
 """So long after the end of a leader the next one has written at the latest."""
+JOB = {
+    "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "namespace": "demo"},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "migrate:1"}]}}},
+}  # fmt: skip
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -53,6 +57,9 @@ class Scene:
     def get(self, cluster: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
         found = self.fleet.call(lambda box: box[cluster].state.get(kind, namespace, name))
         return dict(found) if found is not None else {}
+
+    def where(self, kind: str, name: str) -> list[str]:
+        return [cluster for cluster in CLUSTERS if self.get(cluster, kind, "demo", name)]
 
     def values(self) -> set[str]:
         found = (self.get(name, "ConfigMap", "demo", "settings") for name in ("m1", "m2"))
@@ -102,6 +109,12 @@ class Scene:
 
     def said(self) -> str:
         return f"one: {self.one.text()[-1500:]} two: {self.two.text()[-1500:]}"
+
+
+def for_kind(kind: str, api_version: str, name: str, **spec: Any) -> dict[str, Any]:
+    made = policy(name, kind, "m1", "m2", **spec)
+    made["spec"]["resourceSelectors"][0]["apiVersion"] = api_version
+    return made
 
 
 @contextmanager
@@ -213,3 +226,25 @@ def test_who_dies_while_it_takes_over_takes_over_later(tmp_path: Path, point: st
         found.two.start()
         found.has("second")
         assert set(found.terms().values()) == {found.last_term()}
+
+
+def test_what_is_in_a_cluster_that_is_away_at_the_takeover_is_not_begun_a_second_time(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        only: dict[str, Any] = {
+            "placement": {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}
+        }
+        found.store.write("job.yaml", JOB, for_kind("Job", "batch/v1", "migrate", **only))
+        found.store.write("web.yaml", web("nginx:1", 1), for_kind("Deployment", "apps/v1", "web", **only))
+        found.put("second")
+        found.has("second")
+        wait_until(lambda: found.where("Job", "migrate") == found.where("Deployment", "web") == ["m1"], found.said())
+        wait_until(lambda: ("batch", "Job", "demo", "migrate") in found.left().placements, "the placement to be left")
+        found.fleet.wait(lambda box: box.servers["m1"].stop())
+        found.one.kill()
+        found.two.says('"Leads"')
+        found.put("third")
+        wait_until(lambda: found.values() == {"second", "third"}, f"m2 alone changes; {found.said()}", FIRST_WRITE_S)
+        assert found.where("Job", "migrate") == found.where("Deployment", "web") == ["m1"]
+        found.fleet.wait(lambda box: box.servers["m1"].start())
+        found.has("third")
+        assert found.where("Job", "migrate") == found.where("Deployment", "web") == ["m1"]

@@ -77,6 +77,7 @@ def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
         leaders=taken.leaders,
         unread=tuple(sorted(taken.unread)),
         tables=journal.handover(),
+        placements=journal.previous_placements(),
     )
 
 
@@ -134,6 +135,9 @@ async def _learn(
     await holder.read_back(members.values(), fleet.settings.name)
     with journal.transaction(durable=True):
         _record(journal, fleet, rows, uids)
+        if left is not None:
+            # What the leader decided last is believed, also of clusters that nobody can ask now.
+            journal.patch_bindings(fleet.revision, dict(left.placements))
         count = sum(map(len, rows.values()))
         data = {"revision": fleet.revision, "who": "this process, which leads now", "objects": count}
         taken = Event(round=0, time=clock.now(), kind=EventKind.TAKEN_OVER, subject="fleet", data=data)

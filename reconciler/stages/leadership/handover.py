@@ -15,7 +15,10 @@ import orjson
 from msgspec import Struct, field
 
 from reconciler.interpreters.reading import count, text
+from reconciler.model.binding import PreviousPlacement
+from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.leadership.placements import packed_placements, read_placements
 
 PACKED_BYTES_MAX: Final = 900_000
 _BYTES_MAX: Final = 32 * 2**20
@@ -37,6 +40,8 @@ class Handover(Struct, frozen=True, kw_only=True):
     leaders: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     tables: Mapping[str, Any] = field(default_factory=dict)
+    placements: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+    """Where everything was placed last, as far as it fits."""
 
 
 class HandoverTooLarge(ValueError):
@@ -68,6 +73,7 @@ def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
             "revision": left.revision,
             "leaders": " ".join(left.leaders[:_LEADERS_MAX]),
             "state": packed,
+            "placements": packed_placements(left.placements, PACKED_BYTES_MAX - len(packed)),
         },
     }
 
@@ -87,6 +93,7 @@ def read_handover(body: JsonObject) -> Handover | None:
         leaders=tuple(text(dig(data, "leaders")).split()[:_LEADERS_MAX]),
         tables=tables if isinstance(tables, dict) else {},
         unread=tuple(map(text, unread)) if isinstance(unread, list) else (),
+        placements=read_placements(text(dig(data, "placements"))),
     )
 
 
