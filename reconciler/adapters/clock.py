@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 Value = TypeVar("Value")
+
+_ADJUSTED_S: Final = 120.0
+"""By so much a wall clock is adjusted; more is a jump."""
+_BELIEVED_AFTER_S: Final = 300.0
+"""So long a jump has to stand."""
 
 
 class Clock(Protocol):
@@ -24,12 +29,47 @@ class Clock(Protocol):
         """Wait."""
 
 
+def since_boot_s() -> float:
+    """Seconds since the machine started, its sleep included: a promise to others runs out while it sleeps, too."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class TimeOfDay:
+    """The wall clock as timers may go by it: it does not jump with every mistake of the machine's clock.
+
+    Between looks it advances with the time since boot. What the wall clock says beside that is taken over at once where
+    it is little (a clock that is adjusted). A large jump is taken over when it has stood for as long as the shortest
+    tolerations that are usual: a clock that is set wrong and right again within that time moves nothing, and one that
+    was wrong before does not stay so for hours. A process that starts believes the clock that it finds.
+    """
+
+    def __init__(self, wall_s: Callable[[], float] = time.time, boot_s: Callable[[], float] = since_boot_s) -> None:
+        """Believe the wall clock as it is now. `wall_s`: epoch seconds; `boot_s`: seconds since boot."""
+        self._wall_s = wall_s
+        self._boot_s = boot_s
+        self._offset_s = wall_s() - self._boot_s()
+        self._doubted: tuple[float, float] | None = None
+        """The other offset, and since when the wall clock has had it."""
+
+    def epoch_s(self) -> float:
+        """Epoch seconds."""
+        boot_s = self._boot_s()
+        offset_s = self._wall_s() - boot_s
+        if abs(offset_s - self._offset_s) <= _ADJUSTED_S:
+            self._offset_s, self._doubted = offset_s, None
+        elif self._doubted is None or abs(offset_s - self._doubted[0]) > _ADJUSTED_S:
+            self._doubted = (offset_s, boot_s)
+        elif boot_s - self._doubted[1] >= _BELIEVED_AFTER_S:
+            self._offset_s, self._doubted = offset_s, None
+        return boot_s + self._offset_s
+
+
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> str:
         """RFC 3339 in UTC with whole seconds."""
-        return rfc3339(time.time())
+        return rfc3339(_TIME_OF_DAY.epoch_s())
 
     def monotonic_s(self) -> float:
         """Seconds since an arbitrary moment."""
@@ -52,11 +92,6 @@ async def within(work: Awaitable[Value], seconds: float) -> Value:
         return await work
 
 
-def since_boot_s() -> float:
-    """Seconds since the machine started, its sleep included: a promise to others runs out while it sleeps, too."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
 def rfc3339(epoch_s: float) -> str:
     """An epoch time as Kubernetes writes it.
 
@@ -76,3 +111,7 @@ def epoch_s(text: str) -> float:
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     return moment.timestamp()
+
+
+_TIME_OF_DAY: Final = TimeOfDay()
+"""Of this process: it has one idea of the time."""

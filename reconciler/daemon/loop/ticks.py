@@ -165,7 +165,9 @@ class Ticks:
             if since is None:
                 since = now
                 state = self._with_timers(state, {**state.known.timers, LOOKED: now})
-            rest_s = fleet.settings.descheduling_interval_s - age_s(since, now)
+            interval_s = fleet.settings.descheduling_interval_s
+            # Where the clock was set back, it began in what is the future now.
+            rest_s = min(interval_s, interval_s - age_s(since, now))
             self._descheduling_s = self._parts.clock.monotonic_s() + max(0.0, rest_s)
         elif self._has_just_looked:
             self._has_just_looked = False
