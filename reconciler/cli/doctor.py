@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.doctor_leader import leader_part, leader_words
 from reconciler.cli.keys import KeysNamed, program_named, sops_binary_options
 from reconciler.cli.printing import answer, remark, style_for, terminal_width
 from reconciler.cli.reading import check_clusters, read_fleet
@@ -26,6 +27,7 @@ from reconciler.model.fleet import Fleet
 if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
     from reconciler.adapters.kube.kubeconfig import MemberConfig
+    from reconciler.daemon.leadership.sight import Leading
     from reconciler.daemon.round.session import Access
     from reconciler.model.cluster import Cluster
     from reconciler.stages.rights import Level, Right
@@ -99,16 +101,20 @@ def command(
         answer(run(role(fleet, access, rbac, subject, output)))
         return
     sops, fault = _sops(keys, store)
-    findings = run(_examine(fleet, access))
+    findings, leading = run(_examine(fleet, access))
     if output == "json":
         parts = [_part(finding) for finding in findings]
         told = {"version": sops or None, "error": fault or None} if sops or fault else None
-        answer(json_text({"version": 1, "clusters": parts, "sops": told}))
+        led = {"leader": leader_part(leading)} if leading is not None else {}
+        answer(json_text({"version": 1, "clusters": parts, "sops": told, **led}))
     else:
         _tell(findings, fleet)
+        for line in _told_beside(fleet, access, leading):
+            remark(line)
         if sops or fault:
             remark(fault or f"sops {sops} opens what is encrypted for other keys than age, as this user")
-    sys.exit(1 if fault or any(finding.error or finding.denied for finding in findings) else 0)
+    is_unled = leading is not None and bool(leading.error)
+    sys.exit(1 if fault or is_unled or any(finding.error or finding.denied for finding in findings) else 0)
 
 
 def _sops(keys: KeysNamed, store: str) -> tuple[str, str]:
@@ -156,7 +162,20 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         remark("the store has no document of kind Fleet with a name; apply and run need one ('reconciler init')")
 
 
-async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
+def _told_beside(fleet: Fleet, access: Access, leading: Leading | None) -> Iterator[str]:
+    """Which clusters were not asked, and who leads."""
+    for name in sorted(_pulling(fleet, access)):
+        yield f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
+    if leading is not None:
+        yield leader_words(leading)
+
+
+def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
+    return frozenset() if access.clusters else access.reach.elsewhere(fleet)
+
+
+async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:
+    from reconciler.daemon.leadership.sight import Leading, who_leads
     from reconciler.daemon.round.session import configs_of, open_members
     from reconciler.stages.rights import Level, resource_names
 
@@ -174,16 +193,24 @@ async def _examine(fleet: Fleet, access: Access) -> list[Finding]:
             cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied)
         )
 
+    ha, leading, pulling = fleet.settings.ha, None, _pulling(fleet, access)
     async with open_members(fleet, access) as members:
         configs = configs_of(fleet, access)
         found = await members.each(one)
-    return [
+        if ha is not None and (not access.clusters or ha.cluster in access.clusters):
+            member = members.get(ha.cluster)
+            why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
+            leading = Leading(cluster=ha.cluster, error=why)
+            if member is not None:
+                leading = await who_leads(member, fleet.settings.name)
+    findings = [
         _with_remarks(
             _with_risks(_finding(fleet, name, result), configs[name], access.clock.now()), access, fleet.clusters[name]
         )
         for name, result in sorted(found.items())
-        if not access.clusters or name in access.clusters
+        if name not in pulling and (not access.clusters or name in access.clusters)
     ]
+    return findings, leading
 
 
 def _with_remarks(finding: Finding, access: Access, cluster: Cluster) -> Finding:

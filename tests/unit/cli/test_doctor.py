@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from reconciler.stages.leadership import Handover, Lease, handover_body, lease_body
 from tests.fakes.sops_programs import Fake
 from tests.unit.cli.command_line import Ran, run, write_store
 
 NAMES = ("m1", "m2")
+AT = "2026-11-21T10:00:00Z"
 WIDGET = "apiVersion: ex.io/v1\nkind: Widget\nmetadata: {name: w, namespace: demo}\n"
 
 
@@ -48,6 +50,10 @@ class Desk:
     def permit(self, permits: Callable[[str, str, str, str], bool]) -> None:
         """What m1 allows: by verb, group, resource, namespace."""
         self._fleet.call(lambda box: setattr(box["m1"], "permits", permits))
+
+    def change(self, work: Callable[[FleetInABox], object]) -> None:
+        """Do something in the clusters."""
+        self._fleet.call(work)
 
     def run(self, *args: str) -> Ran:
         journal = str(self.folder / "journal.db")
@@ -197,3 +203,51 @@ def test_a_sops_that_is_named_is_looked_at(desk: Desk, tmp_path: Path) -> None:
     assert "sops 3.13.3 opens" in desk.run("--sops-binary", str(fake.path)).err
     assert "No such file" in desk.run("--sops-binary", str(tmp_path / "none")).err
     assert len(fake.runs) == 2
+
+
+def with_lease(desk: Desk, cluster: str = "m1") -> None:
+    document = yaml.safe_load((desk.store / "fleet.yaml").read_text())
+    (desk.store / "fleet.yaml").write_text(yaml.safe_dump({**document, "spec": {"ha": {"cluster": cluster}}}))
+
+
+def put(desk: Desk, body: Mapping[str, Any]) -> None:
+    desk.change(lambda box: box["m1"].state.put(dict(body)))
+
+
+def test_who_leads_is_told(desk: Desk) -> None:
+    assert "leader" not in json.loads(desk.run("-o", "json").out)
+    with_lease(desk)
+    assert "nobody leads: nobody holds the Lease in m1; what the next leader has to know is not there" in desk.run().err
+    name = yaml.safe_load((desk.store / "fleet.yaml").read_text())["metadata"]["name"]
+    lease = Lease(holder="ops1_x", duration_s=15, transitions=7, acquired=AT, renewed=AT)
+    put(desk, lease_body(name, "fleet-system", lease))
+    put(desk, handover_body(name, "fleet-system", Handover(journal="j", term=7)))
+    found = desk.run()
+    assert "ops1_x leads in term 7; it renewed the Lease in m1 at 2026-11-21T10:00:00.000000Z\n" in found.err
+    assert json.loads(desk.run("-o", "json").out)["leader"] == {
+        "cluster": "m1", "holder": "ops1_x", "term": 7, "renewed": "2026-11-21T10:00:00.000000Z", "handover": True,
+        "error": None,
+    }  # fmt: skip
+    assert "leader" not in json.loads(desk.run("--cluster", "m2", "-o", "json").out)
+
+
+def test_a_lease_that_cannot_be_read_is_a_finding(desk: Desk) -> None:
+    with_lease(desk)
+    desk.permit(lambda verb, group, *rest: group != "coordination.k8s.io")
+    found = desk.run()
+    assert found.code == 1
+    assert "the Lease in m1 cannot be read, so nobody can lead from here:" in found.err
+    with_lease(desk, "m2")
+    del desk.config["contexts"][1]
+    desk.write()
+    assert "the Lease in m2 cannot be read" in desk.run().err
+
+
+def test_a_cluster_that_pulls_is_asked_where_it_is_named(desk: Desk) -> None:
+    text = (desk.store / "clusters.yaml").read_text()
+    documents = [document for document in yaml.safe_load_all(text) if document]
+    documents[1]["spec"] = {"syncMode": "Pull"}
+    (desk.store / "clusters.yaml").write_text(yaml.safe_dump_all(documents))
+    assert list(desk.json()) == ["m1"]
+    assert "m2: another process applies there" in desk.run().err
+    assert list(desk.json("--cluster", "m2")) == ["m2"]
