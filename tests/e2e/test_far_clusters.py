@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
-from tests.e2e.daemon_process import CLUSTER, Daemon, GitRepository
+from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon, GitRepository
 from tests.e2e.scene import counted
 from tests.fakes.documents import config_map, divided, policy, web
 from tests.real_clusters import wait_until
@@ -254,3 +254,22 @@ def test_the_hub_takes_back_a_cluster_that_does_not_pull_any_more(tmp_path: Path
         found.command(*words, "--journal", str(found.far.journal), "--takeover", "--cluster", "far")
         with found.far.start():
             found.until(lambda: found.values("settings")["far"] == "2", "the far process to have taken it over")
+
+
+def test_a_rollout_does_not_get_past_a_stage_of_another_process(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        stages = [{"name": name, "clusters": {"clusterNames": [name]}} for name in ("m1", "far", "m2")]
+        rollout = {"apiVersion": FLEET, "kind": "Rollout", "metadata": {"name": "all"}, "spec": {"stages": stages}}
+        found.put("1")
+        found.store.commit()
+        found.hub.start()
+        found.far.start()
+        found.until(lambda: found.values("settings").keys() == set(CLUSTERS), "all to be there")
+        found.store.write("rollout.yaml", rollout)
+        revision = found.store.commit()
+        found.until(lambda: {found.status(each)["revision"] for each in (found.hub, found.far)} == {revision}, "both")
+        found.put("2")
+        found.store.commit()
+        found.until(lambda: found.values("settings")["m1"] == "2", "the first stage to begin")
+        found.until(lambda: "another process applies there" in str(found.status(found.hub)["rollouts"]), "why it waits")
+        assert found.values("settings") == {"m1": "2", "m2": "1", "far": "1"}

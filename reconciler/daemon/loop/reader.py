@@ -122,7 +122,7 @@ class Reader:
             text = f"the observations cannot be read; {'nothing rests on them yet' if is_none else _AS_BEFORE}"
             self._told.enter("given", given.fault, logging.WARNING, text, event="ObservationsUnread", error=given.fault)
         else:
-            self._told.leave("given", "the observations are read again", event="ObservationsRead")
+            self._told.leave("given", "the observations are read", event="ObservationsRead")
 
     def _mark_resync(self, state: State, agenda: Agenda, now_s: float) -> None:
         """Everything is due; where clusters are polled, each has a turn of its own, and only what waits is due here."""

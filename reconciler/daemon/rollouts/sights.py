@@ -57,13 +57,16 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None) ->
 
     Conditions of gates are left out: nobody watches the objects that they name.
     """
-    decision = shown.facts.decision if shown is not None and shown.facts is not None else None
-    if shown is None or decision is None or decision.staging is None:
+    if shown is None or shown.facts is None or shown.facts.decision.staging is None:
         return {}
-    drawn = decision.staging.in_force.get(followed.name, {})
+    drawn = shown.facts.decision.staging.in_force.get(followed.name, {})
     found: dict[str, Sight] = {}
     for name, of_stage in followed.layout.stage_of.items():
         record, state = records.get(name), shown.clusters.get(name)
+        if name in shown.facts.elsewhere:
+            # Also before it begins there: nothing that happens later makes anybody look again.
+            found[name] = Unseen("another process applies there")
+            continue
         if record is None or not record.revision or record.completed_at or state is None:
             continue
         if state.why_away is not None:
