@@ -171,7 +171,9 @@ def _told_beside(fleet: Fleet, access: Access, leading: Leading | None) -> Itera
 
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
-    return frozenset() if access.clusters else access.reach.elsewhere(fleet)
+    from reconciler.daemon.observing.reach import pulling
+
+    return frozenset() if access.clusters else pulling(fleet)
 
 
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:

@@ -115,7 +115,7 @@ METRICS: Final[tuple[MetricRow, ...]] = (
     MetricRow(name="ready", kind="gauge", text="1 when the store is loaded and the journal can be written.",
               read=lambda vitals, now_s: _one(float(vitals.is_ready and not vitals.journal_error))),
     MetricRow(name="leader", kind="gauge", text="1 while this process acts for its fleet, 0 while it stands by.",
-              read=lambda vitals, now_s: _one(float(vitals.leads))),
+              read=lambda vitals, now_s: _one(float(vitals.leads and not vitals.applies))),
     MetricRow(name="heartbeat_age_seconds", kind="gauge",
               text="Seconds since the control loop last made progress; the watchdog acts on it.",
               read=lambda vitals, now_s: _one(max(0.0, now_s - vitals.heartbeat_s))),

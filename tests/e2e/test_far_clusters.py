@@ -154,6 +154,21 @@ def _contacted(process: Daemon) -> set[str]:
     return {line["cluster"] for line in lines if line.get("cluster")}
 
 
+def test_a_document_of_a_cluster_of_another_process_may_change(tmp_path: Path) -> None:
+    """The hub goes on: it looks at nothing there, whatever the document says of it."""
+    with scene(tmp_path) as found:
+        found.put("1")
+        found.store.commit()
+        found.hub.start()
+        found.until(lambda: found.values("settings").keys() == {"m1", "m2"}, "the hub to apply")
+        metadata = {"name": "far", "labels": {"region": "east"}}
+        labelled = {"apiVersion": CLUSTER, "kind": "Cluster", "metadata": metadata, "spec": {"syncMode": "Pull"}}
+        found.store.write("clusters/far.yaml", labelled)
+        found.put("2")
+        found.store.commit()
+        found.until(lambda: found.values("settings") == {"m1": "2", "m2": "2"}, "the hub to go on")
+
+
 def test_what_rests_on_all_clusters_waits_for_observations_of_them(tmp_path: Path) -> None:
     with scene(tmp_path) as found:
         found.put("1")

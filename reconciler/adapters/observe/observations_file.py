@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from reconciler.model.observation import Observations
 from reconciler.model.problem import Severity
+from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.observations import parse_observations, put_together
 
 _TOLD_MAX = 3
@@ -54,6 +55,19 @@ class ObservationsFiles:
         self._files = [ObservationsFile(path) for path in paths]
         self.observations: Observations | None = None
         """None: of one nothing could be read yet."""
+
+    look_s = 5.0
+    objects: Mapping[str, Mapping[str, int]] = {}
+    """Observations tell of workloads, and do not count."""
+    revision = None
+    """They are of no revision in particular."""
+
+    def others(self, revision: str) -> Others:
+        """Files tell nothing that guards count."""
+        return NOBODY
+
+    def note(self, seen: Observations, *, is_all: bool) -> None:
+        """Nobody wants to know: `observe` writes what others read."""
 
     @property
     def fault(self) -> str:

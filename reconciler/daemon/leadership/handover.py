@@ -18,10 +18,11 @@ _CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 class HandoverFile:
     """One ConfigMap. What this process wrote or read last is what its next write has to find."""
 
-    def __init__(self, member: MemberCluster, fleet: str) -> None:
-        """Nothing is asked yet."""
+    def __init__(self, member: MemberCluster, fleet: str, shard: str = "") -> None:
+        """Nothing is asked yet. `shard`: of which it is; empty: of the fleet."""
         self._member = member
         self._fleet = fleet
+        self._name = handover_name(fleet, shard)
         self._live: LiveObject | None = None
         self._written: Handover | None = None
 
@@ -32,7 +33,7 @@ class HandoverFile:
             MemberClusterError: it cannot be read.
         """
         try:
-            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
+            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, self._name)
         except ObjectNotFound:
             self._live = None
             return None
@@ -59,8 +60,8 @@ class HandoverFile:
         self._written = left
 
     async def _write(self, left: Handover) -> None:
-        name, manager = handover_name(self._fleet), field_manager(self._fleet)
-        body = handover_body(self._fleet, NAMESPACE, left)
+        name, manager = self._name, field_manager(self._fleet)
+        body = handover_body(name, NAMESPACE, left)
         if self._live is None:
             await ensure_namespace(self._member, manager)
             self._live = await self._member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)

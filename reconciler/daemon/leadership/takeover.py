@@ -22,6 +22,7 @@ from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.mark import Mark
 from reconciler.daemon.round.rebuild import placements_of, rows_of_all
+from reconciler.daemon.shards.custody import Custody
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind
@@ -55,13 +56,17 @@ async def take_over(
     reachable, uids = await answering(fleet, members, journal.cluster_uids())
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster)}
     holder = Holder(journal, clock)
-    marks = await holder.marks(met.values(), fleet.settings.name)
+    every = await holder.marks(met.values(), fleet.settings.name)
+    marks = {name: mark for name, mark in every.items() if mark.shard == elector.shard and not mark.is_released}
     if not await _leads_above(elector, marks, left):
         return None
-    if _is_known(journal, marks, left):
+    if journal.shard == elector.shard and _is_known(journal, marks, left):
         unread = frozenset(left.unread if left is not None else ()) & fleet.clusters.keys()
+        unread |= _arrivals(fleet, journal, met, (every, marks))
     else:
-        unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
+        ours = {name: member for name, member in met.items() if name in marks or name not in every}
+        unread = await _learn(fleet, journal, (ours, uids), left, holder, clock)
+        journal.record_shard(elector.shard)
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
     taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
     await left_there.write(left_by(journal, elector, taken))
@@ -81,20 +86,51 @@ def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
     )
 
 
-async def read_unread(
-    fleet: Fleet, journal: Journal, members: Members, unread: Iterable[str], clock: Clock
+def _arrivals(
+    fleet: Fleet,
+    journal: Journal,
+    met: Mapping[str, MemberCluster],
+    found: tuple[Mapping[str, Mark], Mapping[str, Mark]],
 ) -> frozenset[str]:
-    """Read the marks of clusters that could not be read when this process began to lead; those that still cannot."""
+    """Clusters that another shard had last, as far as can be told: what is in them is read before anything is done.
+
+    `found`: all marks, and those of this shard.
+    """
+    every, own = found
+    shards = fleet.settings.ha.shards if fleet.settings.ha is not None else ()
+    is_sharded = bool(shards) or any(mark.shard for mark in every.values())
+    away = fleet.clusters.keys() - met.keys() - journal.cluster_uids().keys()
+    return frozenset(every.keys() - own.keys() | (away if is_sharded else set()))
+
+
+async def read_unread(
+    fleet: Fleet,
+    journal: Journal,
+    members: Members,
+    unread: Iterable[str],
+    clock: Clock,
+    *,
+    shard: str = "",
+    custody: Custody | None = None,
+) -> frozenset[str]:
+    """Read the marks of clusters that could not be read when this process began to lead; those that still cannot.
+
+    What another shard holds is left to it until it has let go. `custody`: knows which shards nobody leads.
+    """
     waiting = frozenset(unread)
     reachable, uids = await answering(fleet, members, journal.cluster_uids(), waiting)
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster) and name in waiting}
+    marks = await Holder(journal, clock).marks(met.values(), fleet.settings.name)
+    foreign = {name: mark for name, mark in marks.items() if mark.shard != shard and not mark.is_released}
+    free = await custody.take_from_nobody(met, foreign) if custody is not None else set[str]()
+    met = {name: member for name, member in met.items() if name not in foreign or name in free}
     if not met:
         return waiting
     await Holder(journal, clock).read_back(met.values(), fleet.settings.name)
     rows, failed = await _rows(met, fleet)
     with journal.transaction(durable=True):
         _record(journal, fleet, rows, uids)
-    return waiting - met.keys() | failed
+    return waiting - met.keys() | failed & waiting
 
 
 async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handover | None) -> bool:

@@ -129,7 +129,7 @@ class ControlLoop:
 
     def _reach(self, fleet: Fleet) -> None:
         """Reach the clusters as the kubeconfig says now; as it said before, if it is unusable."""
-        read = contained(self._parts.configs_of, fleet)
+        read = contained(self._parts.configs_in_reach, fleet)
         if read.value is not None:
             self._parts.members.update(read.value)
             return
@@ -284,7 +284,7 @@ class ControlLoop:
         if agenda.store:
             await self._read_store(agenda)
         fleet = self._state.fleet
-        if fleet is not None and self._parts.is_other_part(fleet.settings.ha):
+        if fleet is not None and self._parts.is_other_part(fleet):
             self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
             return
         if fleet is None:
@@ -307,8 +307,8 @@ class ControlLoop:
         agenda.identities |= restaged
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
-            if self._state.rollouts != rollouts:
-                self._state = self._recorder.tell_rollouts(self._state)
+            if self._state.rollouts != rollouts or self._recorder.has_news_of_others:
+                self._state = self._recorder.tell_again(self._state)
             return
         await self._pass(self._state, fleet, scope, now)
         self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
@@ -321,7 +321,7 @@ class ControlLoop:
             state.known.ledger,
             identities=differing.identities | agenda.identities | self._unfinished.confirming,
             copies=joined(agenda.copies, differing.copies),
-            clusters=agenda.clusters & fleet.clusters.keys(),
+            clusters=agenda.clusters & self._parts.reach.own(fleet),
             unfinished=self._unfinished.held,
         )
 
@@ -333,7 +333,7 @@ class ControlLoop:
         self._state = replace(self._state, fleet=fleet, decision=None)
         if before is None:
             # Whoever starts the service is to be told what is wrong with its options.
-            self._parts.members.update(self._parts.configs_of(fleet))
+            self._parts.members.update(self._parts.configs_in_reach(fleet))
         elif needs_other_members(before, fleet):
             self._reach(fleet)
         if needs_other_members(before, fleet):

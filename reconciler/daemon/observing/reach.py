@@ -8,12 +8,11 @@ Source: design#parts; ADR 21.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.adapters.observe.observations_file import ObservationsFiles
 from reconciler.engine import Decision
 from reconciler.errors import ConfigurationError
 from reconciler.model.binding import Tick
@@ -22,30 +21,78 @@ from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import undecided
+from reconciler.stages.deletion import NOBODY, Others
+from reconciler.stages.shards import clusters_of
 
-LOOK_S: Final = 5.0
-"""How often it is looked up whether there are other observations."""
+
+def pulling(fleet: Fleet) -> frozenset[str]:
+    """The clusters with a process of their own: what is for all clusters leaves them out."""
+    return frozenset([name for name, cluster in fleet.clusters.items() if cluster.pulls])
+
+
+Objects = Mapping[str, Mapping[str, int]]
+"""By cluster how many objects are how, in the words of `status`."""
+
+
+class Given(Protocol):
+    """What others tell, as it was read last."""
+
+    @property
+    def observations(self) -> Observations | None:
+        """None: nothing could be read yet."""
+
+    @property
+    def look_s(self) -> float:
+        """How often it is to be looked up whether there are others."""
+
+    @property
+    def fault(self) -> str:
+        """Why something cannot be used; empty: all can."""
+
+    @property
+    def revision(self) -> str | None:
+        """By which the placements in it were decided; None: that does not matter."""
+
+    @property
+    def objects(self) -> Objects:
+        """How the objects are in the clusters of others; nothing of those of which nobody tells."""
+
+    def refresh(self) -> bool:
+        """Take in what was written since; whether there are other observations now."""
+
+    def others(self, revision: str) -> Others:
+        """What guards count of the clusters of others, by this revision."""
+
+    def note(self, seen: Observations, *, is_all: bool) -> None:
+        """What this process itself saw of its clusters, for whoever wants to know. `is_all`: of all of them."""
 
 
 class Reach(Struct, frozen=True, kw_only=True):
     """Which clusters this process applies to. `chosen`: these; empty: all but those with a process of their own.
 
-    `given`: observations that others wrote; None: there are none.
+    `applies`: it applies to a shard, as soon as it holds the Lease of one. `shard`: to this one.
+    `given`: what others tell; None: nobody does.
     """
 
     chosen: frozenset[str] = frozenset()
-    given: ObservationsFiles | None = None
+    applies: bool = False
+    shard: str = ""
+    given: Given | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether this process decides for the fleet: it runs ticks, and its placements are those in force."""
-        return not self.chosen
+        return not (self.chosen or self.applies)
 
     def own(self, fleet: Fleet) -> frozenset[str]:
         """The clusters of the fleet that this process applies to."""
+        if self.applies:
+            return clusters_of(self.shard, fleet) if self.shard else frozenset()
         if self.chosen:
             return self.chosen & fleet.clusters.keys()
-        return frozenset([name for name, cluster in fleet.clusters.items() if not cluster.pulls])
+        if fleet.settings.ha is not None and fleet.settings.ha.shards:
+            return frozenset()
+        return frozenset(fleet.clusters.keys() - pulling(fleet))
 
     def elsewhere(self, fleet: Fleet) -> frozenset[str]:
         """The other clusters of the fleet."""
@@ -71,6 +118,11 @@ class Reach(Struct, frozen=True, kw_only=True):
     def told(self) -> Observations | None:
         """What others observed; None: nothing is known of it."""
         return self.given.observations if self.given is not None else None
+
+    @property
+    def objects(self) -> Objects:
+        """How the objects are in clusters of others, as far as they tell."""
+        return self.given.objects if self.given is not None else {}
 
     def refresh(self) -> bool:
         """Look for other observations; whether there are some."""
@@ -108,9 +160,17 @@ class Reach(Struct, frozen=True, kw_only=True):
 
     def undecided(self, decision: Decision, ledger: Mapping[str, Collection[Identity]]) -> dict[Identity, Problem]:
         """What this process cannot decide, and why."""
-        if self.is_whole or self.told is not None:
+        if self.is_whole or self._is_told_of(decision.fleet.revision):
             return {}
-        return undecided(decision, self.own(decision.fleet), ledger)
+        return undecided(decision, self.own(decision.fleet), ledger, by_leader=self.applies)
+
+    def others(self, revision: str) -> Others:
+        """What the guards count of the clusters of others."""
+        return self.given.others(revision) if self.given is not None else NOBODY
+
+    def _is_told_of(self, revision: str) -> bool:
+        """Whether what others tell rests on this revision: by another one they may have placed everything otherwise."""
+        return self.told is not None and self.given is not None and self.given.revision in (None, revision)
 
 
 WHOLE: Final = Reach()

@@ -16,7 +16,7 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.profiles.live_access import LiveAccess
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
-from reconciler.daemon.observing.reach import WHOLE, Reach
+from reconciler.daemon.observing.reach import WHOLE, Reach, pulling
 from reconciler.daemon.observing.reading import EVERYTHING, Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.rollouts.once import StagedOnce
@@ -131,7 +131,7 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
     """Clusters with a process of their own, but for those that were named."""
-    return WHOLE.elsewhere(fleet) - frozenset(access.clusters)
+    return pulling(fleet) - frozenset(access.clusters)
 
 
 async def _read(fleet: Fleet, members: Members, known: Known, access: Access, extent: Extent = EVERYTHING) -> Reading:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -16,8 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import since_boot_s
+from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.containment import awaited, contained, fault_fields
+from reconciler.daemon.leadership.candidacy import Candidacy
 from reconciler.daemon.leadership.elector import Elector, Terms
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.leadership import Leadership
@@ -25,13 +27,18 @@ from reconciler.daemon.leadership.takeover import Taken, take_over
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_follower import StoreFollower
+from reconciler.daemon.observing.reach import Given
+from reconciler.daemon.observing.several import Several
 from reconciler.daemon.service.events import beside, either, ended, first_of
 from reconciler.daemon.service.news import news
 from reconciler.daemon.service.turn import Seat, Turn
+from reconciler.daemon.shards.custody import Custody
+from reconciler.daemon.shards.exchange import Exchange
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import Deposed, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
 from reconciler.stages.leadership import HandoverTooLarge
+from reconciler.stages.shards import preference
 
 log = logging.getLogger("reconciler")
 
@@ -39,6 +46,8 @@ _LOOK_S: Final = 2.0
 """How often a process that stands by looks at the store."""
 _SETTLE_S: Final = 0.2
 """Pause after a change of the store was told of."""
+_HEARD_S: Final = 1.0
+"""How often it is looked up whether each shard has told something."""
 _UNTOLD_S: Final = 5.0
 """How often a store is read that cannot say whether it changed."""
 
@@ -62,10 +71,14 @@ class Player:
         """Nothing is read yet."""
         self.loop: ControlLoop | None = None
         self._process = process
-        self._parts = replace(process.parts, is_other_part=self._is_other_part, tell_revision=self._tell_revision)
+        self._parts = replace(process.parts, is_other_part=self._is_other_loop, tell_revision=self._tell_revision)
         self._leadership = process.leadership
         self._follower = StoreFollower(self._parts)
+        self._reach = process.parts.reach
+        """As it was asked for; while a Lease is held, that of the parts says of which shard, and what others tell."""
         self._ha: HighAvailability | None = None
+        self._own: frozenset[str] = frozenset()
+        """The clusters to which the loop that runs applies."""
         self._told = Transitions(log)
         self._turn_now: Turn | None = None
         self._is_behind = False
@@ -81,20 +94,34 @@ class Player:
         """
         fleet = await self._first(stop)
         while fleet is not None and not stop.is_set():
-            # A Lease says who leads the fleet; who applies to named clusters does not.
-            self._ha = fleet.settings.ha if self._parts.reach.is_whole else None
-            if self._ha is None:
-                self._leadership.alone()
-                fleet = await self._act(self._parts, fleet, stop)
-            else:
+            # A Lease says who leads the fleet, or a shard; who applies to named clusters needs none.
+            self._ha = fleet.settings.ha if not self._reach.chosen else None
+            if self._ha is not None:
                 fleet = await self._with_lease(fleet, self._ha, stop)
+            elif self._reach.applies:
+                self._tell_no_shard("the Fleet document has no spec.ha")
+                fleet = await self._stand_by(None, fleet, stop)
+            else:
+                self._leadership.alone()
+                self._own = self._parts.reach.own(fleet)
+                fleet = await self._act(self._parts, fleet, stop)
 
     async def _tell_revision(self) -> None:
         if self._turn_now is not None:
             await self._turn_now.leave_once()
 
-    def _is_other_part(self, ha: HighAvailability | None) -> bool:
-        return self._parts.reach.is_whole and _terms(ha) != _terms(self._ha)
+    def _is_other_part(self, fleet: Fleet) -> bool:
+        return not self._reach.chosen and _terms(fleet.settings.ha) != _terms(self._ha)
+
+    def _is_other_loop(self, fleet: Fleet) -> bool:
+        """Whether the loop has to begin anew: clusters that go from one shard to another are taken over first."""
+        is_sharded = self._ha is not None and bool(self._ha.shards)
+        return self._is_other_part(fleet) or (is_sharded and self._parts.reach.own(fleet) != self._own)
+
+    def _tell_no_shard(self, why: str) -> None:
+        self._leadership.stand_by()
+        text = "this process applies to nothing; it waits for a commit that names shards"
+        self._told.enter("shard", why, logging.ERROR, text, event="NoShard", error=why)
 
     async def _first(self, stop: asyncio.Event) -> Fleet | None:
         while not stop.is_set():
@@ -102,7 +129,7 @@ class Player:
             if fleet is not None:
                 # Whoever starts the service is to be told what is wrong with its options.
                 self._parts.reach.check(fleet)
-                self._parts.configs_of(fleet)
+                self._parts.configs_in_reach(fleet)
                 return fleet
             await first_of(stop.wait(), self._store_changed())
         return None
@@ -118,8 +145,8 @@ class Player:
 
     async def _act(self, parts: Parts, fleet: Fleet, *ends: asyncio.Event) -> Fleet:
         """Run the control loop until an event is set, or the store gives another part; the fleet in force then."""
-        parts.members.update(parts.configs_of(fleet))
-        parts.vitals.leads = True
+        parts.members.update(parts.configs_in_reach(fleet))
+        parts.vitals.leads, parts.vitals.applies = True, parts.reach.applies
         parts.journal.record_led_by("")
         self.loop = loop = ControlLoop(parts, self._follower, fleet)
         try:
@@ -139,20 +166,57 @@ class Player:
                 self._told.enter("lease", why, logging.ERROR, "nobody can lead from here",
                                  event="LeaseUnreachable", cluster=ha.cluster, error=why)  # fmt: skip
                 return await self._stand_by(None, fleet, stop)
-            name = fleet.settings.name
-            terms = Terms(fleet=name, holder=self._process.name, duration_s=ha.lease_duration_s)
-            elector = Elector(member, terms, self._parts.clock, since_boot_s)
+            shards = self._shards(ha)
+            if not shards:
+                asked = f"no shard {self._reach.shard}" if self._reach.shard else "none"
+                self._tell_no_shard(f"spec.ha.shards of the Fleet document has {asked}")
+                return await self._stand_by(None, fleet, stop)
+            self._told.leave("shard", "the Fleet document names shards", event="ShardNamed")
+            electors = {shard: self._elector(member, fleet.settings.name, ha, shard) for shard in shards}
+            candidacy = Candidacy(electors, self._parts.clock)
             try:
-                fleet = await self._stand_by(elector, fleet, stop)
-                if elector.term is None or stop.is_set():
+                fleet = await self._stand_by(candidacy, fleet, stop)
+                if candidacy.won is None or stop.is_set():
                     return fleet
-                seat = Seat(elector=elector, left=HandoverFile(member, name), members=members)
-                return await self._lead(seat, fleet, stop)
+                return await self._lead(self._seat(candidacy.won, ha, member, members, fleet), fleet, stop)
             finally:
                 self._leadership.stand_by()
-                await elector.give_back()
+                self._parts = replace(self._parts, reach=self._reach)
+                await candidacy.give_back()
 
-    async def _stand_by(self, elector: Elector | None, fleet: Fleet, stop: asyncio.Event) -> Fleet:
+    def _shards(self, ha: HighAvailability) -> list[str]:
+        """The shards whose Leases this process asks for, the empty name being that of the fleet."""
+        if not self._reach.applies:
+            return [""]
+        wanted = preference(ha.shards, self._process.name)
+        return [shard for shard in wanted if self._reach.shard in ("", shard)]
+
+    def _elector(self, member: MemberCluster, fleet: str, ha: HighAvailability, shard: str) -> Elector:
+        terms = Terms(fleet=fleet, holder=self._process.name, duration_s=ha.lease_duration_s, shard=shard)
+        return Elector(member, terms, self._parts.clock, since_boot_s)
+
+    def _seat(
+        self, elector: Elector, ha: HighAvailability, member: MemberCluster, members: Members, fleet: Fleet
+    ) -> Seat:
+        """What this process sits on from now on; its parts are those of the shard that it got."""
+        name, shard, exchange = fleet.settings.name, elector.shard, None
+        if ha.shards:
+
+            def may_write() -> bool:
+                return elector.writing_left_s() > 0
+
+            exchange = Exchange(member, name, shard, ha.shards, may_write)
+            given: Given = exchange if self._reach.given is None else Several(exchange, self._reach.given)
+            self._parts = replace(self._parts, reach=replace(self._reach, shard=shard, given=given))
+        return Seat(
+            elector=elector,
+            left=HandoverFile(member, name, shard),
+            members=members,
+            custody=Custody(member, name, ha, since_boot_s),
+            exchange=exchange,
+        )
+
+    async def _stand_by(self, elector: Candidacy | None, fleet: Fleet, stop: asyncio.Event) -> Fleet:
         """Wait for the Lease, and read the store as it advances; the fleet that is in force then."""
         log.info("standing by", extra={"event": "StandsBy"})
         self._parts.vitals.stand_by()
@@ -160,7 +224,7 @@ class Player:
         campaign = asyncio.ensure_future(self._campaign(elector)) if elector is not None else stopping
         changed = asyncio.ensure_future(self._store_changed())
         try:
-            while not (campaign.done() or stop.is_set() or self._is_other_part(fleet.settings.ha)):
+            while not (campaign.done() or stop.is_set() or self._is_other_part(fleet)):
                 leader = elector.holder if elector is not None else ""
                 self._parts.journal.record_led_by(leader or "nobody yet")
                 self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
@@ -180,7 +244,7 @@ class Player:
         finally:
             await ended([campaign, stopping, changed])
 
-    async def _campaign(self, elector: Elector) -> None:
+    async def _campaign(self, elector: Candidacy) -> None:
         """Wait for the Lease; who had to give it up for an old store waits until another one could have taken it."""
         if self._is_behind:
             self._is_behind = False
@@ -198,7 +262,7 @@ class Player:
             try:
                 left = await seat.left.read()
                 fleet = await self._news(seat, fleet, left.revision if left is not None else "")
-                if stop.is_set() or lost.is_set() or self._is_other_part(fleet.settings.ha):
+                if stop.is_set() or lost.is_set() or self._is_other_part(fleet):
                     return fleet
                 ours = parts.reach.cut(fleet)
                 taken = await take_over(ours, parts.journal, seat.members, seat.elector, seat.left, parts.clock)
@@ -209,8 +273,9 @@ class Player:
             if taken is None:
                 return fleet
             parts.journal.record_in_force(fleet.revision, parts.store.good_blobs)
+            fleet = await self._hear_all(seat, fleet, (stop, lost))
             log.info("leading", extra={"event": "Leads", "why": f"term {seat.elector.term}"})
-            while not (stop.is_set() or lost.is_set() or self._is_other_part(fleet.settings.ha)):
+            while not (stop.is_set() or lost.is_set() or self._is_other_part(fleet)):
                 fleet, taken = await self._turn(seat, fleet, taken, (stop, lost))
         return fleet
 
@@ -223,13 +288,50 @@ class Player:
                 seat.members.update(configs.value)
         return found
 
+    async def _hear_all(self, seat: Seat, fleet: Fleet, ends: tuple[asyncio.Event, ...]) -> Fleet:
+        """Wait until each shard has told something once: what is divided by room would be divided without theirs."""
+        exchange, parts = seat.exchange, self._parts
+        if exchange is None:
+            return fleet
+        if seat.elector.shard:
+            await exchange.read(parts.journal)
+            return fleet
+        changed = asyncio.ensure_future(self._store_changed())
+        try:
+            await exchange.read(parts.journal)
+            while not (exchange.is_complete or any(end.is_set() for end in ends) or self._is_other_part(fleet)):
+                parts.beat(f"waiting for the first word of shard {', '.join(exchange.awaited)}")
+                await parts.clock.sleep(_HEARD_S)
+                await exchange.read(parts.journal)
+                if changed.done():
+                    changed = asyncio.ensure_future(self._store_changed())
+                    fleet = await self._follower.read() or fleet
+            return fleet
+        finally:
+            await ended([changed])
+
+    def _exchanging(self, seat: Seat) -> list[Coroutine[None, None, None]]:
+        parts = self._parts
+        if seat.exchange is None:
+            return []
+        return [seat.exchange.keep(parts.vitals.board, parts.journal, parts.clock, stirred=self._stirred)]
+
+    def _stirred(self) -> None:
+        if self.loop is not None:
+            self.loop.nudge()
+
     async def _turn(
         self, seat: Seat, fleet: Fleet, taken: Taken, ends: tuple[asyncio.Event, ...]
     ) -> tuple[Fleet, Taken]:
         """Act until an event is set, marks of another cluster can be read, or a mark has a term above ours."""
+        own = self._parts.reach.own(fleet)
+        arrivals = own - self._parts.journal.cluster_uids().keys() if seat.exchange is not None else frozenset[str]()
+        taken = replace(taken, unread=taken.unread | arrivals)
+        self._own = own
         turn = self._turn_now = Turn(seat, self._parts, fleet, taken)
         self._leadership.lead(seat.elector, frozenset(taken.leaders))
-        async with beside(turn.leave(), turn.read_unread()):
+        await turn.read_unread_once()
+        async with beside(turn.leave(), turn.read_unread(), turn.let_go(), *self._exchanging(seat)):
             try:
                 fleet = await self._act(turn.parts, fleet, turn.over, *ends)
             except Deposed as error:
@@ -243,5 +345,5 @@ class Player:
         return fleet, turn.taken
 
 
-def _terms(ha: HighAvailability | None) -> tuple[str, int] | None:
-    return (ha.cluster, ha.lease_duration_s) if ha is not None else None
+def _terms(ha: HighAvailability | None) -> tuple[str, int, tuple[str, ...]] | None:
+    return (ha.cluster, ha.lease_duration_s, ha.shards) if ha is not None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.engine import Round
@@ -46,6 +46,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     source_error: str = ""
     rollouts: tuple[Progress, ...] = ()
     """Where each Rollout of the store stands."""
+    others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By cluster how many objects are how where other processes apply, as far as they tell."""
 
 
 def state_document(
@@ -79,6 +81,7 @@ def state_document(
         "health": sums(clusters, "health"),
         "clusters": clusters,
         **({"elsewhere": sorted(facts.elsewhere)} if facts is not None and facts.elsewhere else {}),
+        **({"others": _others(picture.others)} if picture.others else {}),
         "policies": policies,
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
@@ -140,6 +143,10 @@ def _failures(picture: Picture) -> list[Json]:
         for change in sorted(failed, key=_order)
         if change.held is None
     ]
+
+
+def _others(told: Mapping[str, Mapping[str, int]]) -> list[JsonObject]:
+    return [{"name": name, "objects": dict(sorted(counts.items()))} for name, counts in sorted(told.items())]
 
 
 def _clusters(picture: Picture, before: JsonObject | None) -> list[JsonObject]:

@@ -25,7 +25,8 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
     limit = None if wide else _SHOWN_MAX
     sections = [
         _head(document, style),
-        _clusters(document["clusters"], style),
+        _clusters(document["clusters"], style) if document["clusters"] or not document.get("elsewhere") else [],
+        _cut_rows(_others(document.get("others", ()), style), limit),
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
@@ -123,6 +124,30 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
+
+
+def _others(others: Sequence[Document], style: Style) -> list[str]:
+    """How it is where other processes apply, as far as they tell."""
+    if not others:
+        return []
+    states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(each, "objects", name) for each in others))]
+    rows = [
+        [
+            visible(each["name"]),
+            "no" if _count(each, "objects", "away") else "yes",
+            *(str(_count(each, "objects", name)) for name in states),
+        ]
+        for each in others
+    ]
+    header = ["OF OTHERS", "REACHABLE", *(name.upper() for name in states)]
+    lines = aligned([header, *rows], right=frozenset(range(2, len(header))))
+    return [style.bold(lines[0]), *lines[1:]]
+
+
+def _cut_rows(lines: list[str], limit: int | None) -> list[str]:
+    """A header with at most so many rows."""
+    left = len(lines) - 1 - limit if limit is not None else 0
+    return [*lines[: limit + 1], f"  and {left} more; -o wide shows all"] if limit is not None and left > 0 else lines
 
 
 def _reach(cluster: Document) -> str:

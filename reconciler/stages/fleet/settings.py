@@ -18,6 +18,7 @@ from reconciler.stages.documents import (
     refuse_namespace,
     shape,
 )
+from reconciler.stages.shards import SHARD_NAME_MAX, is_shard_name
 from reconciler.stages.windows import FLEET_WINDOW_SHAPE, read_fleet_windows
 
 _DEFAULTS = FleetSettings()
@@ -102,6 +103,11 @@ SPEC_SHAPE = shape(
                 FieldType.TEXT,
                 "How long nobody else acts after the last renewal; at least 5s.",
                 default="15s",
+            ),
+            Field(
+                "shards",
+                FieldType.TEXTS,
+                "Names of shards. The clusters are divided among them, and a process of its own applies to each.",
             ),
         ),
     ),
@@ -247,8 +253,24 @@ def _ha(fields: Fields | None) -> HighAvailability | None:
     return HighAvailability(
         cluster=fields.text("cluster"),
         lease_duration_s=read_seconds(fields, "leaseDuration", LEASE_DURATION_S, least=LEASE_DURATION_S_MIN),
+        shards=_shards(fields),
         source=fields.source(),
     )
+
+
+def _shards(fields: Fields) -> tuple[str, ...]:
+    """The names in a fixed order: it decides nothing."""
+    found = fields.texts("shards")
+    for name in found:
+        if not is_shard_name(name):
+            message = (
+                f"{name!r} cannot name a shard: at most {SHARD_NAME_MAX} lower case letters, digits and -, "
+                "with a letter or digit at both ends"
+            )
+            fields.report.error("shard-name-illegal", message, *fields.path("shards"))
+        elif found.count(name) > 1:
+            fields.report.error("shard-name-illegal", f"shard {name} is named twice", *fields.path("shards"))
+    return tuple(sorted(set(found)))
 
 
 def _ignore_rule(fields: Fields) -> IgnoreRule:

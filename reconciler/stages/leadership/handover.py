@@ -18,7 +18,8 @@ from reconciler.interpreters.reading import count, text
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.leadership.placements import packed_placements, read_placements
+from reconciler.stages.leadership.lease import lease_name
+from reconciler.stages.observations import packed_placements, read_placements
 
 PACKED_BYTES_MAX: Final = 900_000
 _BYTES_MAX: Final = 32 * 2**20
@@ -48,12 +49,12 @@ class HandoverTooLarge(ValueError):
     """It does not fit into an object."""
 
 
-def handover_name(fleet: str) -> str:
-    """The name of the ConfigMap of a fleet."""
-    return f"fleet-{fleet}-handover"
+def handover_name(fleet: str, shard: str = "") -> str:
+    """The name of the ConfigMap of a fleet, or of one of its shards."""
+    return f"{lease_name(fleet, shard)}-handover"
 
 
-def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
+def handover_body(name: str, namespace: str, left: Handover) -> JsonObject:
     """The object that says it.
 
     Raises:
@@ -66,7 +67,7 @@ def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": handover_name(fleet), "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "data": {
             "journal": left.journal,
             "term": str(left.term),

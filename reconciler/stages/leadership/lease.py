@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from reconciler.interpreters.reading import count, text
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.shards import shard_object_name
 
 _DURATION_S_MAX: Final = 3600
 """What somebody wrote by hand must not lock everybody out for days."""
@@ -29,9 +30,9 @@ class Lease(Struct, frozen=True, kw_only=True):
     renewed: str = ""
 
 
-def lease_name(fleet: str) -> str:
-    """The name of the Lease of a fleet."""
-    return f"fleet-{fleet}"
+def lease_name(fleet: str, shard: str = "") -> str:
+    """The name of the Lease of a fleet, or of one of its shards."""
+    return shard_object_name(shard, fleet) if shard else f"fleet-{fleet}"
 
 
 def read_lease(body: JsonObject) -> Lease:
@@ -46,12 +47,12 @@ def read_lease(body: JsonObject) -> Lease:
     )
 
 
-def lease_body(fleet: str, namespace: str, lease: Lease) -> JsonObject:
+def lease_body(name: str, namespace: str, lease: Lease) -> JsonObject:
     """The object that says it. Times are written with the microseconds that the API wants."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": lease_name(fleet), "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "holderIdentity": lease.holder,
             "leaseDurationSeconds": max(lease.duration_s, 1),

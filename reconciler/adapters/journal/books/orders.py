@@ -24,6 +24,7 @@ from reconciler.model.refs import Identity
 
 _ASKED: Final = "asked"
 LED_BY: Final = "led_by"
+SHARD: Final = "shard"
 
 
 class Orders:
@@ -48,6 +49,12 @@ class Orders:
     def led_by(self) -> str:
         """Who leads the fleet while the process of this journal stands by; empty: nobody else does."""
         rows = self._file.rows(META, "WHERE key = ?", (LED_BY,))
+        return str(rows[0][1]) if rows else ""
+
+    @property
+    def shard(self) -> str:
+        """The shard of which the journal is; empty: of the whole fleet."""
+        rows = self._file.rows(META, "WHERE key = ?", (SHARD,))
         return str(rows[0][1]) if rows else ""
 
     def suspend(self, suspension: SuspensionRecord) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.refs import Identity
 from reconciler.stages.leadership import Handover, HandoverTooLarge, handover_body, read_handover
-from reconciler.stages.leadership.placements import packed_placements, read_placements
+from reconciler.stages.observations import packed_placements, read_placements
 
 LEFT = Handover(journal="j1", term=4, leaders=("j1", "j0"), unread=("m7",), tables={"timer": [["a", "t"]]})
 

@@ -1,7 +1,7 @@
-"""The placements that a leader leaves for the next one, packed: the marks of a cluster that is away cannot tell them.
+"""Placements as a text that fits into an object: those that are alike stand there once.
 
-Source: ADR 20. Placements that are alike stand there once. Where not all fit, those on one cluster are left: what they
-place would be begun a second time.
+Source: ADR 20: the marks of a cluster that is away cannot tell the next leader where anything is. Where not all fit,
+those on one cluster are left, since what they place would be begun a second time. ADR 22: a shard has to know all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_ma
     """As text of at most so many bytes; empty where not even those on one cluster fit."""
     single = {identity: found for identity, found in placements.items() if len(found.targets) == 1}
     for chosen in (placements, single):
-        text = _packed(chosen)
+        text = pack_placements(chosen)
         if len(text) <= bytes_max:
             return text
     return ""
@@ -57,7 +57,8 @@ def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
     return placements
 
 
-def _packed(placements: Mapping[Identity, PreviousPlacement]) -> str:
+def pack_placements(placements: Mapping[Identity, PreviousPlacement]) -> str:
+    """All of them, as text."""
     alike: dict[tuple[TargetCluster, ...], int] = {}
     rows = [
         (*identity, found.affinity_name, alike.setdefault(found.targets, len(alike)))

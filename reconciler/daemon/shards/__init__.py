@@ -1,0 +1,1 @@
+"""Several shards of one fleet: clusters go from one to another, and each tells the leader what it sees."""
