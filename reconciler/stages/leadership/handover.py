@@ -5,13 +5,9 @@ Source: ADR 20: only what the marks in the clusters do not tell. It is packed, s
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
 from msgspec import Struct, field
 
 from reconciler.interpreters.reading import count, text
@@ -19,7 +15,7 @@ from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.leadership.lease import lease_name
-from reconciler.stages.observations import packed_placements, read_placements
+from reconciler.stages.observations import pack, packed_placements, read_placements, unpack
 
 PACKED_BYTES_MAX: Final = 900_000
 _BYTES_MAX: Final = 32 * 2**20
@@ -60,8 +56,7 @@ def handover_body(name: str, namespace: str, left: Handover) -> JsonObject:
     Raises:
         HandoverTooLarge: it does not fit.
     """
-    state = orjson.dumps({"tables": left.tables, "unread": left.unread})
-    packed = base64.b64encode(zlib.compress(state)).decode()
+    packed = pack({"tables": left.tables, "unread": left.unread})
     if len(packed) > PACKED_BYTES_MAX:
         raise HandoverTooLarge(f"what the next leader has to know is {len(packed)} bytes, and {PACKED_BYTES_MAX} fit")
     return {
@@ -99,10 +94,5 @@ def read_handover(body: JsonObject) -> Handover | None:
 
 
 def _unpacked(packed: str) -> dict[str, Any]:
-    try:
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(packed, validate=True), _BYTES_MAX)
-        found = orjson.loads(data) if unpacker.eof else None
-    except (binascii.Error, zlib.error, ValueError):
-        return {}
+    found = unpack(packed, _BYTES_MAX)
     return found if isinstance(found, dict) else {}

@@ -11,7 +11,7 @@ from reconciler.stages.observations.instants import (
     told_moment,
     wait_s,
 )
-from reconciler.stages.observations.packed import pack_placements, packed_placements, read_placements
+from reconciler.stages.observations.packed import pack, pack_placements, packed_placements, read_placements, unpack
 from reconciler.stages.observations.reader import parse_observations
 from reconciler.stages.observations.together import put_together
 
@@ -23,11 +23,13 @@ __all__ = [
     "is_in_force",
     "later",
     "moment_of",
+    "pack",
     "pack_placements",
     "packed_placements",
     "parse_observations",
     "put_together",
     "read_placements",
     "told_moment",
+    "unpack",
     "wait_s",
 ]

@@ -34,12 +34,7 @@ def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_ma
 
 def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
     """What was packed. What has no such form is left out."""
-    try:
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(text, validate=True), BYTES_MAX)
-        found = orjson.loads(data) if unpacker.eof else None
-    except (binascii.Error, zlib.error, ValueError):
-        return {}
+    found = unpack(text, BYTES_MAX)
     if not isinstance(found, dict):
         return {}
     placements: dict[Identity, PreviousPlacement] = {}
@@ -65,7 +60,22 @@ def pack_placements(placements: Mapping[Identity, PreviousPlacement]) -> str:
         for identity, found in sorted(placements.items())
     ]
     lists = [[tuple(target) for target in targets] for targets in alike]
-    return base64.b64encode(zlib.compress(orjson.dumps({"alike": lists, "placed": rows}))).decode()
+    return pack({"alike": lists, "placed": rows})
+
+
+def pack(tree: Any) -> str:
+    """A JSON tree as text for a field of an object."""
+    return base64.b64encode(zlib.compress(orjson.dumps(tree))).decode()
+
+
+def unpack(text: str, bytes_max: int) -> Any:
+    """The tree again; None: it is none, or larger than that. Whoever can write the object must not fill the memory."""
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(text, validate=True), bytes_max)
+        return orjson.loads(data) if unpacker.eof else None
+    except (binascii.Error, zlib.error, ValueError):
+        return None
 
 
 def _text(value: Any) -> str:

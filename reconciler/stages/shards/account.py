@@ -8,9 +8,6 @@ Source: design#shards; ADR 22. Documents are packed, since an object has a limit
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -23,7 +20,14 @@ from reconciler.model.ledger import Loss
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.observations import dump_observations, pack_placements, parse_observations, read_placements
+from reconciler.stages.observations import (
+    dump_observations,
+    pack,
+    pack_placements,
+    parse_observations,
+    read_placements,
+    unpack,
+)
 
 PACKED_BYTES_MAX: Final = 950_000
 _BYTES_MAX: Final = 64 * 2**20
@@ -79,7 +83,7 @@ def account_body(name: str, namespace: str, account: Account) -> JsonObject:
     Raises:
         AccountTooLarge: it does not fit.
     """
-    packed = base64.b64encode(zlib.compress(orjson.dumps(_tree(account)))).decode()
+    packed = pack(_tree(account))
     if len(packed) > PACKED_BYTES_MAX:
         who = f"shard {account.shard}" if account.shard else "the leader"
         raise AccountTooLarge(f"what {who} tells is {len(packed)} bytes, and {PACKED_BYTES_MAX} fit; use more shards")
@@ -95,8 +99,8 @@ def read_account(body: JsonObject) -> Account | None:
     """What an object tells; None: it has no such form. What of it is not understood counts as not told."""
     data = body.get("data")
     packed = data.get(_KEY) if isinstance(data, dict) else None
-    tree = _unpacked(packed) if isinstance(packed, str) else None
-    if tree is None:
+    tree = unpack(packed, _BYTES_MAX) if isinstance(packed, str) else None
+    if not isinstance(tree, dict):
         return None
     observations, _ = parse_observations(orjson.dumps(tree.get("observations")), "account")
     if observations is None:
@@ -194,13 +198,3 @@ def _text(value: Any) -> str:
     if value is not None and not isinstance(value, str):
         raise TypeError
     return value or ""
-
-
-def _unpacked(packed: str) -> dict[str, Any] | None:
-    try:
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(packed, validate=True), _BYTES_MAX)
-        found = orjson.loads(data) if unpacker.eof else None
-    except (binascii.Error, zlib.error, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
