@@ -11,12 +11,15 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Reader
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
+from reconciler.daemon.rollouts.follower import Follower
+from reconciler.daemon.rollouts.look import Look, away_in
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-from reconciler.daemon.rollouts.stager import SURELY_OVER_S, Look, Stager, away_in
+from reconciler.daemon.rollouts.stager import SURELY_OVER_S, Stager
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.told import NO_ROLLOUTS
 from reconciler.stages.observations import moment_of, wait_s
 from reconciler.stages.rollouts import Begun, rollout_events
 from reconciler.stages.staging import changed_by_staging
@@ -36,8 +39,16 @@ class StagedRounds:
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
-        writing = (journal, parts.holder.enter)
-        self._stager = Stager(revisions, parts.clock, journal.rollout_records(), writing, within_s=_ENTER_S, wake=wake)
+        writing, given = (journal, parts.holder.enter), parts.reach.given
+        self._decides = not parts.reach.applies
+        """Whether what begins is decided here; else the leader of the shards decides it."""
+        self._stager: Stager | Follower
+        if self._decides:
+            left = given.rollouts.left if given is not None else NO_ROLLOUTS
+            records = journal.rollout_records()
+            self._stager = Stager(revisions, parts.clock, records, writing, within_s=_ENTER_S, wake=wake, left=left)
+        else:
+            self._stager = Follower(revisions, parts.clock, writing, within_s=_ENTER_S, wake=wake)
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = _NEVER_S
@@ -51,7 +62,12 @@ class StagedRounds:
 
     def is_due(self, state: State) -> bool:
         """Whether something can change now: by the clock, or since something is seen otherwise than before."""
-        return self._parts.clock.monotonic_s() >= self.next_s or self._stager.is_news(state.shown)
+        if self._parts.clock.monotonic_s() >= self.next_s:
+            return True
+        reach, stager = self._parts.reach, self._stager
+        if isinstance(stager, Follower):
+            return stager.is_news(state.shown, reach.directions)
+        return stager.is_news(state.shown, reach.reported(state.fleet) if state.fleet is not None else None)
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
@@ -65,7 +81,7 @@ class StagedRounds:
         Raises:
             FleetHeld: another journal holds the fleet.
         """
-        decided = reader.decided
+        decided, reach = reader.decided, self._parts.reach
         self._follow_windows(decided, agenda, now)
         look = Look(
             reachable=state.reachable,
@@ -76,8 +92,13 @@ class StagedRounds:
             closed={name: found.until for name, found in self._closed.items()},
             shown=state.shown,
             former=state.known.former,
+            reported=reach.reported(decided.fleet),
+            directions=reach.directions,
+            own=reach.own(decided.fleet) if reach.applies else frozenset(),
         )
         decision = await self._stager.stage(decided, look, now)
+        if reach.given is not None:
+            reach.given.note_rollouts(self._stager.account)
         self._tell(now)
         changed = changed_by_staging(self._before, decision)
         self._before = decision
@@ -86,6 +107,10 @@ class StagedRounds:
     def _tell(self, now: str) -> None:
         """History and metrics of what this look has found."""
         found, journal = self._stager.progress, self._parts.journal
+        if not self._decides:
+            # Who decides tells it, once for all.
+            self._parts.vitals.rollouts = found
+            return
         if self._lasting is None:
             open_now = Episodes(journal, _LASTING)
             self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}

@@ -20,9 +20,11 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.model.rollouts.told import RolloutAccount, ToldRollouts
 from reconciler.stages.decision import undecided
 from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.shards import clusters_of
+from reconciler.stages.staging import Reported, reported_of
 
 
 def pulling(fleet: Fleet) -> frozenset[str]:
@@ -65,6 +67,13 @@ class Given(Protocol):
 
     def note(self, seen: Observations, *, is_all: bool) -> None:
         """What this process itself saw of its clusters, for whoever wants to know. `is_all`: of all of them."""
+
+    @property
+    def rollouts(self) -> ToldRollouts:
+        """What others tell of Rollouts."""
+
+    def note_rollouts(self, account: RolloutAccount) -> None:
+        """What this process has to tell of Rollouts, recorded by now."""
 
 
 class Reach(Struct, frozen=True, kw_only=True):
@@ -167,6 +176,19 @@ class Reach(Struct, frozen=True, kw_only=True):
     def others(self, revision: str) -> Others:
         """What the guards count of the clusters of others."""
         return self.given.others(revision) if self.given is not None else NOBODY
+
+    def reported(self, fleet: Fleet) -> Reported | None:
+        """What those tell of Rollouts that apply to shards, where this process decides; None: nobody does."""
+        is_sharded = fleet.settings.ha is not None and bool(fleet.settings.ha.shards)
+        if not (self.is_whole and is_sharded and self.given is not None):
+            return None
+        told = self.given.rollouts
+        return reported_of(fleet, told.accounts, told.unled)
+
+    @property
+    def directions(self) -> RolloutAccount | None:
+        """What the leader tells of Rollouts, where this process applies to a shard; None: nothing yet."""
+        return self.given.rollouts.accounts.get("") if self.applies and self.given is not None else None
 
     def _is_told_of(self, revision: str) -> bool:
         """Whether what others tell rests on this revision: by another one they may have placed everything otherwise."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from reconciler.daemon.observing.reach import Given, Objects
 from reconciler.model.observation import Observations
+from reconciler.model.rollouts.told import RolloutAccount, ToldRollouts
 from reconciler.stages.deletion import Others
 from reconciler.stages.observations import put_together
 
 
 class Several:
-    """Both. Of what both tell the first counts; revisions and guards are a matter of the first alone."""
+    """Both. Of what both tell the first counts; revisions, guards and Rollouts are a matter of the first."""
 
     def __init__(self, first: Given, second: Given) -> None:
         """Nothing is read yet."""
@@ -54,3 +55,12 @@ class Several:
     def note(self, seen: Observations, *, is_all: bool) -> None:
         """What this process itself saw of its clusters."""
         self._first.note(seen, is_all=is_all)
+
+    @property
+    def rollouts(self) -> ToldRollouts:
+        """What others tell of Rollouts."""
+        return self._first.rollouts
+
+    def note_rollouts(self, account: RolloutAccount) -> None:
+        """What this process has to tell of Rollouts."""
+        self._first.note_rollouts(account)

@@ -11,8 +11,9 @@ from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
 from reconciler.daemon.observing.reading import Known, Reading
+from reconciler.daemon.rollouts.look import Look, Writing, away_in
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-from reconciler.daemon.rollouts.stager import Look, Stager, Writing, away_in
+from reconciler.daemon.rollouts.stager import Stager
 from reconciler.engine import Decision, Round, World, copies_in, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.observation import Read

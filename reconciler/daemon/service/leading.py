@@ -200,19 +200,20 @@ class Player:
     ) -> Seat:
         """What this process sits on from now on; its parts are those of the shard that it got."""
         name, shard, exchange = fleet.settings.name, elector.shard, None
+        custody = Custody(member, name, ha, since_boot_s)
         if ha.shards:
 
             def may_write() -> bool:
                 return elector.writing_left_s() > 0
 
-            exchange = Exchange(member, name, shard, ha.shards, may_write)
+            exchange = Exchange(member, name, shard, ha.shards, may_write, custody.is_led)
             given: Given = exchange if self._reach.given is None else Several(exchange, self._reach.given)
             self._parts = replace(self._parts, reach=replace(self._reach, shard=shard, given=given))
         return Seat(
             elector=elector,
             left=HandoverFile(member, name, shard),
             members=members,
-            custody=Custody(member, name, ha, since_boot_s),
+            custody=custody,
             exchange=exchange,
         )
 

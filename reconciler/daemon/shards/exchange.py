@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.journal.journal import Journal
@@ -23,6 +25,7 @@ from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
 from reconciler.model.observation import ClusterObservation, LiveObject, Observations
 from reconciler.model.refs import GVK
+from reconciler.model.rollouts.told import NO_ROLLOUTS, NOTHING_TOLD, RolloutAccount, ToldRollouts
 from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.observations import put_together
 from reconciler.stages.ownership import field_manager
@@ -41,14 +44,24 @@ class Exchange:
     look_s = _EVERY_S
 
     def __init__(
-        self, member: MemberCluster, fleet: str, shard: str, shards: Iterable[str], may_write: Callable[[], bool]
+        self,
+        member: MemberCluster,
+        fleet: str,
+        shard: str,
+        shards: Iterable[str],
+        may_write: Callable[[], bool],
+        is_led: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """Nothing is read yet. `shard`: of this process; empty: it leads. `shards`: all of the fleet."""
+        """Nothing is read yet. `shard`: of this process; empty: it leads. `shards`: all of the fleet.
+
+        `is_led`: whether somebody may apply to a shard now.
+        """
         self._member = member
         self._fleet = fleet
         self._shard = shard
         self._shards = tuple(shards)
         self._may_write = may_write
+        self._is_led = is_led
         self._live: LiveObject | None = None
         self._written: Account | None = None
         self._found: dict[str, Account] = {}
@@ -58,14 +71,21 @@ class Exchange:
         self._before: Shown | None = None
         """What was shown when the loop began: it may be of another shard."""
         self._sight: Mapping[str, ClusterObservation] = {}
+        self._rollouts = NO_ROLLOUTS
+        """What this process has to tell of Rollouts."""
+        self._left: RolloutAccount | None = None
+        """What the last leader told of them, or this one; None: it is not known."""
+        self._unled: frozenset[str] = frozenset()
+        self.rollouts = NOTHING_TOLD
+        """What the others told of Rollouts, as it was taken in last."""
         self._told = Transitions(log)
         self.fault = ""
         """Why accounts cannot be read; empty: they can."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether everybody has told something once."""
-        return self._found.keys() >= set(self._sources)
+        """Whether everybody has told something once, and it is known what the last leader told."""
+        return self._found.keys() >= set(self._sources) and (bool(self._shard) or self._left is not None)
 
     @property
     def awaited(self) -> list[str]:
@@ -104,6 +124,8 @@ class Exchange:
         """Take in what was read since; whether it is anything else."""
         has_news, self._has_news = self._has_news, False
         self._taken = dict(self._found)
+        told = {name: account.rollouts for name, account in self._taken.items()}
+        self.rollouts = ToldRollouts(accounts=told, unled=self._unled, left=self._left or NO_ROLLOUTS)
         return has_news
 
     def others(self, revision: str) -> Others:
@@ -115,6 +137,10 @@ class Exchange:
     def note(self, seen: Observations, *, is_all: bool) -> None:
         """What this process saw of its own clusters. `is_all`: of all of them."""
         self._sight = {**({} if is_all else self._sight), **seen.clusters}
+
+    def note_rollouts(self, account: RolloutAccount) -> None:
+        """What this process has to tell of Rollouts."""
+        self._rollouts = account
 
     # What goes on beside the loop
 
@@ -133,7 +159,10 @@ class Exchange:
 
     async def read(self, journal: Journal, stirred: Callable[[], None] = lambda: None) -> None:
         """Read what others tell; one that cannot be read is as it was."""
+        if not self._shard and self._left is None:
+            await awaited(within(self._read_left(), PROMPT_S))
         found = await asyncio.gather(*(awaited(within(self._read(name), PROMPT_S)) for name in self._sources))
+        await self._look_who_is_led()
         fault = next((each.fault for each in found if each.fault is not None), None)
         self.fault = "" if fault is None else f"{self._member.name}: {str(fault) or 'no answer in time'}"
         self._tell_fault("accounts", fault, "what other processes tell cannot be read")
@@ -158,6 +187,25 @@ class Exchange:
             before, self._found[name] = self._found.get(name), account
             self._has_news |= before is None or _basis(before) != _basis(account)
 
+    async def _read_left(self) -> None:
+        """What the last leader told of Rollouts: its word is what shards may be acting by."""
+        try:
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet))
+        except ObjectNotFound:
+            self._left = NO_ROLLOUTS
+            return
+        account = await asyncio.to_thread(read_account, live.body)
+        self._left = account.rollouts if account is not None else NO_ROLLOUTS
+
+    async def _look_who_is_led(self) -> None:
+        """Shards to which nobody applies; looked up where it decides anything, and in doubt as it was."""
+        if self._shard or not self._rollouts.progress:
+            return
+        told = await asyncio.gather(*(awaited(within(self._is_led(name), PROMPT_S)) for name in self._shards))
+        found = zip(self._shards, told, strict=True)
+        unled = {name for name, each in found if each.value is False or (each.value is None and name in self._unled)}
+        self._unled = frozenset(unled)
+
     async def _tell(self, board: Board, journal: Journal) -> None:
         shown = board.shown
         if shown is None or shown is self._before or not self._may_write():
@@ -168,7 +216,9 @@ class Exchange:
             account = account_of_shard(self._shard, shown, self._sight, journal, asked)
         else:
             account = account_of_leader(shown, journal, [found for _, found in sorted(self._found.items())])
+        account = replace(account, rollouts=self._rollouts)
         if account != self._written:
+            self._left = account.rollouts
             await within(self._write(account), PROMPT_S)
             self._written = account
 

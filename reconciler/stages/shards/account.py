@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from reconciler.model.ledger import Loss
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK, Identity
+from reconciler.model.rollouts.told import NO_ROLLOUTS, RolloutAccount
 from reconciler.model.tree import JsonObject
 from reconciler.stages.observations import (
     dump_observations,
@@ -28,6 +29,7 @@ from reconciler.stages.observations import (
     read_placements,
     unpack,
 )
+from reconciler.stages.shards.rollouts import read_rollouts, rollouts_tree
 
 PACKED_BYTES_MAX: Final = 950_000
 _BYTES_MAX: Final = 64 * 2**20
@@ -71,6 +73,7 @@ class Account(Struct, frozen=True, kw_only=True):
     guarded: Mapping[str, Guarded] = field(default_factory=dict)
     orders: tuple[tuple[str, ...], ...] = ()
     objects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    rollouts: RolloutAccount = NO_ROLLOUTS
 
 
 class AccountTooLarge(ValueError):
@@ -113,6 +116,7 @@ def read_account(body: JsonObject) -> Account | None:
         guarded={_text(name): _guarded(found) for name, found in _mapping(tree.get("guarded")).items()},
         orders=tuple(_each(tree.get("orders"), _row)),
         objects={name: _counts(found) for name, found in _mapping(tree.get("objects")).items()},
+        rollouts=read_rollouts(tree.get("rollouts")),
     )
 
 
@@ -127,6 +131,7 @@ def _tree(account: Account) -> JsonObject:
         "guarded": {name: _guarded_tree(found) for name, found in account.guarded.items()},
         "orders": account.orders,
         "objects": account.objects,
+        "rollouts": rollouts_tree(account.rollouts),
     }
 
 
