@@ -78,15 +78,26 @@ class StagedShards:
 
     def entries(self) -> dict[str, dict[str, str]]:
         """By cluster what its mark says of the Rollout."""
+        return {name: json.loads(mark.get("rollout.default", "{}")) for name, mark in self.marks().items()}
+
+    def marks(self) -> dict[str, dict[str, str]]:
+        """The holder mark of each cluster."""
         found = self.fleet.call(
-            lambda box: {
-                name: box[name].state.get("ConfigMap", "fleet-system", f"fleet-{NAME}") for name in CLUSTERS
-            }
+            lambda box: {name: box[name].state.get("ConfigMap", "fleet-system", f"fleet-{NAME}") for name in CLUSTERS}
         )
-        return {
-            name: json.loads(mark["data"].get("rollout.default", "{}")) if mark is not None else {}
-            for name, mark in found.items()
-        }
+        return {name: dict(mark["data"]) if mark is not None else {} for name, mark in found.items()}
+
+    def where(self, config_map: str) -> set[str]:
+        """The clusters that have a ConfigMap."""
+        return self.fleet.call(
+            lambda box: {name for name in CLUSTERS if box[name].state.get("ConfigMap", "demo", config_map) is not None}
+        )
+
+    def in_step(self) -> bool:
+        """Whether every process tells that its clusters are as the newest commit says."""
+        head = str(self.store.repository.references["refs/heads/main"].target)
+        told = [self.status(each) for each in (self.leader, self.a, self.b)]
+        return all(each.get("revision") == head and not each.get("changes") for each in told)
 
     def is_complete(self, revision: str) -> bool:
         """Whether the leader tells that a revision is done everywhere."""

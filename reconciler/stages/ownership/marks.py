@@ -136,13 +136,14 @@ def _read(terms: Mapping[str, Json]) -> Owner | None:
         return None
     if replicas is not None and (isinstance(replicas, bool) or count(replicas, -1) < 0):
         return None
-    ref = _policy_ref(policy) if isinstance(policy, str) else None
+    ref = policy_ref(policy) if isinstance(policy, str) else None
     if policy is not None and ref is None:
         return None
     return Owner(policy=ref, flavor=Flavor(flavor), keep=keep, replicas=replicas, dependency=dependency)
 
 
-def _policy_ref(text: str) -> PolicyRef | None:
+def policy_ref(text: str) -> PolicyRef | None:
+    """The inverse of `str` of a policy; None where the text names none."""
     kind, _, subject = text.partition(" ")
     namespace, _, name = subject.rpartition("/")
     return PolicyRef(kind, namespace, name) if kind and name else None

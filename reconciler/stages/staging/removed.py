@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.model.fleet import Template
-from reconciler.model.policy import PropagationPolicy
+from reconciler.model.refs import PolicyRef
 from reconciler.model.rollouts.rollout import Rollout
 from reconciler.stages.rollouts import best_of
 
 
-def rollouts_of_removed(
-    rollouts: Sequence[Rollout], template: Template, policy: PropagationPolicy | None
-) -> tuple[str, ...]:
+def rollouts_of_removed(rollouts: Sequence[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
     """The names of the most specific Rollouts that would speak for it. `policy`: under which it was applied."""
-    return best_of(rollouts, template, policy.ref if policy is not None else None)
+    return best_of(rollouts, template, policy)

@@ -5,13 +5,14 @@ Source: ADR 18: staged are bodies, what overrides make of them, and dependencies
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, PreviousPlacement, TargetCluster
+from reconciler.model.content import Content
 from reconciler.model.fleet import Fleet, Template
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.policy import PropagationPolicy
@@ -19,6 +20,7 @@ from reconciler.model.problem import with_problems
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.staging import Staging
 from reconciler.stages.decision import Decision
+from reconciler.stages.ownership import policy_ref
 from reconciler.stages.staging.needed import Needs, needs_of
 from reconciler.stages.staging.removed import rollouts_of_removed
 from reconciler.stages.staging.standing import Standing
@@ -106,11 +108,14 @@ def _lingering(
     templates, bindings = decision.fleet.templates, decision.bindings
     for identity in sorted(each for each in copies if each not in templates and each not in bindings):
         clusters = [cluster for cluster in sorted(copies[identity]) if identity in ledger.get(cluster, {})]
-        template = _newest_template(identity, staging)
-        if template is None:
+        if not clusters:
             continue
-        policy = _policy_of(decision, staging, [ledger[cluster][identity].policy for cluster in clusters])
-        names = rollouts_of_removed(decision.fleet.rollouts, template, policy)
+        rows = [ledger[cluster][identity] for cluster in clusters]
+        # When the release has come to every cluster, no revision that still has it is in force anywhere.
+        template = _newest_template(identity, staging) or _template_of(rows)
+        policy = _policy_of(decision, staging, [row.policy for row in rows])
+        ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)
+        names = rollouts_of_removed(decision.fleet.rollouts, template, ref)
         due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
         if not due:
             continue
@@ -127,6 +132,14 @@ def _newest_template(identity: Identity, staging: Staging) -> Template | None:
         if found is not None:
             return found
     return None
+
+
+def _template_of(rows: Sequence[AppliedRow]) -> Template:
+    """What is known of what was applied, enough to say which Rollouts speak for it; nothing is rendered from it."""
+    row = max(rows, key=lambda row: row.recorded is not None)
+    metadata = {"name": row.identity.name, **({"namespace": row.identity.namespace} if row.identity.namespace else {})}
+    bare = {"apiVersion": row.gvk.api_version, "kind": row.gvk.kind, "metadata": metadata}
+    return Template(gvk=row.gvk, identity=row.identity, body=Content(tree=row.recorded or bare), source=row.source)
 
 
 def _policy_of(decision: Decision, staging: Staging, names: Collection[str]) -> PropagationPolicy | None:

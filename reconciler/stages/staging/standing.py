@@ -141,7 +141,7 @@ def _meaning(
     decision: Decision, selection: Selection, rollout: Rollout, older: Fleet, seen: Seen
 ) -> Callable[[Identity], bool]:
     """Whether a Rollout speaks for a template, which HEAD may have no more. What is placed nowhere is nothing new."""
-    policies = {policy.ref: policy for policy in (*older.propagation, *decision.fleet.propagation)}
+    policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *decision.fleet.propagation))
 
     def is_meant(identity: Identity) -> bool:
         if identity in decision.fleet.templates:
@@ -152,7 +152,7 @@ def _meaning(
         # By which policy it was governed is not known any more: by any that a Rollout may name.
         return any(
             rollout.name in rollouts_of_removed(decision.fleet.rollouts, template, policy)
-            for policy in (None, *(policies.values() if rollout.templates.policies else ()))
+            for policy in (None, *(policies if rollout.templates.policies else ()))
         )
 
     return is_meant

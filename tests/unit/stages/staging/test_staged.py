@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from reconciler.model.binding import Constraint, Tick
@@ -99,6 +100,16 @@ def test_what_left_the_store_stays_until_the_last_stage() -> None:
     assert [each.split(" (")[0] for each in held] == [f"delete {name} Deployment demo/old" for name in EVERYWHERE] or [
         each.split(" (")[0] for each in held
     ] == [f"release {name} Deployment demo/old" for name in EVERYWHERE]
+
+
+@pytest.mark.parametrize("scope", [{}, {"policies": ["demo/app"]}, {"labels": {"matchLabels": {"app": "old"}}}])
+def test_what_left_the_store_stays_while_the_last_cluster_is_on_its_way(scope: dict[str, Any]) -> None:
+    """No cluster is at a revision any more that has it, and the last stage is not done."""
+    old = deployment("old")
+    old["metadata"]["labels"] = {"app": "old"}
+    bed = bed_at(fleet("r1", deployment(), old, templates=scope))
+    bed.records = {"m1": done("r2"), "m2": done("r2"), "m3": begun("r2")}
+    assert not told(bed.plan_staged(fleet("r2", deployment(), templates=scope)))
 
 
 def test_deletions_with_their_stage() -> None:
