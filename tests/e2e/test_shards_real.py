@@ -6,8 +6,11 @@ Lease, and wakes; the spare one has taken its shard by then. Source: ADR 22.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -135,3 +138,61 @@ def test_a_shard_has_one_writer_at_a_time_also_when_its_process_sleeps_past_the_
             assert set(order) == {first, second}
             assert order == sorted(order, key=lambda who: who == second), "who lost the shard writes nothing after"
         assert {who for cluster, who, _ in scene.writes() if cluster == "m1"} == {of_a}
+
+
+def test_a_change_goes_in_stages_over_two_shards_and_past_the_death_of_the_leader(
+    three_clusters: ThreeClusters, tmp_path: Path
+) -> None:
+    with sharded(three_clusters, tmp_path) as scene:
+        scene.store.write("rollout.yaml", STAGES)
+        scene.put("web.yaml", web("nginx:1", 2), policy("web", "Deployment", *CLUSTERS))
+        scene.store.commit()
+        for who in ("leader", "one", "two"):
+            scene.processes[who].start()
+        scene.until("deployment", "web", ".status.availableReplicas", dict.fromkeys(CLUSTERS, "2"))
+        # It asks for more than a node has, so that it never serves.
+        scene.put("web.yaml", asking("nginx:2", cpu="64"), policy("web", "Deployment", *CLUSTERS))
+        scene.store.commit()
+        leader = scene.processes["leader"]
+        wait_until(lambda: "paused" in states(leader), "the first stage to be paused", seen=lambda: states(leader))
+        assert scene.found("deployment", "web", IMAGE) == {"m1": "nginx:2", "m2": "nginx:1", "m3": "nginx:1"}
+        leader.kill()
+        scene.put("web.yaml", asking("nginx:3", cpu="100m"), policy("web", "Deployment", *CLUSTERS))
+        scene.store.commit()
+        leader.start()
+        scene.until("deployment", "web", IMAGE, dict.fromkeys(CLUSTERS, "nginx:3"))
+        scene.until("deployment", "web", ".status.availableReplicas", dict.fromkeys(CLUSTERS, "2"))
+        served = scene.found("deployment", "web", '.status.conditions[?(@.type=="Progressing")].lastUpdateTime')
+        written = {name: max(at for cluster, _, at in scene.writes() if cluster == name) for name in CLUSTERS}
+        for before, after in (("m1", "m2"), ("m2", "m3")):
+            assert served[before].removesuffix("Z") <= written[after], f"{after} was written before {before} served it"
+
+
+IMAGE = ".spec.template.spec.containers[0].image"
+STAGES = {
+    "apiVersion": "fleet.reconciler/v1alpha1",
+    "kind": "Rollout",
+    "metadata": {"name": "default"},
+    "spec": {
+        "stages": [
+            {"name": "first", "clusters": {"clusterNames": ["m1"]}, "gate": {"timeout": "10s"}},
+            {"name": "second", "clusters": {"clusterNames": ["m2"]}},
+            {"name": "rest", "clusters": {}},
+        ]
+    },
+}
+
+
+def asking(image: str, cpu: str) -> dict[str, Any]:
+    """Two pods that each ask for so much."""
+    made = web(image, 2)
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+def states(process: Daemon) -> str:
+    """What `status` of a process says of the stages."""
+    words = [sys.executable, "-m", "reconciler", "status", "--journal", str(process.journal), "-o", "json"]
+    found = subprocess.run(words, check=False, capture_output=True, text=True)
+    told = json.loads(found.stdout).get("rollouts", ()) if found.stdout else ()
+    return ", ".join(str(stage["state"]) for rollout in told for stage in rollout["stages"])
