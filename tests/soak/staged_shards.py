@@ -6,12 +6,15 @@ The clusters are those of `tests/soak/rollouts.py`, and a seventh that keeps the
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
@@ -123,3 +126,49 @@ def scene(folder: Path, **given: Any) -> Iterator[StagedShards]:
         found = StagedShards(folder, fleet, **given)
         with found.leader, found.a, found.b:
             yield found
+
+
+def trial(folder: Path, seed: int) -> list[str]:
+    """Three commits in stages, while the processes are killed, stopped and started at random; what happened.
+
+    Raises:
+        AssertionError: a cluster went back, or had a version before the gates of earlier stages were passed.
+    """
+    random = Random(seed)
+    told: list[str] = []
+    with scene(folder) as found, found.process("spare", "--role", "applier") as spare:
+        processes = {"leader": found.leader, "a": found.a, "b": found.b, "spare": spare}
+        first = found.put("nginx:1")
+        for each in processes.values():
+            each.start()
+        found.until(lambda: found.is_complete(first), "the first revision completed")
+        for number in (2, 3, 4):
+            revision = found.put(f"nginx:{number}")
+            for _ in range(random.randint(1, 4)):
+                time.sleep(random.uniform(0.0, 6.0))
+                who = random.choice(list(processes))
+                told.append(_strike(processes[who], who, random))
+            for each in processes.values():
+                if not each.is_running:
+                    each.start()
+            found.until(lambda revision=revision: found.is_complete(revision), f"revision {number} completed; {told}")
+        found.until(lambda: found.all_have("nginx:4"), "the last revision everywhere")
+        assert not found.referee.wrong, (found.referee.wrong, told)
+    return told
+
+
+def _strike(process: Daemon, who: str, random: Random) -> str:
+    """What happens to a process now."""
+    what = random.choice(["kill", "kill and start", "sleep", "sleep past the Lease"])
+    if not process.is_running:
+        process.start()
+        return f"{who} starts"
+    if what.startswith("kill"):
+        process.kill()
+        if what == "kill and start":
+            process.start()
+    else:
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(random.uniform(0.5, 3.0) if what == "sleep" else 12.0)
+        os.kill(process.pid, signal.SIGCONT)
+    return f"{who}: {what}"

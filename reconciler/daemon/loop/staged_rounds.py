@@ -17,12 +17,13 @@ from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import SURELY_OVER_S, Stager
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
+from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
-from reconciler.model.rollouts.told import NO_ROLLOUTS
+from reconciler.model.rollouts.told import NO_ROLLOUTS, NOTHING_TOLD, ToldRollouts
 from reconciler.stages.observations import moment_of, wait_s
 from reconciler.stages.rollouts import Begun, rollout_events
-from reconciler.stages.staging import changed_by_staging
+from reconciler.stages.staging import Reported, changed_by_staging
 from reconciler.stages.windows import Closed, closed_clusters
 
 _NEVER_S = float("inf")
@@ -49,6 +50,7 @@ class StagedRounds:
             self._stager = Stager(revisions, parts.clock, records, writing, within_s=_ENTER_S, wake=wake, left=left)
         else:
             self._stager = Follower(revisions, parts.clock, writing, within_s=_ENTER_S, wake=wake)
+        self._reported_of: tuple[Fleet, ToldRollouts, Reported | None] | None = None
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = _NEVER_S
@@ -67,7 +69,15 @@ class StagedRounds:
         reach, stager = self._parts.reach, self._stager
         if isinstance(stager, Follower):
             return stager.is_news(state.shown, reach.directions)
-        return stager.is_news(state.shown, reach.reported(state.fleet) if state.fleet is not None else None)
+        return stager.is_news(state.shown, self._reported(state.fleet) if state.fleet is not None else None)
+
+    def _reported(self, fleet: Fleet) -> Reported | None:
+        """What the processes of shards tell, put together once for what it rests on: it is asked for at every turn."""
+        given = self._parts.reach.given
+        told = given.rollouts if given is not None else NOTHING_TOLD
+        if self._reported_of is None or self._reported_of[0] is not fleet or self._reported_of[1] is not told:
+            self._reported_of = fleet, told, self._parts.reach.reported(fleet)
+        return self._reported_of[2]
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
@@ -92,7 +102,7 @@ class StagedRounds:
             closed={name: found.until for name, found in self._closed.items()},
             shown=state.shown,
             former=state.known.former,
-            reported=reach.reported(decided.fleet),
+            reported=self._reported(decided.fleet),
             directions=reach.directions,
             own=reach.own(decided.fleet) if reach.applies else frozenset(),
         )

@@ -66,8 +66,8 @@ class Follower:
         """Whether what is seen of the clusters, or what the leader tells, is otherwise than when it was looked at."""
         if not self.progress:
             return False
-        is_told = directions != self._directions or self._entering.has_ended
-        return is_told or self._lookout.is_news(self._kept.found, shown)
+        is_told = directions is not self._directions and directions != self._directions
+        return is_told or self._entering.has_ended or self._lookout.is_news(self._kept.found, shown)
 
     async def stage(self, decision: Decision, look: Look, now: str) -> Decision:
         """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.

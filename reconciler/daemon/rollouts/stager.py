@@ -93,7 +93,8 @@ class Stager:
             return False
         if self._entering is not None and self._entering.has_ended:
             return True
-        return reported != self._reported or self._lookout.is_news(self._kept.found, shown)
+        is_told = reported is not self._reported and reported != self._reported
+        return is_told or self._lookout.is_news(self._kept.found, shown)
 
     async def stage(self, decision: Decision, look: Look, now: str, only: Collection[str] | None = None) -> Decision:
         """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.

@@ -124,9 +124,16 @@ class Exchange:
         """Take in what was read since; whether it is anything else."""
         has_news, self._has_news = self._has_news, False
         self._taken = dict(self._found)
-        told = {name: account.rollouts for name, account in self._taken.items()}
-        self.rollouts = ToldRollouts(accounts=told, unled=self._unled, left=self._left or NO_ROLLOUTS)
+        self._take_in_rollouts()
         return has_news
+
+    def _take_in_rollouts(self) -> None:
+        """The same value as before where nothing else was told: who judges by it compares it with the last one."""
+        told = {name: account.rollouts for name, account in self._taken.items()}
+        before, left = self.rollouts, self._left or NO_ROLLOUTS
+        is_same = told.keys() == before.accounts.keys() and all(told[name] is before.accounts[name] for name in told)
+        if not is_same or left is not before.left or self._unled != before.unled:
+            self.rollouts = ToldRollouts(accounts=told, unled=self._unled, left=left)
 
     def others(self, revision: str) -> Others:
         """What the guards count of the other shards, by this revision; the leader deletes nothing."""
@@ -181,8 +188,8 @@ class Exchange:
             return
         if live.resource_version == self._versions.get(name):
             return
-        self._versions[name] = live.resource_version
         account = await asyncio.to_thread(read_account, live.body)
+        self._versions[name] = live.resource_version  # Not before: where that took too long, it is read again.
         if account is not None:
             before, self._found[name] = self._found.get(name), account
             self._has_news |= before is None or _basis(before) != _basis(account)
