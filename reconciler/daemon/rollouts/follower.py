@@ -110,11 +110,11 @@ class Follower:
         """Where the Rollouts stand: as the leader tells, and as is recorded in the clusters of the shard."""
         fleet = decision.fleet
         selection = self._lookout.follow(decision)
+        await self._revisions.keep(_revisions(self._kept.found, look.directions or told))
         await self._follow(decision, look, told)
         records = {rollout.name: self._kept.found.get(rollout.name, {}) for rollout in fleet.rollouts}
         recorded = {record.revision for found in records.values() for record in found.values()}
         revisions = await self._revisions.of(fleet, recorded, ())
-        await self._revisions.keep(recorded)
         seen = Seen(away=dict.fromkeys(fleet.clusters, _UNTOLD), closed=look.closed, applied=look.is_applied)
         standing = stand(decision, selection, records, revisions, seen, now)
         progress, newest = dict(standing.progress), dict(standing.newest)
@@ -144,6 +144,14 @@ class Follower:
             own |= {cluster: records[name] for cluster, records in entered.items() if name in records}
             given = told.progress[name].records if name in told.progress else {}
             self._kept.take(name, with_told(own, given, look.own))
+
+
+def _revisions(known: Records, told: RolloutAccount) -> set[str]:
+    """What has to stay readable: what is in force here, and what may begin here next."""
+    found = {record.revision for records in known.values() for record in records.values()}
+    for progress in told.progress.values():
+        found |= {progress.release, progress.waiting, *(record.revision for record in progress.records.values())}
+    return found
 
 
 def _reports(known: Records, sights: Sights) -> dict[str, dict[str, Report]]:
