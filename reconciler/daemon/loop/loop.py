@@ -307,7 +307,7 @@ class ControlLoop:
         agenda.identities |= restaged
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
-            if self._state.rollouts != rollouts or self._recorder.has_news_of_others:
+            if self._state.rollouts != rollouts:
                 self._state = self._recorder.tell_again(self._state)
             return
         await self._pass(self._state, fleet, scope, now)

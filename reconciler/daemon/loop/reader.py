@@ -22,7 +22,6 @@ from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.observation_news import is_news
-from reconciler.daemon.observing.reach import Objects
 from reconciler.daemon.observing.reading import Extent, Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
@@ -76,7 +75,6 @@ class Reader:
         self._next_capacity_s = 0.0
         self._has_other_given = parts.reach.refresh()
         self._next_given_s = 0.0
-        self._objects: Objects = {}
         self._undecided: tuple[Decision, Mapping[Identity, Problem]] | None = None
         self._recovered_s = 0.0
 
@@ -120,9 +118,6 @@ class Reader:
             agenda.mark(*self._unfinished.held, *(self._undecided[1] if self._undecided is not None else ()))
             if given.revision is None:
                 agenda.mark_everything()
-        if given.objects != self._objects:
-            # It decides nothing, and is to be shown.
-            self._objects, agenda.unanswered = given.objects, True
         if given.fault:
             is_none = self._parts.reach.told is None
             text = f"the observations cannot be read; {'nothing rests on them yet' if is_none else _AS_BEFORE}"

@@ -16,7 +16,6 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.writer import unmade
 from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
-from reconciler.daemon.observing.reach import Objects
 from reconciler.daemon.observing.reading import Reading, remembered
 from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.pace.fights import WINDOW_S
@@ -74,7 +73,6 @@ class Recorder:
         self._recorded: Decision | None = None
         self._stalled: frozenset[Problem] = frozenset()
         self._faults: Faults = {}
-        self._objects: Objects = {}
 
     def record(
         self,
@@ -192,13 +190,8 @@ class Recorder:
         self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _NEWS_SHARE)
         return state, float("inf")
 
-    @property
-    def has_news_of_others(self) -> bool:
-        """Whether other processes tell otherwise of their clusters than was shown last."""
-        return self._parts.reach.objects != self._objects
-
     def tell_again(self, state: State) -> State:
-        """The state once it is told where Rollouts and other processes stand, when no round is to follow."""
+        """The state once it is told where Rollouts stand, when no round is to follow."""
         if state.picture is None:
             return state
         return self._shown(state, state.picture, (), self._parts.clock.now(), (), frozenset())
@@ -247,9 +240,7 @@ class Recorder:
             source=parts.source.name,
             source_error=parts.vitals.source_error,
             rollouts=state.rollouts,
-            others=parts.reach.objects,
         )
-        self._objects = shown.others
         document = record_picture(parts.journal, shown, self._tables)
         self._put_up(replace(shown, number=document["round"]), state.observations, document["since"])
         show(parts.vitals, picture, fleet_state, heard)

@@ -32,10 +32,6 @@ def pulling(fleet: Fleet) -> frozenset[str]:
     return frozenset([name for name, cluster in fleet.clusters.items() if cluster.pulls])
 
 
-Objects = Mapping[str, Mapping[str, int]]
-"""By cluster how many objects are how, in the words of `status`."""
-
-
 class Given(Protocol):
     """What others tell, as it was read last."""
 
@@ -54,10 +50,6 @@ class Given(Protocol):
     @property
     def revision(self) -> str | None:
         """By which the placements in it were decided; None: that does not matter."""
-
-    @property
-    def objects(self) -> Objects:
-        """How the objects are in the clusters of others; nothing of those of which nobody tells."""
 
     def refresh(self) -> bool:
         """Take in what was written since; whether there are other observations now."""
@@ -127,11 +119,6 @@ class Reach(Struct, frozen=True, kw_only=True):
     def told(self) -> Observations | None:
         """What others observed; None: nothing is known of it."""
         return self.given.observations if self.given is not None else None
-
-    @property
-    def objects(self) -> Objects:
-        """How the objects are in clusters of others, as far as they tell."""
-        return self.given.objects if self.given is not None else {}
 
     def refresh(self) -> bool:
         """Look for other observations; whether there are some."""

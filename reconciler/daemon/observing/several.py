@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.daemon.observing.reach import Given, Objects
+from reconciler.daemon.observing.reach import Given
 from reconciler.model.observation import Observations
 from reconciler.model.rollouts.told import RolloutAccount, ToldRollouts
 from reconciler.stages.deletion import Others
@@ -37,11 +37,6 @@ class Several:
     def revision(self) -> str | None:
         """By which the placements were decided."""
         return self._first.revision
-
-    @property
-    def objects(self) -> Objects:
-        """How the objects are in clusters of others."""
-        return self._first.objects
 
     def refresh(self) -> bool:
         """Take in what was written since; whether there are other observations now."""

@@ -34,6 +34,8 @@ from reconciler.daemon.service.news import news
 from reconciler.daemon.service.turn import Seat, Turn
 from reconciler.daemon.shards.custody import Custody
 from reconciler.daemon.shards.exchange import Exchange
+from reconciler.daemon.shards.onlooker import Onlooker, Onlooking
+from reconciler.daemon.shards.pictures import Pictures, Teller
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import Deposed, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
@@ -103,6 +105,8 @@ class Player:
                 fleet = await self._stand_by(None, fleet, stop)
             else:
                 self._leadership.alone()
+                self._parts.vitals.board.take_in(None)
+                self._parts.journal.record_told(None)
                 self._own = self._parts.reach.own(fleet)
                 fleet = await self._act(self._parts, fleet, stop)
 
@@ -175,7 +179,7 @@ class Player:
             electors = {shard: self._elector(member, fleet.settings.name, ha, shard) for shard in shards}
             candidacy = Candidacy(electors, self._parts.clock)
             try:
-                fleet = await self._stand_by(candidacy, fleet, stop)
+                fleet = await self._stand_by(candidacy, fleet, stop, self._onlooker(ha, member, fleet))
                 if candidacy.won is None or stop.is_set():
                     return fleet
                 return await self._lead(self._seat(candidacy.won, ha, member, members, fleet), fleet, stop)
@@ -199,7 +203,7 @@ class Player:
         self, elector: Elector, ha: HighAvailability, member: MemberCluster, members: Members, fleet: Fleet
     ) -> Seat:
         """What this process sits on from now on; its parts are those of the shard that it got."""
-        name, shard, exchange = fleet.settings.name, elector.shard, None
+        name, shard, exchange, pictures = fleet.settings.name, elector.shard, None, None
         custody = Custody(member, name, ha, since_boot_s)
         if ha.shards:
 
@@ -207,6 +211,8 @@ class Player:
                 return elector.writing_left_s() > 0
 
             exchange = Exchange(member, name, shard, ha.shards, may_write, custody.is_led)
+            teller = Teller(fleet=name, shards=ha.shards, shard=shard, process=self._process.name)
+            pictures = Pictures(member, teller, may_write, since_boot_s)
             given: Given = exchange if self._reach.given is None else Several(exchange, self._reach.given)
             self._parts = replace(self._parts, reach=replace(self._reach, shard=shard, given=given))
         return Seat(
@@ -215,15 +221,35 @@ class Player:
             members=members,
             custody=custody,
             exchange=exchange,
+            pictures=pictures,
         )
 
-    async def _stand_by(self, elector: Candidacy | None, fleet: Fleet, stop: asyncio.Event) -> Fleet:
+    def _onlooker(self, ha: HighAvailability, member: MemberCluster, fleet: Fleet) -> Onlooker | None:
+        """Who shows what the shards tell while this process stands by; None: there are none."""
+        if not ha.shards:
+            return None
+        parts = self._parts
+        teller = Teller(fleet=fleet.settings.name, shards=ha.shards, shard="", process=self._process.name)
+        with_ = Onlooking(
+            member=member,
+            interpreters=parts.interpreters,
+            board=parts.vitals.board,
+            journal=parts.journal,
+            clock=parts.clock,
+            source=parts.source.name,
+        )
+        return Onlooker(with_, Pictures(member, teller, lambda: False, since_boot_s))
+
+    async def _stand_by(
+        self, elector: Candidacy | None, fleet: Fleet, stop: asyncio.Event, onlooker: Onlooker | None = None
+    ) -> Fleet:
         """Wait for the Lease, and read the store as it advances; the fleet that is in force then."""
         log.info("standing by", extra={"event": "StandsBy"})
         self._parts.vitals.stand_by()
         stopping = asyncio.ensure_future(stop.wait())
         campaign = asyncio.ensure_future(self._campaign(elector)) if elector is not None else stopping
         changed = asyncio.ensure_future(self._store_changed())
+        looks_on = asyncio.ensure_future(onlooker.keep(lambda: fleet)) if onlooker is not None else stopping
         try:
             while not (campaign.done() or stop.is_set() or self._is_other_part(fleet)):
                 leader = elector.holder if elector is not None else ""
@@ -243,7 +269,7 @@ class Player:
                         break  # The Lease may be reached in another way now.
             return fleet
         finally:
-            await ended([campaign, stopping, changed])
+            await ended([campaign, stopping, changed, looks_on])
 
     async def _campaign(self, elector: Candidacy) -> None:
         """Wait for the Lease; who had to give it up for an old store waits until another one could have taken it."""
@@ -313,9 +339,14 @@ class Player:
 
     def _exchanging(self, seat: Seat) -> list[Coroutine[None, None, None]]:
         parts = self._parts
-        if seat.exchange is None:
+        if seat.exchange is None or seat.pictures is None:
+            parts.vitals.board.take_in(None)
+            parts.journal.record_told(None)
             return []
-        return [seat.exchange.keep(parts.vitals.board, parts.journal, parts.clock, stirred=self._stirred)]
+        return [
+            seat.exchange.keep(parts.vitals.board, parts.journal, parts.clock, stirred=self._stirred),
+            seat.pictures.keep(parts.vitals, parts.journal, parts.clock),
+        ]
 
     def _stirred(self) -> None:
         if self.loop is not None:

@@ -22,6 +22,7 @@ from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.round.mark import Mark
 from reconciler.daemon.shards.custody import Custody, let_go
 from reconciler.daemon.shards.exchange import Exchange
+from reconciler.daemon.shards.pictures import Pictures
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.model.fleet import Fleet
@@ -44,7 +45,7 @@ _RAISED_S: Final = 5.0
 class Seat(Struct, frozen=True, kw_only=True):
     """What a leader sits on. `members`: clusters on connections of their own.
 
-    `custody` and `exchange`: of a fleet with shards, else None.
+    `custody`, `exchange` and `pictures`: of a fleet with shards, else None.
     """
 
     elector: Elector
@@ -52,6 +53,7 @@ class Seat(Struct, frozen=True, kw_only=True):
     members: Members
     custody: Custody
     exchange: Exchange | None = None
+    pictures: Pictures | None = None
 
     async def keep(self, lost: asyncio.Event) -> None:
         """Keep the Lease; `lost` is set when it is."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.engine import Round
@@ -22,7 +22,7 @@ from reconciler.report.plan.json import summary
 from reconciler.report.rollouts.document import rollouts_part
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.troubles import Troubles
-from reconciler.stages.state import ClusterState, FleetState, Lag
+from reconciler.stages.state import ClusterState, FleetState, Lag, Others
 
 VERSION = 1
 
@@ -46,8 +46,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     source_error: str = ""
     rollouts: tuple[Progress, ...] = ()
     """Where each Rollout of the store stands."""
-    others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By cluster how many objects are how where other processes apply, as far as they tell."""
+    others: Others | None = None
+    """What other processes tell, where the state is that of a whole fleet with shards."""
 
 
 def state_document(
@@ -81,7 +81,6 @@ def state_document(
         "health": sums(clusters, "health"),
         "clusters": clusters,
         **({"elsewhere": sorted(facts.elsewhere)} if facts is not None and facts.elsewhere else {}),
-        **({"others": _others(picture.others)} if picture.others else {}),
         "policies": policies,
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
@@ -145,21 +144,18 @@ def _failures(picture: Picture) -> list[Json]:
     ]
 
 
-def _others(told: Mapping[str, Mapping[str, int]]) -> list[JsonObject]:
-    return [{"name": name, "objects": dict(sorted(counts.items()))} for name, counts in sorted(told.items())]
-
-
 def _clusters(picture: Picture, before: JsonObject | None) -> list[JsonObject]:
     known = {entry["name"]: entry for entry in (dig(before, "clusters") or ())}
     members = picture.state.facts.members if picture.state.facts is not None else {}
     return [
         # One that a command was told to leave out stays as it was.
-        known[name] if name not in members and name in known and not found.is_left else _cluster(found)
+        known[name] if name not in members and name in known and not found.is_left else cluster_part(found)
         for name, found in sorted(picture.state.clusters.items())
     ]
 
 
-def _cluster(found: ClusterState) -> JsonObject:
+def cluster_part(found: ClusterState) -> dict[str, Json]:
+    """A row of `clusters`."""
     why = LEFT_WHY if found.is_left else found.why_away
     return {
         "name": found.name,

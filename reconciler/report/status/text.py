@@ -26,7 +26,7 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
     sections = [
         _head(document, style),
         _clusters(document["clusters"], style) if document["clusters"] or not document.get("elsewhere") else [],
-        _cut_rows(_others(document.get("others", ()), style), limit),
+        _cut("Shards", _shards(document.get("shards", ()), style), style, limit),
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
@@ -77,7 +77,7 @@ def _head(document: Document, style: Style) -> list[str]:
         visible(f"  seen      {document['time']}  ({number})"),
         visible(f"  writer    {document['writer'] or 'none; no daemon runs'}"),
         *(
-            [visible(f"  standby   {document['ledBy']} leads; what follows is of before")]
+            [visible(f"  standby   {document['ledBy']} leads; what follows is {_of_whom(document)}")]
             if document.get("ledBy")
             else []
         ),
@@ -89,6 +89,10 @@ def _head(document: Document, style: Style) -> list[str]:
     if not document["complete"]:
         lines.append("  " + style.red("INCOMPLETE: not everything could be read"))
     return lines
+
+
+def _of_whom(document: Document) -> str:
+    return "what the shards tell" if document.get("shards") else "of before"
 
 
 _ALWAYS = ("synced", "pending", "held", "failed")
@@ -103,9 +107,11 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         return [style.yellow("No clusters: the store has no document of kind Cluster.")]
     states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
     healths = [name for name in _HEALTHS if any(_count(cluster, "health", name) for cluster in clusters)]
+    is_sharded = any("shard" in cluster for cluster in clusters)
     rows = [
         [
             visible(cluster["name"]),
+            *([visible(cluster.get("shard") or "-")] if is_sharded else ()),
             _reach(cluster),
             *(str(_count(cluster, "objects", name)) for name in states),
             *(str(_count(cluster, "health", name)) for name in healths),
@@ -114,45 +120,34 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         ]
         for cluster in clusters
     ]
-    header = ["CLUSTER", "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS", "WHY NOT"]
-    contact = 2 + len(states) + len(healths)
+    shown = ["SHARD"] if is_sharded else []
+    header = ["CLUSTER", *shown, "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS"]
+    first, contact = 2 + len(shown), len(header) - 1
     # Why a cluster is away matters more than when it was there. What else has no room is listed below, one by one.
-    extra = range(2 + len(_ALWAYS), contact)
-    fit = Fit(width=style.width, drop=(contact, 3, 1, *reversed(extra)), cuts_last=True)
-    lines = aligned([header, *rows], right=frozenset(range(2, contact)), fit=fit)
+    extra = range(first + len(_ALWAYS), contact)
+    fit = Fit(width=style.width, drop=(contact, first + 1, first - 1, *reversed(extra)), cuts_last=True)
+    lines = aligned([[*header, "WHY NOT"], *rows], right=frozenset(range(first, contact)), fit=fit)
     painted = [
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
 
 
-def _others(others: Sequence[Document], style: Style) -> list[str]:
-    """How it is where other processes apply, as far as they tell."""
-    if not others:
-        return []
-    states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(each, "objects", name) for each in others))]
-    rows = [
-        [
-            visible(each["name"]),
-            "no" if _count(each, "objects", "away") else "yes",
-            *(str(_count(each, "objects", name)) for name in states),
-        ]
-        for each in others
+def _shards(shards: Sequence[Document], style: Style) -> list[str]:
+    """Who applies to which shard, and what is not known of one."""
+    return [
+        style.red(visible(f"{shard['name']}: {shard['why']}"))
+        if shard["why"]
+        else visible(f"{shard['name']}: {shard['process'] or 'a process'}{' (this process)' if shard['here'] else ''}")
+        for shard in shards
     ]
-    header = ["OF OTHERS", "REACHABLE", *(name.upper() for name in states)]
-    lines = aligned([header, *rows], right=frozenset(range(2, len(header))))
-    return [style.bold(lines[0]), *lines[1:]]
-
-
-def _cut_rows(lines: list[str], limit: int | None) -> list[str]:
-    """A header with at most so many rows."""
-    left = len(lines) - 1 - limit if limit is not None else 0
-    return [*lines[: limit + 1], f"  and {left} more; -o wide shows all"] if limit is not None and left > 0 else lines
 
 
 def _reach(cluster: Document) -> str:
     if cluster.get("left"):
         return "left"
+    if not cluster.get("told", True):
+        return "unknown"
     return "yes" if cluster["up"] else "no"
 
 

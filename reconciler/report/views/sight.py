@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -17,7 +17,7 @@ from reconciler.report.mask import Masker, secrets_among
 from reconciler.report.status.state_document import LEFT_WHY, Picture
 from reconciler.report.views.shapes import ClusterHead, CopyPart, LastWrite, Resource
 from reconciler.stages.secrecy import is_secret_kind
-from reconciler.stages.state import NOMINAL, ClusterState, Facts, HealthWord, Held, Lag, ObjectState
+from reconciler.stages.state import ClusterState, Facts, HealthWord, Held, Lag, ObjectState
 
 _SYNC_RANK: Final = {
     lag: rank
@@ -123,13 +123,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
 
     def state(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The state of a copy, without judging it again; None: there is none, and none is wanted."""
-        there = self.clusters.get(cluster)
-        if there is None:
-            return None
-        kept = there.kept.get(identity)
-        if kept is not None or there.why_away is not None or there.is_left:
-            return kept
-        return NOMINAL if identity in self.facts.manifests.get(cluster, {}) else None
+        return self.picture.state.seen(cluster, identity)
 
     def resource(self, cluster: str, identity: Identity) -> Resource:
         """The object as the shapes name it."""
@@ -170,9 +164,22 @@ def heads(sight: Sight) -> tuple[ClusterHead, ...]:
             is_left=found.is_left,
             is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
             why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
+            **applier_part(sight, found),
         )
         for name, found in sorted(sight.clusters.items())
     )
+
+
+def applier_part(sight: Sight, found: ClusterState) -> dict[str, Any]:
+    """Who applies to a cluster, as the shapes name it; nothing where the fleet has no shards."""
+    applier = found.applier
+    if applier is None:
+        return {}
+    return {
+        "shard": sight.text(applier.shard) or None,
+        "process": sight.text(applier.process) or None,
+        "is_told": not applier.why,
+    }
 
 
 def words_for_history(sight: Sight | None) -> Callable[[str], tuple[str, str] | None]:

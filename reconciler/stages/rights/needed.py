@@ -22,7 +22,7 @@ from reconciler.stages.documents import BUILT_IN, is_never_distributed
 from reconciler.stages.leadership import handover_name, lease_name
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.rights.right import Level, Right, merged
-from reconciler.stages.shards import account_name
+from reconciler.stages.shards import account_name, picture_name
 
 _READ: Final = ("get", "list", "watch")
 _APPLY: Final = ("create", "patch")
@@ -116,6 +116,8 @@ def _lease(level: Level, settings: FleetSettings) -> Iterator[Right]:
         yield Right("", "configmaps", (handover_name(settings.name, shard),), verbs)
         if shards:
             yield Right("", "configmaps", (account_name(settings.name, shard),), verbs)
+        if shard:
+            yield Right("", "configmaps", (picture_name(settings.name, shard),), verbs)
 
 
 def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:

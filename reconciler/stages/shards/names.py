@@ -23,3 +23,8 @@ def shard_object_name(shard: str, fleet: str) -> str:
 def account_name(fleet: str, shard: str = "") -> str:
     """The ConfigMap in which a shard tells what it sees, or (no shard) the leader what it decided."""
     return f"{shard_object_name(shard, fleet)}-account" if shard else f"fleet-{fleet}-account"
+
+
+def picture_name(fleet: str, shard: str) -> str:
+    """The ConfigMap in which a shard tells everybody how its clusters are."""
+    return f"{shard_object_name(shard, fleet)}-picture"

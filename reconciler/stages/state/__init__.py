@@ -6,7 +6,8 @@ from reconciler.stages.state.inputs import Copy, Facts, by_copy
 from reconciler.stages.state.judge import state_of
 from reconciler.stages.state.sights import copies_of
 from reconciler.stages.state.step import Step, step_of
-from reconciler.stages.state.tables import ClusterState, FleetState, StateTables, Turn
+from reconciler.stages.state.tables import Applier, ClusterState, FleetState, StateTables, Turn
+from reconciler.stages.state.told import ShardTold, shard_told, told_absence, told_copy
 from reconciler.stages.state.values import (
     HEALTHY,
     MISSING,
@@ -32,6 +33,7 @@ from reconciler.stages.state.values import (
     SyncState,
     UnknownHealth,
 )
+from reconciler.stages.state.whole import Others, whole_of
 
 __all__ = [
     "HEALTHY",
@@ -39,6 +41,7 @@ __all__ = [
     "NOMINAL",
     "SYNCED",
     "TROUBLES",
+    "Applier",
     "ClusterState",
     "Copy",
     "Degraded",
@@ -56,9 +59,11 @@ __all__ = [
     "Missing",
     "NotKnown",
     "ObjectState",
+    "Others",
     "Pending",
     "Progressing",
     "Refused",
+    "ShardTold",
     "StateTables",
     "Step",
     "Sync",
@@ -71,9 +76,13 @@ __all__ = [
     "health_of",
     "held_by",
     "says_more",
+    "shard_told",
     "state_of",
     "step_of",
+    "told_absence",
+    "told_copy",
     "waits_for_person",
+    "whole_of",
     "why_unschedulable",
     "why_waiting",
 ]

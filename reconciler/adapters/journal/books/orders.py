@@ -25,6 +25,7 @@ from reconciler.model.refs import Identity
 _ASKED: Final = "asked"
 LED_BY: Final = "led_by"
 SHARD: Final = "shard"
+TOLD: Final = "told"
 
 
 class Orders:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.adapters.journal.books.orders import SHARD
+import orjson
+
+from reconciler.adapters.journal.books.orders import SHARD, TOLD
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.mirror import Mirror
-from reconciler.adapters.journal.rows import META, SUSPENSION
+from reconciler.adapters.journal.rows import META, SUSPENSION, json_text
 from reconciler.model.ledger import Losses
+from reconciler.model.tree import Json, JsonObject
 
 _OF_CLUSTER: Final = ("applied", "established", "intent", "hold", "rollout", "loss", "guard_hold")
 
@@ -27,6 +30,21 @@ class ShardBook:
         if row not in self._file.rows(META, "WHERE key = ?", (SHARD,)):
             with self._file.transaction(durable=True):
                 self._file.put(META, [row])
+
+    def record_told(self, document: JsonObject | None) -> None:
+        """Replace what other processes tell (`report.told_document`); None: nothing. The same is not written again."""
+        rows = [(TOLD, json_text(document))] if document is not None else []
+        if rows != self._file.rows(META, "WHERE key = ?", (TOLD,)):
+            with self._file.transaction():
+                self._file.execute("DELETE FROM meta WHERE key = ?", (TOLD,))
+                self._file.put(META, rows)
+
+    @property
+    def told(self) -> dict[str, Json] | None:
+        """What other processes tell, as it was recorded last; None: nothing."""
+        rows = self._file.rows(META, "WHERE key = ?", (TOLD,))
+        found: dict[str, Json] | None = orjson.loads(str(rows[0][1])) if rows else None
+        return found
 
     def suspension_rows(self) -> tuple[tuple[str, ...], ...]:
         """The orders to stop writing, to be told to another process."""
