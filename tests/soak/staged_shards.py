@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -151,7 +152,7 @@ def trial(folder: Path, seed: int) -> list[str]:
             for each in processes.values():
                 if not each.is_running:
                     each.start()
-            found.until(lambda revision=revision: found.is_complete(revision), f"revision {number} completed; {told}")
+            found.until(partial(found.is_complete, revision), f"revision {number} completed; {told}")
         found.until(lambda: found.all_have("nginx:4"), "the last revision everywhere")
         assert not found.referee.wrong, (found.referee.wrong, told)
     return told
