@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import json
 import os
-import re
 import signal
 import ssl
 import tempfile
@@ -31,6 +30,7 @@ from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.adapters.kube.risks.rejected import why_rejected
 from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
+from reconciler.regex import regex
 
 TOKEN_FILE_AGE_MAX_S = 60.0
 PLUGIN_DEADLINE_S = 30.0
@@ -41,8 +41,8 @@ TOKEN_MAX_BYTES: Final = 65_536
 """API servers take no larger headers. Source: Go, http.DefaultMaxHeaderBytes is 1 MiB for all of them."""
 Headers = tuple[tuple[str, str], ...]
 """Name and value; a name may be there several times."""
-_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_TOKEN: Final = regex(r"[\x21-\x7e]+")
+_CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 class Credentials:
