@@ -215,8 +215,8 @@ objects the diff alone is timed, two rounds.
 
 {beside}
 
-Where the time of a no-op `diff` goes: more than half of it is starting Python and importing (aiohttp and asyncio alone
-cost 0.16 s), the rest in equal parts reading and deciding, and three lists with their comparison. No dry run is sent.
+Where the time of a no-op `diff` goes: more than half of it is starting Python and importing, the rest in equal
+parts reading and deciding, and three lists with their comparison. No dry run is sent.
 What is parsed of a store is kept in the user's cache folder (`$XDG_CACHE_HOME/fleet-reconciler`, to be deleted at
 will), so the second command on a store parses only what changed. What the first `apply` does beyond the bare client: it
 lists what is there, so that nothing foreign is overwritten, journals every intent before its request and every outcome

@@ -154,7 +154,8 @@ def command(
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
     from reconciler.daemon.round.session import plan_once
 
-    return run(plan_once(fleet, access, at=at, server_side=server_side)).plan
+    with bulk_load():
+        return run(plan_once(fleet, access, at=at, server_side=server_side)).plan
 
 
 def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:

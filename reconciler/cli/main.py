@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import importlib
@@ -138,6 +139,8 @@ def main(argv: list[str] | None = None) -> Any:
     sys.excepthook = report_crash
     # Trees of JSON hold no cycles: collections at the usual pace are a tenth of a command's time and free nothing.
     gc.set_threshold(50_000, 50, 100)
+    # Nor do they when the process ends: the last collection of the interpreter would look at every object again.
+    atexit.register(gc.freeze)
     try:
         return cli.main(args=argv, prog_name="reconciler", standalone_mode=True)
     except ReconcilerError as error:

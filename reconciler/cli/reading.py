@@ -24,7 +24,7 @@ _TELL_S: Final = 5.0
 
 @contextmanager
 def bulk_load() -> Iterator[None]:
-    """No cyclic collections while a store is loaded: they cost as much as the parse itself and free nothing."""
+    """No cyclic collections while a store or clusters are read: they cost as much as the parse and free nothing."""
     gc.disable()
     try:
         yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from reconciler.model.refs import Identity
+from reconciler.regex import regex
 
 
 class NodeTerm(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class Facts(Struct, frozen=True, array_like=True):
     references: tuple[DependencyRef, ...] = ()
 
 
-_FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
+_FORM = regex(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
 _MAX_TEXT = 64
 _AMOUNT_MAX = 2**63 - 1
 """Source: Kubernetes, resource.Quantity: larger numbers are capped."""

@@ -15,8 +15,10 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.model.cluster import Cluster
 from reconciler.sim import ClusterSpec, background_fleet
 from tests.contract.sim_cluster import SimCluster
+from tests.fakes.sessions import over_each_session
 from tests.real_clusters import RealCluster
 
+__all__ = ["over_each_session"]
 FLEET = "contract"
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs/reference/simulator.md"
 FACES = ["sim", pytest.param("real", marks=pytest.mark.apiserver)]

@@ -13,12 +13,13 @@ from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from reconciler.errors import ConfigurationError, RevisionNotFound
+from reconciler.regex import regex
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
-_LIKE_SCP: Final = re.compile(r"(?:(?P<user>[^/\\:@\s]+)@)?(?P<host>[^/\\:@\s]{2,}):(?P<path>[^\\]+)")
-_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:.]{2,45}", re.ASCII)
-_USER: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,100}", re.ASCII)
-_REVISION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
+_SCHEME: Final = regex(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
+_LIKE_SCP: Final = regex(r"(?:(?P<user>[^/\\:@\s]+)@)?(?P<host>[^/\\:@\s]{2,}):(?P<path>[^\\]+)")
+_HOST: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:.]{2,45}", re.ASCII)
+_USER: Final = regex(r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,100}", re.ASCII)
+_REVISION: Final = regex(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
 _FORBIDDEN_IN_REVISION: Final = ("..", "//", "/.", "@{", ".lock")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _DEFAULT_USER: Final = "git"

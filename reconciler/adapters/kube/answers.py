@@ -9,29 +9,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import orjson
+from msgspec import Struct, field
 
 from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
 from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.shapes.metadata import ListMetadata, Named, object_metadata
+from reconciler.adapters.kube.shown import shown_without
 from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 
-_S = TypeVar("_S", bound=msgspec.Struct)
+_S = TypeVar("_S", bound=Struct)
 
 METADATA_API = "meta.k8s.io/v1"
 
 log = logging.getLogger("reconciler")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(Struct, frozen=True, kw_only=True):
     """A list, in the API server's order, as of `resource_version`.
 
     `is_complete` is False when the list was longer than we were ready to read: absence then proves nothing.
@@ -44,28 +44,31 @@ class Listing:
     """Objects that are in the list and are not what the API promises, with what is wrong with them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """One page of a list: raw items, and the token of the next page, empty on the last one."""
 
-    items: Sequence[Any] = field(repr=False)
+    items: Sequence[Any]
     resource_version: str
     token: str
 
+    def __repr__(self) -> str:
+        """Without the items, which may hold secrets."""
+        return shown_without(self, ("items",))
 
-class Version(msgspec.Struct, frozen=True, rename="camel"):
+
+class Version(Struct, frozen=True, rename="camel"):
     """The answer of /version."""
 
     git_version: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class ReviewStatus(msgspec.Struct, frozen=True):
+class ReviewStatus(Struct, frozen=True):
     """Whether it is allowed."""
 
     allowed: bool
 
 
-class AccessReview(msgspec.Struct, frozen=True):
+class AccessReview(Struct, frozen=True):
     """A SelfSubjectAccessReview that was answered."""
 
     status: ReviewStatus

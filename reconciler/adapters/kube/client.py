@@ -5,7 +5,6 @@ Every method raises exceptions from `errors.py` only, and none returns an empty 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
@@ -318,7 +317,7 @@ class MemberCluster:
                 except AnswerTooLarge:
                     if limit == 1:
                         raise
-                    limit, query = max(1, limit // 10), dataclasses.replace(query, is_cached=False)
+                    limit, query = max(1, limit // 10), replace(query, is_cached=False)
                     continue
                 except ListExpired:
                     if not token:
@@ -341,7 +340,7 @@ class MemberCluster:
         if left_s <= 0:
             raise NotLeading(self.name, "this process does not lead now; whoever does makes the change")
         if left_s < request.deadline_s:
-            request = dataclasses.replace(request, deadline_s=left_s)
+            request = replace(request, deadline_s=left_s)
         answer = await self._transport.send(request, self._user_agent())
         reach(f"after a write to a member: {request.purpose} {request.kind}")
         return answer

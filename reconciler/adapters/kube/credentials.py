@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import json
 import os
-import re
 import signal
 import ssl
 import tempfile
@@ -25,15 +24,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from multidict import CIMultiDict
-
 from reconciler.adapters.clock import Clock, epoch_s
-from reconciler.adapters.http_client import aiohttp
 from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts, system_authorities
 from reconciler.adapters.kube.errors import clean
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.adapters.kube.risks.rejected import why_rejected
 from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
+from reconciler.regex import regex
 
 TOKEN_FILE_AGE_MAX_S = 60.0
 PLUGIN_DEADLINE_S = 30.0
@@ -42,8 +39,10 @@ FAILURE_AGE_MAX_S = 5.0
 EXPIRY_MARGIN_S = 10.0
 TOKEN_MAX_BYTES: Final = 65_536
 """API servers take no larger headers. Source: Go, http.DefaultMaxHeaderBytes is 1 MiB for all of them."""
-_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+Headers = tuple[tuple[str, str], ...]
+"""Name and value; a name may be there several times."""
+_TOKEN: Final = regex(r"[\x21-\x7e]+")
+_CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 class Credentials:
@@ -55,7 +54,7 @@ class Credentials:
         self._contexts = contexts or SharedContexts()
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._headers: CIMultiDict[str] | None = None
+        self._headers: Headers | None = None
         self._context: ssl.SSLContext | None = None
         self._made_of = b""
         self._is_distrusted = False
@@ -69,7 +68,7 @@ class Credentials:
         """The TLS context, None where the URL is plain HTTP. Valid after `headers`."""
         return self._context
 
-    async def headers(self) -> CIMultiDict[str]:
+    async def headers(self) -> Headers:
         """Authorization and impersonation headers, renewed if they have run out."""
         if self._headers is None:
             await self.renew(self.generation)
@@ -102,16 +101,13 @@ class Credentials:
                 raise
             self._expires_in(FAILURE_AGE_MAX_S)
 
-    def _headers_with(self, token: str) -> CIMultiDict[str]:
-        headers: CIMultiDict[str] = CIMultiDict()
-        if token:
-            headers["Authorization"] = token
+    def _headers_with(self, token: str) -> Headers:
+        headers = [("Authorization", token)] if token else []
         for header, values in sorted(self._config.impersonate.items()):
-            for value in values:
-                headers.add(header, value)
-        if any(_CONTROL.search(value) for value in headers.values()):
+            headers += [(header, value) for value in values]
+        if any(_CONTROL.search(value) for _, value in headers):
             raise self._rejected(f"a token or name in {self._config.source} holds a line break or another control sign")
-        return headers
+        return tuple(headers)
 
     def _renew_context(self, pair: tuple[bytes, bytes] | None) -> None:
         """Another context where what it is made of has changed: connections belong to theirs, and end with it."""
@@ -138,7 +134,7 @@ class Credentials:
 
     def refused(self, error: CredentialsRejected) -> CredentialsRejected:
         """The error of a 401, with what of the credentials is wrong and what to do."""
-        authorization = self._headers.get("Authorization", "") if self._headers is not None else ""
+        authorization = dict(self._headers or ()).get("Authorization", "")
         why = why_rejected(self._config, authorization, self._clock.now())
         told = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
         told.changed_nothing = error.changed_nothing
@@ -193,6 +189,7 @@ class Credentials:
 
         It is shown no cluster, so that it writes no certificate into a temporary file.
         """
+        import aiohttp  # noqa: PLC0415 - the package brings it
         from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 270 ms that few need
         from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
         from kubernetes.aio.config.kube_config import KubeConfigLoader  # noqa: PLC0415

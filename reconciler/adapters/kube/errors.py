@@ -30,14 +30,15 @@ from reconciler.errors import (
     WriteConflict,
 )
 from reconciler.model.tree import dig
+from reconciler.regex import regex
 
 MESSAGE_MAX = 500
 VALUE_MAX = 80
 CAUSES_MAX = 5
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-_INVALID_VALUE = re.compile(r"(Invalid value: )(.*)(: )", re.DOTALL)
-_RIGHT = re.compile(
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]+")
+_INVALID_VALUE = regex(r"(Invalid value: )(.*)(: )", re.DOTALL)
+_RIGHT = regex(
     r'(User "[^"]{0,256}") cannot ([a-z]{1,20}) resource "([a-z0-9./-]{1,256})" in API group "([a-z0-9.-]{0,256})"'
     r'(?: in the namespace "([a-z0-9.-]{1,256})"| at the cluster scope)'
 )

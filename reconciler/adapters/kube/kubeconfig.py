@@ -14,13 +14,14 @@ import hashlib
 import os
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
+from msgspec import Struct, field
 
+from reconciler.adapters.kube.shown import shown_without
 from reconciler.errors import ConfigurationError
 from reconciler.model.cluster import Cluster
 
@@ -32,14 +33,18 @@ SERVICE_ACCOUNT_VARIABLE: Final = "RECONCILER_SERVICE_ACCOUNT_FOLDER"
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 """The extension of a cluster that its exec plugin is told, as `spec.cluster.config` of the ExecCredential."""
 SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".json", ".conf", ".config")
+_SECRET: Final = ("proxy_url", "token", "password", "exec_plugin", "exec_extension", "auth_provider")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pem:
+class Pem(Struct, frozen=True, kw_only=True):
     """A certificate or key, inline or in a file that may be replaced while we run."""
 
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
     file: Path | None = None
+
+    def __repr__(self) -> str:
+        """Without the bytes, which may be a key."""
+        return shown_without(self, ("data",))
 
     def __bool__(self) -> bool:
         """Whether there is one."""
@@ -50,8 +55,7 @@ class Pem:
         return self.data if self.data or self.file is None else self.file.read_bytes()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberConfig:
+class MemberConfig(Struct, frozen=True, kw_only=True):
     """How to reach and to convince one API server. Printing it shows no secret."""
 
     name: str
@@ -60,17 +64,17 @@ class MemberConfig:
     is_insecure: bool = False
     """insecure-skip-tls-verify."""
     tls_server_name: str = ""
-    proxy_url: str = field(default="", repr=False)
+    proxy_url: str = ""
     client_certificate: Pem = Pem()
     client_key: Pem = Pem()
-    token: str = field(default="", repr=False)
+    token: str = ""
     token_file: Path | None = None
     username: str = ""
-    password: str = field(default="", repr=False)
-    exec_plugin: Mapping[str, Any] | None = field(default=None, repr=False)
-    exec_extension: Any = field(default=None, repr=False)
+    password: str = ""
+    exec_plugin: Mapping[str, Any] | None = None
+    exec_extension: Any = None
     """What the entry of the cluster tells an exec plugin that asks for cluster info; None: nothing."""
-    auth_provider: Mapping[str, Any] | None = field(default=None, repr=False)
+    auth_provider: Mapping[str, Any] | None = None
     impersonate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Impersonation headers."""
     folder: Path = Path()
@@ -79,6 +83,10 @@ class MemberConfig:
     """The file, for messages."""
     is_in_cluster: bool = False
     """The account of the pod that we run in. No proxy of the environment is on the way to its API server."""
+
+    def __repr__(self) -> str:
+        """Without secrets."""
+        return shown_without(self, _SECRET)
 
     @property
     def where_files_come_from(self) -> str:
@@ -101,16 +109,14 @@ def _digest(pem: Pem) -> bytes:
         return b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _Entry(Struct, frozen=True, kw_only=True):
     """A cluster, user or context with the file that it came from."""
 
     body: Mapping[str, Any]
     file: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kubeconfig:
+class Kubeconfig(Struct, frozen=True, kw_only=True):
     """One or several files, merged as kubectl does: the first file that names an entry wins."""
 
     clusters: Mapping[str, _Entry]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 import orjson
+from msgspec import Struct, field
 
+from reconciler.adapters.kube.shown import shown_without
 from reconciler.model.tree import Json, JsonObject
 
 JSON = "application/json"
@@ -44,20 +45,23 @@ class Purpose(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """One request. `path` is percent-encoded and begins with a slash; `kind` is of the object it is about."""
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = field(default=b"", repr=False)
+    body: bytes = b""
     content_type: str = ""
     accept: str = JSON
     purpose: Purpose = Purpose.READ
     kind: str = ""
     deadline_s: float = READ_DEADLINE_S
     if_none_match: str = ""
+
+    def __repr__(self) -> str:
+        """Without the body, which may hold secrets."""
+        return shown_without(self, ("body",))
 
     @property
     def target(self) -> str:
@@ -75,8 +79,7 @@ class Request:
         return self.purpose in (Purpose.READ, Purpose.APPLY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(Struct, frozen=True, kw_only=True):
     """Where a kind lives: `group_version` as in apiVersion, `plural` as in paths."""
 
     group_version: str
@@ -121,8 +124,7 @@ def read(path: str, **query: str) -> Request:
     return Request(method="GET", path=path, query=query)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """One object of a kind, whether it exists or not."""
 
     resource: Resource
@@ -140,8 +142,7 @@ def get(target: Target) -> Request:
     return Request(method="GET", path=target.path, kind=target.resource.kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuery:
+class ListQuery(Struct, frozen=True, kw_only=True):
     """What is listed or watched. An empty namespace means all of them.
 
     `is_cached`: a list may be of any version that the API server has in memory. Source: Kubernetes API Concepts,

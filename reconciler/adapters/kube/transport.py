@@ -9,33 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import random
 import resource
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
-from ipaddress import ip_address, ip_network
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from multidict import CIMultiDict
-from yarl import URL
+from msgspec import Struct, field
 
 from reconciler.adapters.clock import Clock
-from reconciler.adapters.http_client import aiohttp, system_tls
 from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
 from reconciler.adapters.kube.bounds.budget import Budget, SumBudget
 from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.bounds.shared_trees import SharedTrees
-from reconciler.adapters.kube.bounds.tls_buffers import keep_tls_buffers_small
-from reconciler.adapters.kube.credentials import Credentials
+from reconciler.adapters.kube.credentials import Credentials, Headers
 from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import Purpose, Request
+from reconciler.adapters.kube.sessions.proxies import proxy_of
+from reconciler.adapters.kube.sessions.session import Call, Content, Response, Session, SessionFault, reason
+from reconciler.adapters.kube.shown import shown_without
 from reconciler.adapters.kube.timed import Answered, nobody, timed
 from reconciler.errors import (
     AnswerTooLarge,
@@ -50,17 +45,13 @@ _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _RAISE_LIMIT = "raise its limit (LimitNOFILE= of the unit, ulimit -n of the shell, --ulimit nofile= of the container)"
 _BEFORE_VALUES = (b",", b"{", b"[")
 """Each value of a JSON text has one of these before it. Inside of strings they are counted too."""
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
-_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 
 
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportSettings:
+class TransportSettings(Struct, frozen=True, kw_only=True):
     """Bounds of what we ask of members and of ourselves."""
 
     in_flight_max: int = 16
@@ -91,20 +82,22 @@ class TransportSettings:
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A successful answer."""
 
     status: int
-    body: bytes = field(repr=False)
+    body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Without the body, which may hold secrets."""
+        return shown_without(self, ("body",))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+
+class Shared(Struct, frozen=True, kw_only=True):
     """What the members of a fleet have in common. `jitter` gives numbers in [0, 1)."""
 
-    session: aiohttp.ClientSession
+    session: Session
     slots: SharedSlots
     clock: Clock
     settings: TransportSettings
@@ -113,17 +106,6 @@ class Shared:
     trees: SharedTrees = field(default_factory=SharedTrees)
     contexts: SharedContexts = field(default_factory=SharedContexts)
     answered: Answered = nobody
-
-
-def open_session() -> aiohttp.ClientSession:
-    """A session without cookies, redirects or environment, whose only limits are our own. Close it in its loop."""
-    keep_tls_buffers_small()
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=75),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=_NO_TIMEOUT,
-        trust_env=False,
-    )
 
 
 class Transport:
@@ -145,11 +127,7 @@ class Transport:
         """Parts of answers that have come in, but for those of watches."""
         self.trees = shared.trees
         self.lists = Budget(config.name, shared.settings.lists_max_bytes)
-        connect_s, silence_s = shared.settings.connect_deadline_s, shared.settings.watch_silence_max_s
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
-        self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silence_s)
         self._proxy = proxy_of(config)
-        self._plain: ssl.SSLContext | bool = system_tls() if self._proxy.startswith("https:") else True
 
     async def send(self, request: Request, user_agent: str) -> Answer:
         """The answer, after at most `attempts_max` attempts within the bounds.
@@ -179,7 +157,7 @@ class Transport:
                     await self._shared.clock.sleep(pause_s)
 
     @asynccontextmanager
-    async def stream(self, request: Request, user_agent: str) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(self, request: Request, user_agent: str) -> AsyncIterator[Content]:
         """The body of a watch as it comes, until it ends or falls silent.
 
         It takes no slot: hundreds of them idle beside the requests.
@@ -223,9 +201,7 @@ class Transport:
             return Answer(status=response.status, body=body, headers=response.headers)
 
     @asynccontextmanager
-    async def _respond(
-        self, request: Request, user_agent: str, deadline_s: float
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[Response]:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
         # A cluster whose writes hang behind a dead webhook answers every read: each has a breaker of its own.
         breaker = self._breaker(request)
@@ -253,14 +229,15 @@ class Transport:
                 try:
                     yield response
                 finally:
-                    _hang_up(response)
-        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
-            if _is_about_certificates(error):
+                    response.hang_up()
+        except (SessionFault, OSError) as error:
+            seen = as_fault(error)
+            if seen.is_about_certificates:
                 self._credentials.distrust()
-            if isinstance(error, TimeoutError) and is_watch and is_answered:
+            if seen.is_timeout and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
-            fault = self._fault(error, deadline_s, breaker, is_answered=is_answered)
-            raise (_never_sent(fault) if isinstance(error, _NOT_CONNECTED) else fault) from error
+            fault = self._fault(seen, deadline_s, breaker, is_answered=is_answered)
+            raise (fault if seen.is_sent else _never_sent(fault)) from error
         except MemberClusterError as error:
             if not is_answered:
                 self._failed(error.message, breaker)
@@ -273,48 +250,51 @@ class Transport:
     def _breaker(self, request: Request) -> Breaker:
         return self.reading if request.purpose is Purpose.READ else self.writing
 
-    def _fault(self, error: Exception, deadline_s: float, breaker: Breaker, *, is_answered: bool) -> MemberClusterError:
+    def _fault(
+        self, seen: SessionFault, deadline_s: float, breaker: Breaker, *, is_answered: bool
+    ) -> MemberClusterError:
         """What a fault of the network means, counted by the breaker when the cluster gave no sign of life."""
-        if isinstance(error, TimeoutError):
+        if seen.is_timeout:
             return self._failed(f"no answer within {deadline_s:g} s", breaker)
-        if _os_errno(error) in _NO_DESCRIPTORS:
+        if seen.errno in _NO_DESCRIPTORS:
             # That is our own want: the cluster had no chance to answer.
             breaker.abandoned()
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return ClusterUnreachable(self.name, f"this process may open no more files than {soft}; {_RAISE_LIMIT}")
-        if isinstance(error, aiohttp.ClientPayloadError):
-            return BadAnswer(self.name, f"the answer was cut off: {clean(str(error))}")
-        message = clean(_reason(error))
+        if seen.is_cut_off:
+            return BadAnswer(self.name, f"the answer was cut off: {clean(str(seen))}")
+        message = clean(str(seen))
         return ClusterUnreachable(self.name, message) if is_answered else self._failed(message, breaker)
 
     def _failed(self, message: str, breaker: Breaker) -> ClusterUnreachable:
         breaker.failed(clean(message))
         return ClusterUnreachable(self.name, breaker.why)
 
-    async def _headers(self, request: Request, user_agent: str) -> CIMultiDict[str]:
-        headers = CIMultiDict(await self._credentials.headers())
-        headers["User-Agent"] = user_agent
-        headers["Accept"] = request.accept
+    async def _headers(self, request: Request, user_agent: str) -> Headers:
+        headers = [*await self._credentials.headers(), ("User-Agent", user_agent), ("Accept", request.accept)]
         if request.content_type:
-            headers["Content-Type"] = request.content_type
+            headers.append(("Content-Type", request.content_type))
         if request.if_none_match:
-            headers["If-None-Match"] = request.if_none_match
-        return headers
+            headers.append(("If-None-Match", request.if_none_match))
+        return tuple(headers)
 
-    def _open(self, request: Request, headers: CIMultiDict[str]) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    def _open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[Response]:
+        settings = self._settings
         return self._shared.session.request(
-            request.method,
-            URL(self._config.server + request.target, encoded=True),
-            data=request.body or None,
-            headers=headers,
-            ssl=self._credentials.context or self._plain,
-            server_hostname=self._config.tls_server_name or None,
-            proxy=self._proxy or None,
-            allow_redirects=False,
-            timeout=self._watch_timeout if "watch" in request.query else self._timeout,
+            Call(
+                method=request.method,
+                url=self._config.server + request.target,
+                body=request.body,
+                headers=headers,
+                tls=self._credentials.context,
+                tls_server_name=self._config.tls_server_name,
+                proxy=self._proxy,
+                connect_s=settings.connect_deadline_s,
+                silence_s=settings.watch_silence_max_s if "watch" in request.query else None,
+            )
         )
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: Response) -> bytes:
         chunks, size, limits = [], 0, self._settings
         async with AsyncExitStack() as held:
             self.answers += 1
@@ -339,61 +319,19 @@ def _never_sent(error: MemberClusterError) -> MemberClusterError:
     return error
 
 
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Drop the connection of an answer that was not read to its end: a farewell over TLS would outlive the session."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None and not response.content.at_eof():
-        connection.transport.abort()
-
-
-def proxy_of(config: MemberConfig) -> str:
-    """The proxy on the way to the cluster, empty: none. The address of the pod's own cluster is known inside alone."""
-    return "" if config.is_in_cluster else config.proxy_url or proxy_of_environment(config.server)
-
-
-def proxy_of_environment(server: str) -> str:
-    """The proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
-    parts = urlsplit(server)
-    host = parts.hostname or ""
-    if host in _LOOPBACK or host.startswith("127.") or proxy_bypass(host) or _is_in_bypassed_network(host):
-        return ""
-    return getproxies().get(parts.scheme, "")
-
-
-def _is_in_bypassed_network(host: str) -> bool:
-    """Whether NO_PROXY names a network (10.0.0.0/8) that holds the address. The standard library knows names alone."""
-    with suppress(ValueError):
-        address = ip_address(host)
-        for entry in getproxies().get("no", "").split(","):
-            with suppress(ValueError):
-                if "/" in entry and address in ip_network(entry.strip(), strict=False):
-                    return True
-    return False
-
-
-def _retry_after_s(response: aiohttp.ClientResponse) -> float | None:
+def _retry_after_s(response: Response) -> float | None:
     """Seconds of the Retry-After header; API servers write nothing else into it."""
     value = response.headers.get("Retry-After", "")
     return float(value) if value.isdecimal() and len(value) < 7 else None
 
 
-def _is_about_certificates(error: BaseException) -> bool:
-    """Whether TLS failed: the authority, the server's certificate or ours may have been replaced."""
-    inner = (error, getattr(error, "os_error", None), getattr(error, "certificate_error", None), error.__cause__)
-    return any(isinstance(found, ssl.SSLError) for found in inner)
-
-
-def _os_errno(error: BaseException) -> int | None:
-    """The number of the system's error, also of the one inside of the library's."""
-    inner = getattr(error, "os_error", None) or error
-    return inner.errno if isinstance(inner, OSError) else None
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, from the innermost text that says something."""
-    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    if isinstance(inner, ConnectionError) and inner.errno:
-        host = getattr(error, "host", None)
-        place = f" by {host}:{getattr(error, 'port', '')}" if host else ""
-        return f"{os.strerror(inner.errno).lower()}{place}"
-    return str(inner) or type(error).__name__
+def as_fault(error: SessionFault | OSError) -> SessionFault:
+    """The fault, also of what came from no session: a deadline of ours, or a file."""
+    if isinstance(error, SessionFault):
+        return error
+    return SessionFault(
+        reason(error),
+        is_timeout=isinstance(error, TimeoutError),
+        is_about_certificates=isinstance(error, ssl.SSLError),
+        errno=error.errno,
+    )

@@ -92,7 +92,7 @@ async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
         await access.profiles.refresh(fleet.settings.name)
     configs = configs_of(fleet, access)
     agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
-    async with Members.open(configs, agent=agent, clock=access.clock) as members:
+    async with Members.open(configs, agent=agent, clock=access.clock, is_brief=True) as members:
         yield members
 
 

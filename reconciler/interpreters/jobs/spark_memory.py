@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Final
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 
-_FORM: Final = re.compile(r"(\d{1,15})([kmgtp]?)b?", re.IGNORECASE)
+_FORM: Final = regex(r"(\d{1,15})([kmgtp]?)b?", re.IGNORECASE)
 _MIB: Final = 2**20
 _POWERS: Final = {"": 2, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _LEAST_OVERHEAD: Final = 384 * _MIB

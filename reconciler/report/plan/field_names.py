@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-_QUOTED_END = re.compile(r"\['([^']*)'\]$|\[\"([^\"]*)\"\]$")
+from reconciler.regex import regex
+
+_QUOTED_END = regex(r"\['([^']*)'\]$|\[\"([^\"]*)\"\]$")
 _LEADING = ("image", "replicas")
 """What people look for first."""
 

@@ -7,7 +7,6 @@ everything says "no changes".
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from reconciler.model.plan import MISSING, Action, Change, Plan
 from reconciler.model.problem import Severity
+from reconciler.regex import regex
 from reconciler.report.plan.alike import Alike, alike
 from reconciler.report.plan.field_names import by_importance, leaf
 from reconciler.report.plan.group import FieldLine
@@ -31,7 +31,7 @@ _GROUPS_MAX = 2
 _NAME_CHARS_MAX = 60
 _VALUE_CHARS_MAX = 40
 _IMAGE_CHARS_MAX = 300
-_WORD = re.compile(r"[A-Za-z]{1,40}")
+_WORD = regex(r"[A-Za-z]{1,40}")
 _HIDDEN = "«value"
 _UNKNOWN = "incomplete: not all that changes is known"
 

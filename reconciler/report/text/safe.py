@@ -10,12 +10,14 @@ import html
 import re
 from collections.abc import Iterable
 
-_LOGGING_COMMAND = re.compile(r"##(?=[A-Za-z]*\[)")
-_COMMAND_AT_START = re.compile(r"^(\s*):(?=:)")
-_RAW_IN_JSON = re.compile(
+from reconciler.regex import regex
+
+_LOGGING_COMMAND = regex(r"##(?=[A-Za-z]*\[)")
+_COMMAND_AT_START = regex(r"^(\s*):(?=:)")
+_RAW_IN_JSON = regex(
     "[\x7f-\xa0\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\ufeff]|[\ufff9-\ufffb]"
 )
-_ASTRAL_FORMAT = re.compile("[\U000e0000-\U000e0fff\U0001d173-\U0001d17a]")
+_ASTRAL_FORMAT = regex("[\U000e0000-\U000e0fff\U0001d173-\U0001d17a]")
 
 
 def visible(text: str) -> str:

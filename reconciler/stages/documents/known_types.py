@@ -11,12 +11,12 @@ serves no custom resource under an API version of its own.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from reconciler.model.refs import GVK
+from reconciler.regex import regex
 from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, POLICY_GROUPS, PROPAGATION_KINDS, refused_kind
 from reconciler.stages.documents.names import is_api_version, is_kind
 from reconciler.stages.documents.own_kinds import OWN_API_VERSION
@@ -73,7 +73,7 @@ _BUILT_IN_GROUPS: Final = frozenset(group for group, _ in BUILT_IN)
 _GONE_GROUPS: Final = frozenset({"extensions"})
 _EXPERIMENTAL: Final = (".x-k8s.io", ".sigs.k8s.io")
 """Groups of Kubernetes' own custom resources, some of which were built in later."""
-_UNSTABLE_VERSION: Final = re.compile(r"v\d+(alpha|beta)\d+")
+_UNSTABLE_VERSION: Final = regex(r"v\d+(alpha|beta)\d+")
 _NEAR: Final = 2
 """So many letters may differ in a word that is taken for another."""
 

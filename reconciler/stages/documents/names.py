@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?", re.ASCII)
-_BAD_TILDE = re.compile(r"~(?![01])")
+from reconciler.regex import regex
+
+_DNS_LABEL = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED = regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_KIND = regex(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?", re.ASCII)
+_BAD_TILDE = regex(r"~(?![01])")
 
 
 def is_dns_label(text: str) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
-from dataclasses import field as property_of
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec import field as property_of
 
 from reconciler.model.problem import Severity
 
@@ -35,8 +34,13 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class _Required(Struct, frozen=True):
+    name: str
+    type: FieldType
+    meaning: str
+
+
+class Field(_Required, frozen=True, kw_only=True):
     """One field: its name, type and meaning; every other property is optional.
 
     `spellings` are further names for the same field. `values` maps every accepted spelling of an enumeration to its
@@ -44,10 +48,6 @@ class Field:
     `no_effect` and `refused` are reasons that concern the field as a whole. `note` ends the message about a bad value.
     """
 
-    name: str
-    type: FieldType
-    meaning: str
-    _: KW_ONLY
     shape: Shape | None = None
     spellings: tuple[str, ...] = ()
     values: Mapping[str, str] = property_of(default_factory=dict)

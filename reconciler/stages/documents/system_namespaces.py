@@ -6,8 +6,9 @@ import re
 from functools import lru_cache
 
 from reconciler.model.refs import GVK, Identity
+from reconciler.regex import regex
 
-_SYSTEM = re.compile(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)
+_SYSTEM = regex(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)
 
 CONTROL_GROUPS = frozenset({"policy.karmada.io", "cluster.karmada.io", "work.karmada.io"})
 """Karmada's own control API: what steers distribution is never distributed."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from fractions import Fraction
 
+from reconciler.regex import regex
 from reconciler.stages.documents.fields import Fields
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
+_DURATION = regex(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_DURATION_PART = regex(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_RFC3339 = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
 _UNIT_S = {
     "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000),
     "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600),

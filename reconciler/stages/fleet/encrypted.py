@@ -13,6 +13,7 @@ from reconciler.model.content import Content
 from reconciler.model.fleet import StoreFile, Template
 from reconciler.model.problem import Document, Problem, Source
 from reconciler.model.tree import JsonObject, with_value
+from reconciler.regex import regex
 from reconciler.stages.fleet.documents import DocumentKind, kind_of
 from reconciler.stages.sealed import (
     BLOCK,
@@ -29,7 +30,7 @@ from reconciler.stages.templates import read_template
 _DATA: Final = frozenset({("", "Secret"), ("", "ConfigMap")})
 _OPEN_FIELDS: Final = frozenset({"value", "args", "command"})
 """Fields of what has an interpreter that no interpreter looks at: env values, args, commands."""
-_WHOLE_FILE: Final = re.compile(rb"^(?:sops_(?:mac|version)=|\[sops\]\r?$)", re.MULTILINE)
+_WHOLE_FILE: Final = regex(rb"^(?:sops_(?:mac|version)=|\[sops\]\r?$)", re.MULTILINE)
 """A dotenv or INI file of sops."""
 
 

@@ -12,6 +12,7 @@ from reconciler.model.fleet import HelmChart, Render, RenderPlacement, RenderVar
 from reconciler.model.policy import ClusterAffinity
 from reconciler.model.problem import NOWHERE, Document, Problem
 from reconciler.model.tree import dig, digest_of
+from reconciler.regex import regex
 from reconciler.stages.documents import (
     AFFINITY_SHAPE,
     Field,
@@ -31,11 +32,11 @@ from reconciler.stages.policies import read_affinity
 
 _NAME_MAX: Final = 53
 """Helm's own limit of the name of a release: what charts add to it must still be a label."""
-_VERSION: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-_REPOSITORY: Final = re.compile(r"https?://[0-9A-Za-z._~:/\[\]-]+", re.ASCII)
-_REMOTE_CHART: Final = re.compile(r"oci://[0-9A-Za-z._:/-]*[0-9a-z]", re.ASCII)
-_CHART_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
+_VERSION: Final = regex(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+_DIGEST: Final = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
+_REPOSITORY: Final = regex(r"https?://[0-9A-Za-z._~:/\[\]-]+", re.ASCII)
+_REMOTE_CHART: Final = regex(r"oci://[0-9A-Za-z._:/-]*[0-9a-z]", re.ASCII)
+_CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
 
 _HELM: Final = shape(
     Field(

@@ -11,13 +11,14 @@ from typing import Any, Final
 from reconciler.model.fleet import LOCK_NAME, Render, RenderLock
 from reconciler.model.problem import Document, Problem, Source
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 from reconciler.stages.hydration.document import is_below, is_plain_path
 
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of the file that makes a folder one of kustomize."""
 
 _KEYS: Final = frozenset({"inputs", "outputs", "spec", "tool"})
-_ID: Final = re.compile(r"[0-9a-f]{40}", re.ASCII)
+_ID: Final = regex(r"[0-9a-f]{40}", re.ASCII)
 _MOST_NAMED: Final = 3
 
 

@@ -6,7 +6,6 @@ override, which reviews and `explain` show as one. Source: docs/adr/0019-variant
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.model.selector import Operator
 from reconciler.model.tree import JsonObject, digest_of
+from reconciler.regex import regex
 from reconciler.stages.claims import matching_clusters
 from reconciler.stages.hydration.difference import is_same, operations
 from reconciler.stages.hydration.objects import Bodies
@@ -28,7 +28,7 @@ _POLICY_API: Final = "policy.karmada.io/v1alpha1"
 _MOST_OPERATIONS: Final = 1000
 """Of a rule; the rest is in rules after it, which are applied after it."""
 _NAME_MAX: Final = 253
-_UNFIT: Final = re.compile(r"[^a-z0-9.-]")
+_UNFIT: Final = regex(r"[^a-z0-9.-]")
 
 
 class Compiled(NamedTuple):

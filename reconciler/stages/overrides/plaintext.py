@@ -11,11 +11,12 @@ from typing import Final
 
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, JsonObject, Step, dig
+from reconciler.regex import regex
 from reconciler.stages.overrides.edit import IDENTITY_FAULT, Edit, EditFault, changed_identity
 from reconciler.stages.patches import CompiledPatch, PatchFault, pointer_tokens
 
 _END: Final = "-"
-_INDEX: Final = re.compile(r"-?\d{1,9}", re.ASCII)
+_INDEX: Final = regex(r"-?\d{1,9}", re.ASCII)
 
 
 def edit_plaintext(

@@ -16,14 +16,15 @@ import orjson
 
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 
-_WORD: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
-_BARE: Final = re.compile(r"[^\s,=\[\]'\"]+")
-_STEP: Final = re.compile(
+_WORD: Final = regex(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+_BARE: Final = regex(r"[^\s,=\[\]'\"]+")
+_STEP: Final = regex(
     r"""\.?(?P<word>[A-Za-z_$][A-Za-z0-9_$-]*|\*)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"""
     r"""|\[(?P<inner>\*|\d+|"(?:[^"\\]|\\.)*"|(?:[^"\]\[]|"(?:[^"\\]|\\.)*")+)\]"""
 )
-_PAIR: Final = re.compile(r"""(?P<name>[^=,]+)=(?P<value>"(?:[^"\\]|\\.)*"|[^,]*)(?:,|$)""")
+_PAIR: Final = regex(r"""(?P<name>[^=,]+)=(?P<value>"(?:[^"\\]|\\.)*"|[^,]*)(?:,|$)""")
 
 
 class Keyed(NamedTuple):

@@ -10,11 +10,11 @@ import base64
 import binascii
 import hashlib
 import hmac
-import re
 from collections.abc import Iterable, Mapping
 
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, Step, canonical_bytes, dig, with_leaf, with_value, without
+from reconciler.regex import regex
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation that holds a whole manifest, Secret values included."""
@@ -23,7 +23,7 @@ _OPEN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable", "data"
 """Members of a Secret that hold no value, or are hashed one by one."""
 
 _HASH_MARK = b'"hmac:'
-_HASH_FORM = re.compile(r"hmac:[0-9a-f]{64}")
+_HASH_FORM = regex(r"hmac:[0-9a-f]{64}")
 
 
 def recorded_form(body: JsonObject, key: bytes) -> JsonObject:

@@ -18,12 +18,13 @@ from msgspec import Struct
 
 from reconciler.model.override import OverrideOperator, PatchOperation
 from reconciler.model.tree import Json, Step
+from reconciler.regex import regex
 from reconciler.stages.yaml import MAX_DEPTH
 
-_INDEX: Final = re.compile(r"-?\d{1,9}", re.ASCII)
+_INDEX: Final = regex(r"-?\d{1,9}", re.ASCII)
 _END: Final = "-"
 """The place after the last item of a list."""
-_PLAIN_INDEX: Final = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
+_PLAIN_INDEX: Final = regex(r"0|[1-9]\d{0,8}", re.ASCII)
 
 
 class _Miss:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -10,8 +9,9 @@ from typing import Final, NamedTuple
 from reconciler.model.content import CIPHERTEXT_MARK as MARK
 from reconciler.model.content import Leaf
 from reconciler.model.tree import Json, JsonObject, Step
+from reconciler.regex import regex
 
-_FORM: Final = re.compile(
+_FORM: Final = regex(
     r"ENC\[AES256_GCM,data:([A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]"
 )
 _STAND_INS: Final = {"str": "eA==", "int": 1, "float": 1.5, "bool": True, "time": "2006-01-02T15:04:05Z"}

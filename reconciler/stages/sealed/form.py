@@ -13,6 +13,7 @@ from reconciler.model.content import KeyGroup, Sealed
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Document, Problem
 from reconciler.model.tree import Json, Step
+from reconciler.regex import regex
 from reconciler.stages.sealed.ciphertext import TYPES, is_ciphertext, leaves_in, names_of, parts_of
 from reconciler.stages.sealed.rules import RULES, is_to_be_encrypted
 
@@ -49,8 +50,8 @@ _KNOWN: Final = frozenset(
         *RULES,
     }
 )
-_VERSION: Final = re.compile(r"3\.\d{1,4}\.\d{1,4}(?:[-+.\w]{0,40})", re.ASCII)
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_VERSION: Final = regex(r"3\.\d{1,4}\.\d{1,4}(?:[-+.\w]{0,40})", re.ASCII)
+_TIME: Final = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _MAX_RECIPIENTS: Final = 100
 _MAX_GROUPS: Final = 100
 _CLEAR: Final = ("apiVersion", "kind", "metadata")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from reconciler.regex import regex
 from reconciler.stages.sealed.ciphertext import is_ciphertext
 from reconciler.stages.yaml import (
     MAX_DEPTH,
@@ -28,8 +29,8 @@ from reconciler.stages.yaml import (
 )
 
 _TAG: Final = "tag:yaml.org,2002:"
-_INTEGER: Final = re.compile(r"([-+]?)(?:(0[xX][0-9a-fA-F]+)|(0[bB][01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))", re.ASCII)
-_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_INTEGER: Final = regex(r"([-+]?)(?:(0[xX][0-9a-fA-F]+)|(0[bB][01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))", re.ASCII)
+_FLOAT: Final = regex(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _SPECIAL: Final = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), b"NaN"),
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), b"+Inf"),
@@ -40,7 +41,7 @@ _FLAGS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), b"True"),
     **dict.fromkeys(("false", "False", "FALSE"), b"False"),
 }
-_TIME: Final = re.compile(
+_TIME: Final = regex(
     r"(\d{4})-(\d\d?)-(\d\d?)(?:(?:[Tt]|[ \t]+)(\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)?)?", re.ASCII
 )
 _INT64: Final = range(-(2**63), 2**63)

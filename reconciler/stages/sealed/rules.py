@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 
 RULES: Final = (
     "unencrypted_suffix",
@@ -23,7 +24,7 @@ RULES: Final = (
 )
 """A file has at most one of them. Source: sops 3.13, stores/stores.go."""
 _DEFAULT_SUFFIX: Final = "_unencrypted"
-_WORDS: Final = re.compile(r"(\^?)(?:\(([\w/|-]+)\)|([\w/-]+))(\$?)", re.ASCII)
+_WORDS: Final = regex(r"(\^?)(?:\(([\w/|-]+)\)|([\w/-]+))(\$?)", re.ASCII)
 
 
 def is_to_be_encrypted(block: Mapping[str, Json], names: tuple[str, ...]) -> bool | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 from reconciler.stages.secrecy.forms import (
     BASE64_JSON,
     BASE64_PEM,
@@ -33,7 +34,7 @@ _ACCOUNT_MAX: Final = 16
 """`ssh://git@host` names an account: a token is longer, a password comes after a colon."""
 _ONE_ALPHABET: Final = str.maketrans("-_", "+/")
 _PLAIN: Final = (PRIVATE_KEY, JWT, SIGNATURE, TOKENS, NAMED_KEY, BEARER)
-_KIND: Final = re.compile(rb"[\"']?kind[\"']?[ \t]*:[\s\[\"']{0,20}([A-Za-z]{4,12})", re.IGNORECASE)
+_KIND: Final = regex(rb"[\"']?kind[\"']?[ \t]*:[\s\[\"']{0,20}([A-Za-z]{4,12})", re.IGNORECASE)
 
 
 def has_credential(text: str) -> bool:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 
 _TEXTS: Final = frozenset(
     {"name", "namespace", "generateName", "uid", "resourceVersion", "selfLink"}
@@ -21,39 +22,39 @@ _NUMBERS: Final = frozenset({"generation", "deletionGracePeriodSeconds"})
 _MAPPINGS: Final = frozenset({"labels", "annotations"})
 _LISTS: Final = frozenset({"finalizers", "ownerReferences", "managedFields"})
 
-USERINFO: Final = re.compile(
+USERINFO: Final = regex(
     r"://(?:([^\s/\"'<>]{1,1024})|([^\s/\"'<>:@]{0,256}:(?!\d{1,5}/)[^\s\"'<>]{1,256}))@(?!sha(?:256|512):)"
 )
 """User and password of a URL. A password may hold a slash that should have been escaped; a port is none."""
-PRIVATE_KEY: Final = re.compile(
+PRIVATE_KEY: Final = regex(
     r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
 )
-BASE64_PEM: Final = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
-JWT: Final = re.compile(r"\beyJ[\w-]{8,400}\.eyJ[\w-]{8,}\.[\w-]{8,}")
-BEARER: Final = re.compile(r"(?i)\b((?:bearer|basic)\s+)((?=[\w.~+/=-]{0,200}\d|[\w.~+/=-]{20})[\w.~+/=-]{8,})")
+BASE64_PEM: Final = regex(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
+JWT: Final = regex(r"\beyJ[\w-]{8,400}\.eyJ[\w-]{8,}\.[\w-]{8,}")
+BEARER: Final = regex(r"(?i)\b((?:bearer|basic)\s+)((?=[\w.~+/=-]{0,200}\d|[\w.~+/=-]{20})[\w.~+/=-]{8,})")
 """A token after the name of its scheme; a word of prose has no digit and is shorter."""
-TOKENS: Final = re.compile(
+TOKENS: Final = regex(
     r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|[sr]k_live_\w{16,}"
     r"|npm_\w{30,}|hvs\.[\w-]{24,}|hooks\.slack\.com/services/[\w/]{20,}"
     r"|AIza[\w-]{30,}|(?:AKIA|ASIA)[0-9A-Z]{16}\b|LTAI\w{12,}\b)"
 )
 """Keys of clouds and forges, which begin as only they do."""
-NAMED_KEY: Final = re.compile(
+NAMED_KEY: Final = regex(
     r"(?i)((?:aws_?)?secret_?access_?key(?:_?id)?|access_?key_?secret|account_?key|shared_?access_?key|client_?secret"
     r"|(?:session|auth|access|refresh)_?token)([\\\"']{0,3}\s*[=:]\s*[\\\"']{0,3})([\w+/=~.-]{16,})"
 )
 """Keys by their usual names; a name of something else is shorter than 16 characters, or in another form."""
-SIGNATURE: Final = re.compile(r"([?&](?:sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=)([\w%+/=.-]{16,})")
+SIGNATURE: Final = regex(r"([?&](?:sig|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=)([\w%+/=.-]{16,})")
 """The part of a signed URL that opens it."""
-SECRET_MANIFEST: Final = re.compile(
+SECRET_MANIFEST: Final = regex(
     r"(?:^|['\"`])[ \t{,-]*[\"']?kind[\"']?\s*:\s*[\"'\[]*secrets?\b|\"kind\"\s*:\s*\[?\"secrets?\"",
     re.MULTILINE | re.IGNORECASE,
 )
-KUBECONFIG_KIND: Final = re.compile(r"[\"']?kind[\"']?\s*:\s*[\"']?Config\b")
+KUBECONFIG_KIND: Final = regex(r"[\"']?kind[\"']?\s*:\s*[\"']?Config\b")
 """Beside `users`, a file that logs in to API servers."""
-REGISTRY_LOGIN: Final = re.compile(r"[\"']auths[\"']\s*:\s*\{|^auths\s*:\s*$", re.MULTILINE)
+REGISTRY_LOGIN: Final = regex(r"[\"']auths[\"']\s*:\s*\{|^auths\s*:\s*$", re.MULTILINE)
 """A file of Docker's with credentials for registries, as it stands in a Secret `.dockerconfigjson`."""
-BASE64_JSON: Final = re.compile(r"\b(?:eyJ|eyAi|ewog|ew0K)[A-Za-z0-9+/=_-]{36,}")
+BASE64_JSON: Final = regex(r"\b(?:eyJ|eyAi|ewog|ew0K)[A-Za-z0-9+/=_-]{36,}")
 """The base64 form of a JSON object, which may be a file with credentials."""
 MARKS: Final = tuple(
     text.encode()
@@ -72,8 +73,8 @@ LOWER_MARKS: Final = tuple(
     )
 )
 """What a document holds at least when anything in it must be hidden, beside what follows: in lower case too."""
-KIND_MARK: Final = re.compile(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
-URL_MARK: Final = re.compile(rb"://[^\s\"]{1,1300}@")
+KIND_MARK: Final = regex(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
+URL_MARK: Final = regex(rb"://[^\s\"]{1,1300}@")
 """Dear where a text has many URLs; `://` and `@` are looked for first."""
 
 

@@ -6,7 +6,6 @@ conditions of workloads and of pods; kstatus for kinds without a rule of their o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +14,7 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import condition, count, is_observed, mapping, mappings, text
 from reconciler.model.observation import Health, LiveObject
 from reconciler.model.tree import JsonObject, dig
+from reconciler.regex import regex
 from reconciler.stages.state.values import HEALTHY, Degraded, HealthState, Progressing, UnknownHealth
 
 _WHY_MAX: Final = 300
@@ -49,8 +49,8 @@ _VAGUE: Final = (
     ("Reconciling", "True", "its controller works on it"),
 )
 
-_NUMBER: Final = re.compile(r"[0-9]+")
-_COUNTED: Final = re.compile(r"# of # replicas|# older replicas")
+_NUMBER: Final = regex(r"[0-9]+")
+_COUNTED: Final = regex(r"# of # replicas|# older replicas")
 
 TROUBLES: Final = frozenset(_WAITING)
 """Reasons of waiting containers that do not go away by waiting."""

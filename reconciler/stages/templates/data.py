@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from reconciler.model.tree import JsonObject
+from reconciler.regex import regex
 from reconciler.stages.documents import Findings, not_a_string, type_name
 
-_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
+_KEY: Final = regex(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
 _MAX_BYTES: Final = 2**20
 """Kubernetes: MaxSecretSize, and the same for ConfigMaps."""
 

@@ -7,11 +7,12 @@ import re
 from typing import Final
 
 from reconciler.model.tree import Json, JsonObject
+from reconciler.regex import regex
 from reconciler.stages.documents import Findings, is_dns_subdomain
 from reconciler.stages.ownership import FOREIGN_TOOLS, TAKE_OVER, foreign_mark
 
 _BY_LETTERS: Final = {re.sub(r"[^a-z0-9]", "", tool.lower()): tool for tool in FOREIGN_TOOLS}
-_OBJECT: Final = re.compile(r"[A-Z][A-Za-z0-9]* \S+", re.ASCII)
+_OBJECT: Final = regex(r"[A-Z][A-Za-z0-9]* \S+", re.ASCII)
 """Kind and name of an object that controls another, as `object-of-another-tool` says it."""
 
 

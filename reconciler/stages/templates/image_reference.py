@@ -12,13 +12,14 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from reconciler.model.override import ImageComponent, OverrideOperator
+from reconciler.regex import regex
 
 _DOMAIN_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN: Final = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
 _PATH_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_NAME: Final = re.compile(rf"(?:{_DOMAIN}/)?{_PATH_PART}(?:/{_PATH_PART})*", re.ASCII)
-_TAG: Final = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
-_DIGEST: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}", re.ASCII)
+_NAME: Final = regex(rf"(?:{_DOMAIN}/)?{_PATH_PART}(?:/{_PATH_PART})*", re.ASCII)
+_TAG: Final = regex(r"\w[\w.-]{0,127}", re.ASCII)
+_DIGEST: Final = regex(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}", re.ASCII)
 _MAX_NAME: Final = 255
 _MAX_TEXT: Final = 1024
 """Longer texts are refused before a pattern sees them."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.tree import Json, JsonObject
+from reconciler.regex import regex
 from reconciler.stages.documents import (
     BRING,
     POLICY_ANNOTATIONS,
@@ -30,7 +31,7 @@ DOCUMENTED_ANNOTATIONS: Final = frozenset(
 # The same few keys and values stand in thousands of templates.
 _is_key: Final = lru_cache(maxsize=8192)(is_label_key)
 _is_value: Final = lru_cache(maxsize=8192)(is_label_value)
-_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_DNS_1035: Final = regex(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _LABEL_NAMED: Final = frozenset({("", "Namespace")})
 _DNS_1035_NAMED: Final = frozenset({("", "Service")})
 _FREELY_NAMED: Final = frozenset({("networking.k8s.io", "IPAddress"), ("certificates.k8s.io", "ClusterTrustBundle")})

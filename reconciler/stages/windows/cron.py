@@ -6,7 +6,6 @@ change, and one that comes twice is the first of both; an expression for any hou
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -15,6 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from reconciler.model.rollouts.window import Cron
+from reconciler.regex import regex
 
 _DAYS_SEARCHED: Final = 41 * 366
 """The 29th of February of one weekday may be forty years away."""
@@ -22,7 +22,7 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LEAST_DAYS: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 """So many days at most have months that do not have 31."""
-_ITEM: Final = re.compile(r"(?:(?P<every>\*)|(?P<first>[0-9a-z]+)(?:-(?P<last>[0-9a-z]+))?)(?:/(?P<step>[0-9]{1,4}))?")
+_ITEM: Final = regex(r"(?:(?P<every>\*)|(?P<first>[0-9a-z]+)(?:-(?P<last>[0-9a-z]+))?)(?:/(?P<step>[0-9]{1,4}))?")
 
 
 def parse_cron(text: str) -> Cron | str:

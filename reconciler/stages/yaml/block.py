@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 from reconciler.stages.yaml.limits import MAX_NODES
 from reconciler.stages.yaml.nodes import Note, Remark, remark_of
 from reconciler.stages.yaml.scalars import ScalarRefused, key_text, plain_value, surprise
@@ -25,19 +26,19 @@ _MAX_MEMO: Final = 20_000
 _MAX_LINES: Final = 10_000
 _MAX_MEMO_TEXT: Final = 64
 
-_unusual = cache(lambda: re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"))
+_unusual = cache(lambda: regex("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"))
 """Characters that YAML forbids, line breaks but for \\n, tabs, byte order marks. Compiled for the first text that
 is not ASCII: so many ranges take 3 ms."""
 _USUAL_ASCII: Final = bytes((10, *range(32, 127)))
-_LINE: Final = re.compile(r"( *)(- +)?(?:([A-Za-z0-9_/.][A-Za-z0-9_/.-]{0,200}):(?: +|$))?(.*)", re.ASCII)
+_LINE: Final = regex(r"( *)(- +)?(?:([A-Za-z0-9_/.][A-Za-z0-9_/.-]{0,200}):(?: +|$))?(.*)", re.ASCII)
 """Indentation, dash, key, and what follows."""
-_QUOTED: Final = re.compile(r"""(?:"([^"\\]*)"|'([^']*)') *(?: #.*)?""")
+_QUOTED: Final = regex(r"""(?:"([^"\\]*)"|'([^']*)') *(?: #.*)?""")
 _NO_PLAIN_START: Final = frozenset("?:,[]{}#&*!|>'\"%@`")
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     r"""\ *(?:("[^"\\]*"|'[^']*')|([A-Za-z0-9_/.][A-Za-z0-9_/.-]*)(?:(:)\ +)?|([\[\]{},]))""", re.ASCII | re.VERBOSE
 )
 """In flow style: quoted text, plain text, the colon that makes it a key, a bracket or comma."""
-_END: Final = re.compile(r" *(?: #.*)?")
+_END: Final = regex(r" *(?: #.*)?")
 
 
 class _Unsure(Exception):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 import orjson
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 from reconciler.stages.yaml.limits import MAX_DEPTH, MAX_NODES, YamlRefused, too_deep
 from reconciler.stages.yaml.scalars import as_json_number
 
-_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_BLANK: Final = regex(r"[ \t\r\n]*")
 _MAX_DIGITS: Final = 400
 """More digits than any float has before its point; Python refuses to convert thousands of them."""
 

@@ -22,6 +22,8 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
+from reconciler.regex import regex
+
 MAX_BYTES: Final = 4 * 2**20
 MAX_DOCUMENTS: Final = 10_000
 MAX_DEPTH: Final = 100
@@ -32,8 +34,8 @@ MAX_DIRECTIVES: Final = 16
 _CHEAP_BRACKETS: Final = 1_000
 _CHEAP_DASHES: Final = 2_000
 _CHEAP_TOKENS: Final = 100_000
-_SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|$)", re.MULTILINE)
-_BIDI: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_SEPARATOR: Final = regex(rb"^---(?=[ \t\r\n]|$)", re.MULTILINE)
+_BIDI: Final = regex("[\u202a-\u202e\u2066-\u2069]")
 
 
 class YamlRefused(ValueError):

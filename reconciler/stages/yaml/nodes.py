@@ -5,7 +5,6 @@ PyYAML's own constructors know none of kubectl's types and neither duplicate key
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.problem import Severity
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 from reconciler.stages.yaml.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, YamlRefused, refused, too_deep
 from reconciler.stages.yaml.scalars import ScalarRefused, key_text, plain_value, surprise, tagged_value
 
@@ -74,9 +74,9 @@ class Composer(CParser):
         """Nothing: types do not depend on the path."""
 
 
-_ALIAS: Final = re.compile(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))\*[0-9A-Za-z_-]")
-_ANCHOR: Final = re.compile(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))&[0-9A-Za-z_-]")
-_NON_SPECIFIC: Final = re.compile(r"(?:&\S+\s+)?!\s")
+_ALIAS: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))\*[0-9A-Za-z_-]")
+_ANCHOR: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))&[0-9A-Za-z_-]")
+_NON_SPECIFIC: Final = regex(r"(?:&\S+\s+)?!\s")
 
 
 def may_have_aliases(data: bytes) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.tree import Json, JsonObject, Step
+from reconciler.regex import regex
 from reconciler.stages.yaml.block import read_block
 from reconciler.stages.yaml.json import json_values
 from reconciler.stages.yaml.limits import (
@@ -209,10 +210,8 @@ def _with_line(error: YamlRefused, text: bytes) -> YamlRefused:
     return error
 
 
-_FIELD: Final = re.compile(
-    rb"^(apiVersion|kind|metadata):[ \t]*(?:([\"']?)([A-Za-z0-9./-]*)\2)?[ \t]*(?:#.*)?\r?$", re.M
-)
-_NAME: Final = re.compile(rb"^( +)(name|namespace):[ \t]+([\"']?)([A-Za-z0-9.:-]+)\3[ \t]*(?:#.*)?\r?$")
+_FIELD: Final = regex(rb"^(apiVersion|kind|metadata):[ \t]*(?:([\"']?)([A-Za-z0-9./-]*)\2)?[ \t]*(?:#.*)?\r?$", re.M)
+_NAME: Final = regex(rb"^( +)(name|namespace):[ \t]+([\"']?)([A-Za-z0-9.:-]+)\3[ \t]*(?:#.*)?\r?$")
 
 
 def sketch(text: bytes) -> JsonObject | None:

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Final
 
 from reconciler.model.tree import Json
+from reconciler.regex import regex
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
@@ -35,11 +36,11 @@ _NOT_FINITE: Final = frozenset(
 )  # fmt: skip
 
 _NUMBER_START: Final = frozenset("+-.0123456789")
-_INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[oO]?([0-7]+)|0[bB]([01]+)|(0|[1-9][0-9]*))", re.ASCII)
-_SIGNED_BINARY: Final = re.compile(r"0b([+-][01]+)", re.ASCII)
-_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-_POINT_FLOAT: Final = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?", re.ASCII)
-_TIMESTAMP: Final = re.compile(r"[0-9]{4}-[0-9]", re.ASCII)
+_INTEGER: Final = regex(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[oO]?([0-7]+)|0[bB]([01]+)|(0|[1-9][0-9]*))", re.ASCII)
+_SIGNED_BINARY: Final = regex(r"0b([+-][01]+)", re.ASCII)
+_FLOAT: Final = regex(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_POINT_FLOAT: Final = regex(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?", re.ASCII)
+_TIMESTAMP: Final = regex(r"[0-9]{4}-[0-9]", re.ASCII)
 
 _TAG: Final = "tag:yaml.org,2002:"
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.errors import ConfigurationError
 
@@ -23,8 +24,7 @@ _ENVS_POLICIES: Final = ("Ignore", "AppendIfNotExists", "Replace")
 _EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(Struct, frozen=True, kw_only=True):
     """One entry. `plugin` is as the `exec` of a kubeconfig."""
 
     name: str
@@ -33,8 +33,7 @@ class Provider:
     envs_policy: str = "Ignore"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Providers:
+class Providers(Struct, frozen=True, kw_only=True):
     """The entries of a file, in its order. `folder`: commands that contain a slash are relative to it."""
 
     entries: tuple[Provider, ...]

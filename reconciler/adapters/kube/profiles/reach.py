@@ -9,7 +9,6 @@ Source: KEP-5339; Kubernetes, "kubeconfig (v1), Cluster"; `client.authentication
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,6 +18,7 @@ from reconciler.adapters.kube.kubeconfig import EXEC_EXTENSION, MemberConfig, Pe
 from reconciler.adapters.kube.profiles.providers import Provider, Providers
 from reconciler.errors import ConfigurationError
 from reconciler.model.tree import JsonObject, dig
+from reconciler.regex import regex
 
 _ARGS: Final = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
 _ENVS: Final = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
@@ -26,8 +26,8 @@ _URL_MAX_CHARS: Final = 2048
 _EXTENSION_MAX_CHARS: Final = 64 * 1024
 _ADDED_MAX: Final = 64
 _ADDED_MAX_CHARS: Final = 4096
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_STEERS_PROGRAMS: Final = re.compile(
+_VARIABLE: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEERS_PROGRAMS: Final = regex(
     r"(LD|DYLD|PYTHON|PERL|RUBY|NODE|JAVA|BASH|GIT)_?.*|PATH|HOME|ENV|IFS|SHELL|KUBECONFIG|KUBERNETES_EXEC_INFO"
 )
 """Variables that say what code a program loads, or where it looks."""

@@ -10,7 +10,9 @@ import ssl
 from datetime import UTC, datetime
 from typing import Final
 
-_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+from reconciler.regex import regex
+
+_PEM: Final = regex(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SEQUENCE: Final = 0x30
 _VERSION: Final = 0xA0
 _UTC_TIME: Final = 0x17

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.kubeconfig import SERVICE_ACCOUNT_FOLDER, MemberConfig, load_members
 from reconciler.adapters.kube.risks.kubeconfig_risks import kubeconfig_risks
-from reconciler.adapters.kube.transport import proxy_of
+from reconciler.adapters.kube.sessions.proxies import proxy_of
 from reconciler.errors import ConfigurationError, CredentialsRejected
 from reconciler.model.cluster import Cluster
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
+from msgspec.structs import replace
 
 from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem, load_members, member_config, read_files
@@ -270,7 +270,7 @@ async def test_agrees_with_the_loader_of_the_kubernetes_package(
     assert (not ours.is_insecure) == theirs.verify_ssl
     assert (ours.tls_server_name or None) == theirs.tls_server_name
     assert (ours.proxy_url or None) == theirs.proxy
-    assert headers.get("Authorization") == theirs.api_key.get("BearerToken")
+    assert dict(headers).get("Authorization") == theirs.api_key.get("BearerToken")
     files: tuple[tuple[Pem, str | None], ...] = (
         (ours.ca, theirs.ssl_ca_cert),
         (ours.client_certificate, theirs.cert_file),

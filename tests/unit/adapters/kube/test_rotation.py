@@ -20,6 +20,8 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.errors import ClusterUnreachable
 from tests.fakes.git_server import needed
 
+pytestmark = pytest.mark.usefixtures("over_each_session")
+
 
 def certificate(folder: Path, name: str, serial: int) -> None:
     """A certificate that vouches for itself, in NAME.crt, and its key in NAME.key; what is there is replaced."""

@@ -52,7 +52,7 @@ class Mounted:
         self.credentials = Credentials(MemberConfig(name="m1", token_file=self.file, **config), self.clock)
 
     async def token(self) -> str:
-        return (await self.credentials.headers()).get("Authorization", "")
+        return dict(await self.credentials.headers()).get("Authorization", "")
 
     async def context(self) -> ssl.SSLContext:
         await self.credentials.headers()

@@ -7,23 +7,23 @@ import random
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.adapters.kube import members
 from reconciler.adapters.kube.bounds.breaker import BreakerSettings
 from reconciler.adapters.kube.bounds.budget import SumBudget
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import READ_DEADLINE_S, Purpose, Request, read
+from reconciler.adapters.kube.sessions.proxies import proxy_of_environment
 from reconciler.adapters.kube.transport import (
     Shared,
     Transport,
     TransportSettings,
-    open_session,
-    proxy_of_environment,
 )
 from reconciler.errors import (
     AnswerTooLarge,
@@ -36,6 +36,8 @@ from reconciler.errors import (
 )
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
+
+pytestmark = pytest.mark.usefixtures("over_each_session")
 
 OK = reply(200, {"ok": True})
 READ = read("/version")
@@ -53,7 +55,7 @@ async def transport_to(
     below: str = "",
     **config: Any,
 ) -> AsyncIterator[list[Transport]]:
-    async with open_session() as session:
+    async with members.session_for(is_brief=False) as session:
         shared = Shared(
             session=session,
             slots=SharedSlots(settings.in_flight_all_max, settings.slow_after_s),

@@ -93,3 +93,12 @@ def test_what_is_no_list_is_refused_as_ever(body: bytes) -> None:
         assert trees.list_answer(body) is None
         with pytest.raises(BadAnswer):
             page("m1", body, "apps/v1", "Deployment", trees)
+
+
+def test_so_much_of_all_lists_as_it_is_told_shares_nothing() -> None:
+    """Decoding them at once is quicker; what is beyond that is shared, so that memory stays bounded."""
+    body = body_of({"metadata": {"name": "a"}, "data": {"a": "x" * 300}})
+    trees = SharedTrees(apart_bytes=2 * len(body))
+    with trees.reading():
+        assert [trees.list_answer(body) is None for _ in range(4)] == [True, True, False, False]
+        assert trees.kept

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from reconciler.adapters.kube.bounds.tls_buffers import TLS_BUFFER_BYTES
-from reconciler.adapters.kube.transport import open_session
+from reconciler.adapters.kube.sessions.over_aiohttp import open_session
 from tests.unit.adapters.kube.test_rotation import certificate
 
 LARGE = b"a" * (10 * TLS_BUFFER_BYTES + 1)
@@ -32,7 +32,7 @@ async def test_a_connection_has_a_small_buffer_and_reads_what_is_larger(tmp_path
         trusted = ssl.create_default_context(cafile=tmp_path / "server.crt")
         async with (
             open_session() as session,
-            session.get(f"https://127.0.0.1:{runner.addresses[0][1]}/", ssl=trusted) as response,
+            session.session.get(f"https://127.0.0.1:{runner.addresses[0][1]}/", ssl=trusted) as response,
         ):
             assert response.connection is not None
             transport: Any = response.connection.transport

@@ -16,7 +16,7 @@ SAFE = MemberConfig(name="m1", server="https://api.example.com")
 
 
 def risks(**fields: object) -> tuple[str, ...]:
-    given = {name: getattr(SAFE, name) for name in SAFE.__dataclass_fields__} | fields
+    given = {name: getattr(SAFE, name) for name in SAFE.__struct_fields__} | fields
     return kubeconfig_risks(MemberConfig(**given), NOW)
 
 

@@ -1,0 +1,92 @@
+"""A session over aiohttp: for a service, whose connections live long, and for whatever goes through a proxy."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from multidict import CIMultiDict
+from yarl import URL
+
+from reconciler.adapters.http_client import aiohttp, system_tls
+from reconciler.adapters.kube.bounds.tls_buffers import keep_tls_buffers_small
+from reconciler.adapters.kube.sessions.session import Call, SessionFault, reason
+
+_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+
+
+class AiohttpSession:
+    """Without cookies, redirects or environment; its only limits are our own."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        """Over this one, which whoever opened it closes."""
+        self.session = session
+
+    @asynccontextmanager
+    async def request(self, call: Call) -> AsyncIterator[AiohttpResponse]:
+        """See Session."""
+        plain: ssl.SSLContext | bool = system_tls() if call.proxy.startswith("https:") else True
+        try:
+            async with self.session.request(
+                call.method,
+                URL(call.url, encoded=True),
+                data=call.body or None,
+                headers=CIMultiDict(call.headers),
+                ssl=call.tls or plain,
+                server_hostname=call.tls_server_name or None,
+                proxy=call.proxy or None,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=call.connect_s, sock_read=call.silence_s),
+            ) as response:
+                yield AiohttpResponse(response)
+        except aiohttp.ClientError as error:
+            raise _fault(error) from error
+
+
+class AiohttpResponse:
+    """An answer as aiohttp has it."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        """Its head has come in."""
+        self.response = response
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self.content = response.content
+
+    def hang_up(self) -> None:
+        """See Response."""
+        connection = self.response.connection
+        if connection is not None and connection.transport is not None and not self.content.at_eof():
+            connection.transport.abort()
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[AiohttpSession]:
+    """A session that is closed with the block, in its loop."""
+    keep_tls_buffers_small()
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=75),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=_NO_TIMEOUT,
+        trust_env=False,
+    ) as session:
+        yield AiohttpSession(session)
+
+
+def _fault(error: aiohttp.ClientError) -> SessionFault:
+    """The library's error, which holds that of the system or of TLS, as ours."""
+    system, certificate = getattr(error, "os_error", None), getattr(error, "certificate_error", None)
+    inner = system or error
+    host = getattr(error, "host", None)
+    return SessionFault(
+        reason(system or certificate or error, f"{host}:{getattr(error, 'port', '')}" if host else ""),
+        is_sent=not isinstance(error, _NOT_CONNECTED),
+        is_timeout=isinstance(error, TimeoutError),
+        is_cut_off=isinstance(error, aiohttp.ClientPayloadError),
+        is_about_certificates=any(
+            isinstance(found, ssl.SSLError) for found in (error, system, certificate, error.__cause__)
+        ),
+        errno=inner.errno if isinstance(inner, OSError) else None,
+    )

@@ -1,0 +1,94 @@
+"""What a transport needs of HTTP: one request, one answer as it comes, and one kind of fault.
+
+Whatever bounds, deadlines, retries and breakers there are belong to the transport: they are the same over any session.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One request. `url` is encoded as it is sent; `tls`: for `https:`; `silence_s`: an answer may pause so long."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
+    tls: ssl.SSLContext | None = None
+    tls_server_name: str = ""
+    proxy: str = ""
+    connect_s: float
+    silence_s: float | None = None
+
+
+class Content(Protocol):
+    """The body of an answer."""
+
+    def iter_any(self) -> AsyncIterator[bytes]:
+        """What has come in, as it comes, taken out of its compression. Raises SessionFault."""
+
+
+class Response(Protocol):
+    """An answer whose head has come in. `headers` are found by any case."""
+
+    @property
+    def status(self) -> int:
+        """E.g. 200."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Without order; of several of a name, one."""
+
+    @property
+    def content(self) -> Content:
+        """The body, which is read once."""
+
+    def hang_up(self) -> None:
+        """Drop the connection if the body was not read to its end: a farewell over TLS would outlive the session."""
+
+
+class Session(Protocol):
+    """Connections to any number of servers."""
+
+    def request(self, call: Call) -> AbstractAsyncContextManager[Response]:
+        """The answer, whatever its status; a redirect is one. Raises SessionFault, also while its body is read."""
+
+
+class SessionFault(Exception):
+    """There is no answer, or no whole one.
+
+    `is_sent` False: the server did not get the request. `is_timeout`: nothing came in time. `is_cut_off`: the body
+    ended too early. `is_about_certificates`: TLS failed. `errno`: of the system's error, if it was one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_sent: bool = True,
+        is_timeout: bool = False,
+        is_cut_off: bool = False,
+        is_about_certificates: bool = False,
+        errno: int | None = None,
+    ) -> None:
+        """`message`: what went wrong, as the library or the system says it."""
+        super().__init__(message)
+        self.is_sent = is_sent
+        self.is_timeout = is_timeout
+        self.is_cut_off = is_cut_off
+        self.is_about_certificates = is_about_certificates
+        self.errno = errno
+
+
+def reason(error: BaseException, place: str = "") -> str:
+    """What went wrong in words: the system's own for a connection, with the place (`host:port`) if there is one."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno).lower() + (f" by {place}" if place else "")
+    return str(error) or type(error).__name__
