@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from reconciler.model.observation import Observations
@@ -58,8 +58,6 @@ class ObservationsFiles:
         """None: of one nothing could be read yet."""
 
     look_s = 5.0
-    objects: Mapping[str, Mapping[str, int]] = {}
-    """Observations tell of workloads, and do not count."""
     revision = None
     """They are of no revision in particular."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,11 +17,9 @@ from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.moves import is_waiting
 from reconciler.stages.observations import put_together
 from reconciler.stages.shards import Account, Due, Guarded
-from reconciler.stages.state import ClusterState, Degraded, HealthState, Progressing
+from reconciler.stages.state import Degraded, HealthState, Progressing
 
 _ACTIONS = frozenset(Action)
-AWAY: Final = "away"
-"""Counted once for a cluster that was not read, in place of its objects."""
 
 
 def account_of_shard(
@@ -54,7 +51,6 @@ def account_of_shard(
         observations=Observations(clusters=told),
         asks=tuple(sorted({change.identity for change in planned.plan.changes if is_waiting(change)})),
         guarded={shard: guarded},
-        objects={name: _counted(found) for name, found in sorted(shown.picture.state.clusters.items())},
     )
 
 
@@ -77,7 +73,6 @@ def account_of_leader(shown: Shown, journal: Journal, accounts: Iterable[Account
         asks=tuple(asks),
         guarded={each.shard: each.guarded[each.shard] for each in found if each.shard in each.guarded},
         orders=journal.suspension_rows(),
-        objects={name: counts for account in found for name, counts in account.objects.items()},
     )
 
 
@@ -180,10 +175,3 @@ def _change(due: Due) -> Change:
         guarded=due.guarded,
         confirm=due.confirm,
     )
-
-
-def _counted(found: ClusterState) -> dict[str, int]:
-    """How many objects are how, in the words of `status`; of a cluster that was not read, that it is away."""
-    if found.why_away is not None:
-        return {AWAY: 1}
-    return {str(lag): count for lag, count in found.syncs.items() if count}

@@ -107,12 +107,6 @@ class Exchange:
         return put_together(account.observations for _, account in sorted(self._taken.items()))
 
     @property
-    def objects(self) -> Mapping[str, Mapping[str, int]]:
-        """How the objects are in the clusters of the other shards."""
-        told = {name: counts for account in self._taken.values() for name, counts in account.objects.items()}
-        return {name: counts for name, counts in sorted(told.items()) if name not in self._sight}
-
-    @property
     def revision(self) -> str | None:
         """By which the leader decided; None: this process is the leader."""
         if not self._shard:

@@ -63,7 +63,7 @@ class Account(Struct, frozen=True, kw_only=True):
     """What one process tells. `shard` is empty of the leader.
 
     `revision`: by which it acts. `asks`: objects of which it wants to know how their copies elsewhere serve. `guarded`:
-    by shard. `orders`: rows of the suspensions that persons gave to the leader. `objects`: by cluster how many are how.
+    by shard. `orders`: rows of the suspensions that persons gave to the leader.
     """
 
     shard: str = ""
@@ -72,7 +72,6 @@ class Account(Struct, frozen=True, kw_only=True):
     asks: tuple[Identity, ...] = ()
     guarded: Mapping[str, Guarded] = field(default_factory=dict)
     orders: tuple[tuple[str, ...], ...] = ()
-    objects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     rollouts: RolloutAccount = NO_ROLLOUTS
 
 
@@ -115,7 +114,6 @@ def read_account(body: JsonObject) -> Account | None:
         asks=tuple(_each(tree.get("asks"), _identity)),
         guarded={_text(name): _guarded(found) for name, found in _mapping(tree.get("guarded")).items()},
         orders=tuple(_each(tree.get("orders"), _row)),
-        objects={name: _counts(found) for name, found in _mapping(tree.get("objects")).items()},
         rollouts=read_rollouts(tree.get("rollouts")),
     )
 
@@ -130,7 +128,6 @@ def _tree(account: Account) -> JsonObject:
         "asks": [tuple(identity) for identity in account.asks],
         "guarded": {name: _guarded_tree(found) for name, found in account.guarded.items()},
         "orders": account.orders,
-        "objects": account.objects,
         "rollouts": rollouts_tree(account.rollouts),
     }
 

@@ -49,7 +49,6 @@ TOLD = Account(
         )
     },
     orders=(("fleet", "an audit", "ops", ""),),
-    objects={"m1": {"synced": 4}},
 )
 
 
