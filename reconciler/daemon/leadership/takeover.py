@@ -20,7 +20,7 @@ from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.mark import Mark
+from reconciler.daemon.round.mark import Mark, is_own
 from reconciler.daemon.round.rebuild import placements_of, rows_of_all
 from reconciler.daemon.shards.custody import Custody
 from reconciler.model.binding import PreviousPlacement
@@ -69,7 +69,7 @@ async def take_over(
         journal.record_shard(elector.shard)
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
     taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
-    await left_there.write(left_by(journal, elector, taken))
+    await left_there.write(left_by(journal, elector, taken), journal.count_left)
     return taken
 
 
@@ -143,9 +143,11 @@ async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handov
 
 
 def _is_known(journal: Journal, marks: Mapping[str, Mark], left: Handover | None) -> bool:
-    """Whether this journal led last, or nobody ever did under a Lease."""
+    """Whether this journal led last, or nobody ever did under a Lease. One from a backup knows less than it did."""
+    if any(mark.journal == journal.uuid and not is_own(mark, journal.holds(name)) for name, mark in marks.items()):
+        return False
     if left is not None:
-        return left.journal == journal.uuid
+        return left.journal == journal.uuid and left.number <= journal.left
     return not any(mark.term is not None and mark.journal != journal.uuid for mark in marks.values())
 
 

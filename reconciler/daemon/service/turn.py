@@ -31,6 +31,8 @@ log = logging.getLogger("reconciler")
 
 _LEFT_S: Final = 1.0
 """How often it is looked up whether the next leader has to know another thing."""
+_CHECKED_EVERY: Final = 10
+"""Once in so many times it is looked whether what was left is still there: a hand may have changed it."""
 _UNREAD_S: Final = 5.0
 """How often clusters are asked whose marks could not be read."""
 _HELD_S: Final = 2.0
@@ -87,9 +89,12 @@ class Turn:
 
     async def leave(self) -> None:
         """Keep up what the next leader has to know."""
-        told = ""
+        told, looks = "", 0
         while True:
             await self._parts.clock.sleep(_LEFT_S)
+            looks += 1
+            if looks % _CHECKED_EVERY == 0 and (await awaited(within(self._seat.left.is_spoiled(), PROMPT_S))).value:
+                told = ""
             version = self._parts.journal.version
             if version != told and await self.leave_once():
                 told = version
@@ -103,7 +108,7 @@ class Turn:
 
     async def _leave(self) -> bool:
         left = left_by(self._parts.journal, self._seat.elector, self.taken)
-        written = await awaited(self._seat.left.write(left))
+        written = await awaited(self._seat.left.write(left, self._parts.journal.count_left))
         if written.fault is None:
             self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
             return True
