@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.sim import Request
-from tests.e2e.test_shards import JOB, NAME, Scene, _for_job, order, scene, start
+from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon
+from tests.e2e.test_shards import JOB, LABEL, NAME, Scene, _for_job, order, scene, start
 from tests.fakes.documents import config_map, policy, web
 
 pytestmark = pytest.mark.timeout(300)
@@ -206,3 +210,136 @@ def test_a_lease_that_a_hand_spoils_keeps_nobody_from_going_on(tmp_path: Path, s
         found.store.write("settings.yaml")
         found.store.commit()
         found.until(lambda: not found.where("ConfigMap", "settings"), "what left the store to be gone")
+
+
+@pytest.mark.parametrize("is_standby", [True, False])
+def test_a_fleet_without_a_lease_gives_way_to_shards_whoever_leads_first(tmp_path: Path, is_standby: bool) -> None:
+    """The one that had it stands by, or applies to a shard now; who leads has never seen the fleet."""
+    words = () if is_standby else ("--role", "applier", "--shard", "a")
+    with scene(tmp_path) as found, found.process("first") as first:
+        once = policy("migrate", "Job", "m2", "m3")
+        once["spec"]["resourceSelectors"][0]["apiVersion"] = "batch/v1"
+        once["spec"]["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+        found.store.write("fleet.yaml", {"apiVersion": FLEET, "kind": "Fleet", "metadata": {"name": NAME}})
+        found.put("1")
+        found.store.write("job.yaml", JOB, once)
+        found.store.commit()
+        first.start()
+        found.until(lambda: found.everywhere("1") and found.where("Job", "migrate") == {"m2"}, "the one process")
+        # The run stays where it was begun, whatever the policy says by now.
+        once["spec"]["placement"]["clusterAffinity"]["clusterNames"] = ["m1", "m2"]
+        found.store.write("job.yaml", JOB, once)
+        found.put("2")
+        found.store.commit()
+        found.until(lambda: found.everywhere("2"), "the one process")
+        assert first.stop() == 0
+        found.ha("a", "b")
+        found.put("3")
+        found.store.commit()
+        found.leader.start()
+        found.b.start()
+        found.leader.says('"StandsBy"')
+        found.until(lambda: found.get("hub", "Lease", f"fleet-{NAME}", SYSTEM), "the new process to hold the Lease")
+        second = Daemon(found.store.folder, found.fleet.kubeconfig, first.journal, *words)
+        with second, ExitStack() as stack:
+            second.start()
+            if is_standby:
+                stack.enter_context(found.a)
+                found.a.start()
+            found.until(lambda: found.everywhere("3"), f"the shards to have taken over; {second.text()[-2000:]}")
+            found.store.write("settings.yaml")
+            found.store.commit()
+            found.until(lambda: not found.where("ConfigMap", "settings"), "what left the store to be gone")
+            assert found.where("Job", "migrate") == {"m2"}
+
+
+def test_a_leader_that_knows_nothing_and_is_left_nothing_begins_no_run_twice(tmp_path: Path) -> None:
+    with scene(tmp_path) as found:
+        once = policy("migrate", "Job", "m2", "m3")
+        once["spec"]["resourceSelectors"][0]["apiVersion"] = "batch/v1"
+        once["spec"]["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+        found.store.write("job.yaml", JOB, once)
+        begun(found)
+        found.until(lambda: found.where("Job", "migrate") == {"m2"}, "the run to begin")
+        found.leader.kill()
+        shutil.rmtree(found.leader.journal.parent)
+        assert by_hand(found, "DELETE", f"fleet-{NAME}-handover") == 200
+        once["spec"]["placement"]["clusterAffinity"]["clusterNames"] = ["m1", "m2"]
+        found.store.write("job.yaml", JOB, once)
+        found.put("2")
+        revision = found.store.commit()
+        found.leader.start()
+        found.until(lambda: data(found, ACCOUNTS[2])["revision"] == revision, "the leader to decide")
+        found.until(lambda: found.everywhere("2"), "the commit to be everywhere")
+        found.put("3")
+        revision = found.store.commit()
+        found.until(lambda: data(found, ACCOUNTS[2])["revision"] == revision, "the leader to decide")
+        found.until(lambda: found.everywhere("3"), "the commit to be everywhere")
+        assert found.where("Job", "migrate") == {"m2"}
+
+
+def test_a_far_cluster_comes_back_to_a_shard(tmp_path: Path) -> None:
+    with scene(tmp_path) as found, found.process("far", "--cluster", "m3") as far:
+        begun(found)
+        metadata = {"name": "m3", "labels": {LABEL: "b"}}
+        document = {"apiVersion": CLUSTER, "kind": "Cluster", "metadata": metadata}
+        found.store.write("clusters/m3.yaml", {**document, "spec": {"syncMode": "Pull"}})
+        found.put("2")
+        revision = found.store.commit()
+        found.until(lambda: found.status(found.b)["revision"] == revision, "the shard to leave it")
+        assert take_over(found, far, "m3").returncode == 0
+        far.start()
+        found.until(lambda: found.everywhere("2"), f"the far process to have it; {far.text()[-2000:]}")
+        far.kill()
+        found.store.write("clusters/m3.yaml", document)
+        found.put("3")
+        found.store.commit()
+        assert found.b.stop() == 0
+        assert take_over(found, found.b, "m3").returncode == 0
+        found.b.start()
+        found.until(lambda: found.everywhere("3"), "the shard to have it back")
+        assert found.mark("m3")["shard"] == "b"
+
+
+@pytest.mark.parametrize("scope", [("cluster", "m3"), ("Deployment/web", "-n", "demo")])
+def test_a_person_suspends_a_part_of_the_fleet_where_the_leader_runs(tmp_path: Path, scope: tuple[str, ...]) -> None:
+    with scene(tmp_path) as found:
+        found.store.write("web.yaml", web("nginx:1", 1), policy("web", "Deployment", "m3"))
+        begun(found)
+        found.until(lambda: found.replicas() == {"m3": 1}, "the Deployment")
+        found.until(lambda: found.status(found.leader).get("others"), "the leader to know of the clusters")
+        answer = order(found.leader, "suspend", *scope, "--reason", "an audit")
+        assert answer.returncode == 0, answer.stderr
+        found.until(lambda: found.status(found.b).get("suspensions"), "the shard to know of it")
+        found.store.write("web.yaml", web("nginx:1", 2), policy("web", "Deployment", "m3"))
+        found.put("2")
+        found.store.commit()
+        found.until(lambda: found.values()["m1"] == "2", "the others to go on")
+        found.until(lambda: found.status(found.b)["held"], "it to be held")
+        assert found.replicas() == {"m3": 1}
+        assert order(found.leader, "resume", "--all").returncode == 0
+        found.until(lambda: found.replicas() == {"m3": 2} and found.everywhere("2"), "writing to go on")
+
+
+def test_a_person_evicts_where_the_leader_runs(tmp_path: Path) -> None:
+    once = policy("web", "Deployment", "m1", "m3")
+    once["spec"]["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    with scene(tmp_path) as found:
+        found.store.write("web.yaml", web("nginx:1", 1), once)
+        begun(found)
+        found.until(lambda: len(found.replicas()) == 1, "the Deployment")
+        (where,) = found.replicas()
+        answer = order(
+            found.leader, "evict", "Deployment/web", "-n", "demo", "--cluster", where, "--reason", "x", "--for", "1h"
+        )
+        assert answer.returncode == 0, answer.stderr
+        found.until(lambda: found.replicas().keys() == {"m1", "m3"} - {where}, "it to have moved")
+
+
+def take_over(found: Scene, process: Daemon, cluster: str) -> subprocess.CompletedProcess[str]:
+    """A person takes a cluster over for the journal of a process that does not run."""
+    process.journal.parent.mkdir(parents=True, exist_ok=True)
+    words = ["journal", "rebuild", str(found.store.folder), "--cluster", cluster, "--takeover"]
+    command = [sys.executable, "-m", "reconciler", *words, "--journal", str(process.journal)]
+    command += ["--kubeconfig", str(found.fleet.kubeconfig)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)

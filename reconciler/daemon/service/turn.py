@@ -20,7 +20,7 @@ from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.round.mark import Mark
-from reconciler.daemon.shards.custody import Custody, let_go
+from reconciler.daemon.shards.custody import Custody, is_without_lease, let_go
 from reconciler.daemon.shards.exchange import Exchange
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import ConfigurationError, MemberClusterError
@@ -177,7 +177,8 @@ class Turn:
             return
 
         def is_ours(mark: Mark) -> bool:
-            return mark.shard == shard and (mark.journal == uuid or (mark.term is not None and mark.term < term))
+            is_of_shard = mark.shard == shard and (mark.journal == uuid or (mark.term is not None and mark.term < term))
+            return is_of_shard or is_without_lease(mark, uuid)
 
         gone = await awaited(within(let_go(member, self._fleet.settings.name, is_ours), PROMPT_S))
         if gone.fault is None:

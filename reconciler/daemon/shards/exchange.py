@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.daemon.shards.accounts import account_of_leader, account_of_shard, others_of
@@ -183,6 +183,18 @@ class Exchange:
     @property
     def _sources(self) -> tuple[str, ...]:
         return ("",) if self._shard else self._shards
+
+    async def told_before(self) -> Account | None:
+        """What a process in the place of this one told last; None: nothing that can be read.
+
+        Raises:
+            MemberClusterError: the cluster of the Leases cannot be asked.
+        """
+        try:
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, self._shard))
+        except ObjectNotFound:
+            return None
+        return contained(lambda: read_account(live.body)).value
 
     async def _read(self, name: str) -> None:
         try:
