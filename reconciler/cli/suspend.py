@@ -76,7 +76,10 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
         return "fleet"
     with Journal.open(path, read_only=True) as journal:
         if scope[0] == "cluster" and len(scope) == 2:
-            known = {entry["name"] for entry in (journal.state() or {}).get("clusters", ())} | {*journal.cluster_uids()}
+            state = journal.state() or {}
+            # Where there are shards, the clusters of the fleet are those of others.
+            seen = [*state.get("clusters", ()), *state.get("others", ())]
+            known = {entry["name"] for entry in seen} | {*journal.cluster_uids()}
             if scope[1] not in known:
                 raise ConfigurationError(
                     f"the journal knows no cluster {scope[1]}; it knows {', '.join(sorted(known)) or 'none'}"

@@ -5,6 +5,7 @@ Each process is somebody else to the API servers, so that their logs say who wro
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -138,3 +139,35 @@ def test_the_next_leader_writes_in_time_and_never_beside_the_one_before(
         writers = [who for _, who, _ in scene.writes()]
         changed_hands = [who for who, following in pairwise(writers) if who != following]
         assert changed_hands == ["one", "two"], "the lead changed twice, and nobody wrote beside another"
+
+
+def test_what_a_hand_writes_into_the_lease_makes_no_second_writer_and_locks_nobody_out(
+    three_clusters: ThreeClusters, tmp_path: Path
+) -> None:
+    with led(three_clusters, tmp_path) as scene:
+        one, two = scene.processes["one"], scene.processes["two"]
+
+        def edit(**spec: Any) -> None:
+            words = ("patch", "lease", f"fleet-{FLEET}", "-n", "fleet-system", "--type", "merge")
+            scene.clusters["m3"].kubectl(*words, "-p", json.dumps({"spec": spec}))
+
+        edit(leaseTransitions=2**31 - 1)
+        scene.put("second")
+        scene.has("second")
+        one.kill()
+        edit(leaseTransitions=2**31 - 1)
+        scene.put("third")
+        scene.has("third")
+        one.start()
+        one.says('"StandsBy"')
+        # Who holds it is not asked, and has much to write.
+        edit(holderIdentity=None)
+        for number in range(4, 10):
+            scene.put(str(number))
+            time.sleep(0.5)
+        scene.has("9")
+        writers = [who for _, who, _ in scene.writes()]
+        changed_hands = [who for who, following in pairwise(writers) if who != following]
+        assert changed_hands in (["one"], ["one", "two"]), "nobody wrote beside another"
+        assert two.stop() == 0
+        assert one.stop() == 0

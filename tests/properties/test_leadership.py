@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reconciler.adapters.clock import rfc3339
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.leadership.elector import Elector, Terms
-from reconciler.errors import AlreadyExists, ClusterUnreachable, ObjectNotFound, WriteConflict
+from reconciler.errors import AlreadyExists, ClusterUnreachable, InvalidObject, ObjectNotFound, WriteConflict
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 from tests.fakes.virtual_time import run_virtual
@@ -25,6 +25,18 @@ DURATION_S = 15
 TROUBLE_S = 90.0
 CALM_S = 120.0
 """Longer than a stop, the end of a Lease, and the wait of who makes a new one."""
+NONSENSE: tuple[dict[str, Any], ...] = (
+    {"holderIdentity": ""},
+    {"holderIdentity": None},
+    {"holderIdentity": "somebody"},
+    {"holderIdentity": 7},
+    {"leaseDurationSeconds": -1},
+    {"leaseDurationSeconds": None},
+    {"leaseTransitions": 2**31 - 1},
+    {"leaseTransitions": -3},
+    {"leaseTransitions": "x", "leaseDurationSeconds": 2},
+)
+"""What a person may write into a Lease."""
 _GVK = GVK("coordination.k8s.io", "v1", "Lease")
 
 
@@ -51,6 +63,8 @@ class Server:
             raise ObjectNotFound("hub", "it is gone")
         if resource_version is not None and resource_version != str(self.version):
             raise WriteConflict("hub", "it was changed")
+        if not 0 <= body["spec"]["leaseTransitions"] < 2**31:
+            raise InvalidObject("hub", "leaseTransitions: an int32")
         self.version += 1
         self.body = body
         self.transitions.append(body["spec"]["leaseTransitions"])
@@ -58,6 +72,12 @@ class Server:
 
     def delete(self) -> None:
         self.body = None
+
+    def edit(self, spec: dict[str, Any]) -> None:
+        """A person writes something into it that has no sense."""
+        if self.body is not None:
+            self.version += 1
+            self.body = {**self.body, "spec": {**self.body["spec"], **spec}}
 
 
 class Process:
@@ -177,6 +197,7 @@ async def _world(seed: int) -> None:
             lambda: _done(lambda: chance.choice(processes).stop_for(chance.uniform(0.5, 40))),
             lambda: _done(lambda: setattr(server, "is_away", chance.random() < 0.4)),
             lambda: _done(server.delete),
+            lambda: _done(lambda: server.edit(chance.choice(NONSENSE))),
         ]
         while loop.time() < TROUBLE_S:
             await asyncio.sleep(chance.expovariate(0.2))

@@ -27,6 +27,7 @@ from reconciler.stages.leadership import (
     Leader,
     Lease,
     Sighting,
+    given_back,
     lease_body,
     lease_name,
     raised,
@@ -79,6 +80,8 @@ class Elector:
         """Not before: who made the Lease waits for who held one that was deleted."""
         self._held = Lease()
         """As it was written last; what is seen may be gone by now."""
+        self._latest = 0
+        """The latest term that was seen in it."""
         self._one_by_one = asyncio.Lock()
         self._told = Transitions(log)
 
@@ -155,11 +158,11 @@ class Elector:
 
     async def _give_back(self) -> None:
         try:
-            await self._send(replace(self._held, holder="", renewed=self._clock.now()))
+            await self._send(given_back(self._held, self._clock.now()))
         except WriteConflict:
             await self._look()
             if self._live is not None and self.holder == self._terms.holder:
-                await self._send(replace(read_lease(self._live.body), holder="", renewed=self._clock.now()))
+                await self._send(given_back(self._held_there(), self._clock.now()))
 
     @property
     def _name(self) -> str:
@@ -177,7 +180,7 @@ class Elector:
         """Look at the Lease, and take it where it may be taken; how long to wait where not."""
         await self._look()
         assert self._seen is not None, "it was looked at"
-        wait_s = wait_for_lease_s(self._seen, self._terms.holder, self._terms.duration_s, self._since_boot_s())
+        wait_s = wait_for_lease_s(self._seen, self._own_name(), self._terms.duration_s, self._since_boot_s())
         if wait_s > 0:
             return wait_s
         begun_s = self._since_boot_s()
@@ -206,9 +209,20 @@ class Elector:
                     if self._live is not None:
                         if self.holder != self._terms.holder:
                             return _TAKEN
-                        self._held = read_lease(self._live.body)
+                        self._held = self._held_there()
                 else:
                     return ""
+
+    def _held_there(self) -> Lease:
+        """The Lease as it is there, of which we know that we hold it; a hand may have written another term into it."""
+        assert self._seen is not None, "it was looked at"
+        found = self._seen.lease
+        return replace(found, transitions=max(found.transitions, self._held.transitions))
+
+    def _own_name(self) -> str:
+        """Our name, as far as the Lease has it from us; empty: it has an earlier term, which a hand restored."""
+        assert self._seen is not None, "it was looked at"
+        return self._terms.holder if self._seen.lease.transitions >= self._latest else ""
 
     async def _look(self) -> None:
         try:
@@ -218,6 +232,7 @@ class Elector:
         lease = read_lease(self._live.body) if self._live is not None else Lease()
         version = self._live.resource_version if self._live is not None else ""
         self._seen = sighted(self._seen, lease, version, self._since_boot_s())
+        self._latest = max(self._latest, lease.transitions)
 
     async def _write(self, lease: Lease, begun_s: float) -> None:
         """Write the Lease as ours, and lead from the moment before it was sent."""

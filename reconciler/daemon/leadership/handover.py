@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
@@ -39,8 +42,23 @@ class HandoverFile:
             return None
         return read_handover(self._live.body)
 
-    async def write(self, left: Handover) -> None:
-        """Leave this; nothing is written where the same is there.
+    async def is_spoiled(self) -> bool:
+        """Whether somebody else wrote or deleted what was left last; it is written again then.
+
+        Raises:
+            MemberClusterError: it cannot be read.
+        """
+        try:
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, self._name)
+        except ObjectNotFound:
+            self._written = None
+            return True
+        if self._live is None or live.resource_version != self._live.resource_version:
+            self._written = None
+        return self._written is None
+
+    async def write(self, left: Handover, number: Callable[[], int]) -> None:
+        """Leave this; nothing is written where the same is there. `number`: counts what is written.
 
         Raises:
             WriteConflict, AlreadyExists: somebody else wrote it since it was read.
@@ -49,14 +67,18 @@ class HandoverFile:
         """
         if left == self._written:
             return
+        numbered = replace(left, number=number())
+        before = self._live
         try:
-            await self._write(left)
+            await self._write(numbered)
         except (AlreadyExists, ObjectNotFound, WriteConflict):
-            # A person deleted it, or it is what we wrote when the answer was lost.
+            # A person deleted it or restored an old one, or it is what we wrote when the answer was lost.
             found = await self.read()
-            if found is not None and (found.journal, found.term) != (left.journal, left.term):
+            is_same = found is None or (found.journal, found.term) == (left.journal, left.term)
+            if found is not None and not is_same and found.term >= left.term:
+                self._live = before  # Whoever leads later is not written over at the next attempt either.
                 raise
-            await self._write(left)
+            await self._write(numbered)
         self._written = left
 
     async def _write(self, left: Handover) -> None:

@@ -20,13 +20,15 @@ from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.mark import Mark
+from reconciler.daemon.round.mark import Mark, is_own, refusal
 from reconciler.daemon.round.rebuild import placements_of, rows_of_all
 from reconciler.daemon.shards.custody import Custody
+from reconciler.errors import FleetHeld
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind
 from reconciler.stages.leadership import Handover
+from reconciler.stages.shards import Account
 
 log = logging.getLogger("reconciler")
 
@@ -69,7 +71,7 @@ async def take_over(
         journal.record_shard(elector.shard)
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
     taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
-    await left_there.write(left_by(journal, elector, taken))
+    await left_there.write(left_by(journal, elector, taken), journal.count_left)
     return taken
 
 
@@ -84,6 +86,32 @@ def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
         tables=journal.handover(),
         placements=journal.previous_placements(),
     )
+
+
+async def recall(fleet: Fleet, journal: Journal, members: Members, told: Account | None, clock: Clock) -> None:
+    """Know where everything was placed before any leader of shards left it, as far as this journal does not.
+
+    What one process had before there were shards is read in the clusters of which no shard has taken hold yet.
+
+    `told`: what a leader told the shards last; None: nothing.
+
+    Raises:
+        FleetHeld: a process without a Lease has had the fleet. It knows what nobody else does, and leads first.
+    """
+    asked = {name for name, cluster in fleet.clusters.items() if not cluster.pulls}
+    reachable, _ = await answering(fleet, members, {}, asked)
+    met = [member for member in reachable.values() if isinstance(member, MemberCluster)]
+    marks = await Holder(journal, clock).marks(met, fleet.settings.name)
+    foreign = {name: mark for name, mark in sorted(marks.items()) if not mark.shard and mark.journal != journal.uuid}
+    if not journal.previous_placements():
+        rows, _ = await _rows({name: members[name] for name in foreign}, fleet)
+        found = placements_of(row for each in rows.values() for row in each)
+        journal.patch_bindings(
+            fleet.revision, {**found, **(dict(told.observations.previous) if told is not None else {})}
+        )
+    for name, mark in foreign.items():
+        if mark.term is None and not mark.is_released:
+            raise FleetHeld(refusal(name, fleet.settings.name, mark))
 
 
 def _arrivals(
@@ -122,7 +150,7 @@ async def read_unread(
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster) and name in waiting}
     marks = await Holder(journal, clock).marks(met.values(), fleet.settings.name)
     foreign = {name: mark for name, mark in marks.items() if mark.shard != shard and not mark.is_released}
-    free = await custody.take_from_nobody(met, foreign) if custody is not None else set[str]()
+    free = await custody.take_from_nobody(met, foreign, journal.uuid) if custody is not None else set[str]()
     met = {name: member for name, member in met.items() if name not in foreign or name in free}
     if not met:
         return waiting
@@ -143,9 +171,11 @@ async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handov
 
 
 def _is_known(journal: Journal, marks: Mapping[str, Mark], left: Handover | None) -> bool:
-    """Whether this journal led last, or nobody ever did under a Lease."""
+    """Whether this journal led last, or nobody ever did under a Lease. One from a backup knows less than it did."""
+    if any(mark.journal == journal.uuid and not is_own(mark, journal.holds(name)) for name, mark in marks.items()):
+        return False
     if left is not None:
-        return left.journal == journal.uuid
+        return left.journal == journal.uuid and left.number <= journal.left
     return not any(mark.term is not None and mark.journal != journal.uuid for mark in marks.values())
 
 

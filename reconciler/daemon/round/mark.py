@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from reconciler.model.ledger import HoldRecord
 from reconciler.model.observation import LiveObject
 from reconciler.model.tree import dig
+from reconciler.stages.leadership import read_term
 
 _OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since", "term", "shard", "released"})
 
@@ -48,7 +49,7 @@ def read_mark(live: LiveObject) -> Mark:
     return Mark(
         journal=found.get("journal", ""),
         epoch=_number(found.get("epoch", "")) or 0,
-        term=_number(found.get("term", "")),
+        term=_term(found.get("term", "")),
         token=found.get("instance", ""),
         shard=found.get("shard", ""),
         is_released=found.get("released") == "true",
@@ -60,6 +61,11 @@ def read_mark(live: LiveObject) -> Mark:
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _term(text: str) -> int | None:
+    """Where a hand wrote what can be no term, there is none."""
+    return read_term(_number(text) or 0) or None
 
 
 def is_own(mark: Mark, known: tuple[HoldRecord, ...]) -> bool:

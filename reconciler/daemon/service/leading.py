@@ -23,7 +23,7 @@ from reconciler.daemon.leadership.candidacy import Candidacy
 from reconciler.daemon.leadership.elector import Elector, Terms
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.leadership import Leadership
-from reconciler.daemon.leadership.takeover import Taken, take_over
+from reconciler.daemon.leadership.takeover import Taken, recall, take_over
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_follower import StoreFollower
@@ -37,7 +37,7 @@ from reconciler.daemon.shards.exchange import Exchange
 from reconciler.daemon.shards.onlooker import Onlooker, Onlooking
 from reconciler.daemon.shards.pictures import Pictures, Teller
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.errors import Deposed, MemberClusterError, StoreIsOlder
+from reconciler.errors import Deposed, FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
 from reconciler.stages.leadership import HandoverTooLarge
 from reconciler.stages.shards import preference
@@ -291,10 +291,14 @@ class Player:
                 fleet = await self._news(seat, fleet, left.revision if left is not None else "")
                 if stop.is_set() or lost.is_set() or self._is_other_part(fleet):
                     return fleet
+                if left is None and seat.exchange is not None and not seat.elector.shard:
+                    told = await seat.exchange.told_before()
+                    await recall(fleet, parts.journal, seat.members, told, parts.clock)
                 ours = parts.reach.cut(fleet)
                 taken = await take_over(ours, parts.journal, seat.members, seat.elector, seat.left, parts.clock)
-            except (MemberClusterError, HandoverTooLarge, StoreIsOlder) as error:
-                self._is_behind = isinstance(error, StoreIsOlder)
+            except (MemberClusterError, HandoverTooLarge, StoreIsOlder, FleetHeld) as error:
+                # Another process can lead: it has a newer store, or knows what this one cannot.
+                self._is_behind = isinstance(error, (StoreIsOlder, FleetHeld))
                 log.warning("this process cannot lead", extra={"event": "LeadFailed", "error": str(error)})
                 return fleet
             if taken is None:

@@ -20,7 +20,7 @@ from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.round.mark import Mark
-from reconciler.daemon.shards.custody import Custody, let_go
+from reconciler.daemon.shards.custody import Custody, is_without_lease, let_go
 from reconciler.daemon.shards.exchange import Exchange
 from reconciler.daemon.shards.pictures import Pictures
 from reconciler.daemon.vitals.logs import Transitions
@@ -32,6 +32,8 @@ log = logging.getLogger("reconciler")
 
 _LEFT_S: Final = 1.0
 """How often it is looked up whether the next leader has to know another thing."""
+_CHECKED_EVERY: Final = 10
+"""Once in so many times it is looked whether what was left is still there: a hand may have changed it."""
 _UNREAD_S: Final = 5.0
 """How often clusters are asked whose marks could not be read."""
 _HELD_S: Final = 2.0
@@ -89,9 +91,12 @@ class Turn:
 
     async def leave(self) -> None:
         """Keep up what the next leader has to know."""
-        told = ""
+        told, looks = "", 0
         while True:
             await self._parts.clock.sleep(_LEFT_S)
+            looks += 1
+            if looks % _CHECKED_EVERY == 0 and (await awaited(within(self._seat.left.is_spoiled(), PROMPT_S))).value:
+                told = ""
             version = self._parts.journal.version
             if version != told and await self.leave_once():
                 told = version
@@ -105,7 +110,7 @@ class Turn:
 
     async def _leave(self) -> bool:
         left = left_by(self._parts.journal, self._seat.elector, self.taken)
-        written = await awaited(self._seat.left.write(left))
+        written = await awaited(self._seat.left.write(left, self._parts.journal.count_left))
         if written.fault is None:
             self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
             return True
@@ -174,7 +179,8 @@ class Turn:
             return
 
         def is_ours(mark: Mark) -> bool:
-            return mark.shard == shard and (mark.journal == uuid or (mark.term is not None and mark.term < term))
+            is_of_shard = mark.shard == shard and (mark.journal == uuid or (mark.term is not None and mark.term < term))
+            return is_of_shard or is_without_lease(mark, uuid)
 
         gone = await awaited(within(let_go(member, self._fleet.settings.name, is_ours), PROMPT_S))
         if gone.fault is None:

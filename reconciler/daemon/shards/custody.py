@@ -57,6 +57,11 @@ async def let_go(member: MemberCluster, fleet: str, is_due: Callable[[Mark], boo
     return True
 
 
+def is_without_lease(mark: Mark, journal: str) -> bool:
+    """Whether a mark was written with this journal, and under no Lease: only who has the journal wrote by it."""
+    return mark.journal == journal and mark.term is None
+
+
 class Custody:
     """Which shards are led by anybody, as far as this process has seen their Leases, by its own clock."""
 
@@ -87,16 +92,20 @@ class Custody:
         self._seen[shard] = seen
         return wait_for_lease_s(seen, "", self._duration_s, self._since_boot_s()) > 0
 
-    async def take_from_nobody(self, members: Mapping[str, MemberCluster], marks: Mapping[str, Mark]) -> set[str]:
+    async def take_from_nobody(
+        self, members: Mapping[str, MemberCluster], marks: Mapping[str, Mark], journal: str
+    ) -> set[str]:
         """Let go of clusters in the place of shards that nobody leads; the clusters that are free then.
 
-        `marks`: of these clusters, by name, all of them of other shards.
+        `marks`: of these clusters, by name, all of them of other shards. `journal`: of this process, which may have had
+        them before there was a Lease.
         """
         free: set[str] = set()
         for name, mark in marks.items():
-            led = await awaited(within(self.is_led(mark.shard), PROMPT_S))
-            if led.value is not False or mark.term is None:
-                continue  # Without a Lease nothing says that who wrote it has ended.
+            if not is_without_lease(mark, journal):
+                led = await awaited(within(self.is_led(mark.shard), PROMPT_S))
+                if led.value is not False or mark.term is None:
+                    continue  # Without a Lease nothing says that who wrote it has ended.
             gone = await awaited(within(let_go(members[name], self._fleet, _same_as(mark)), PROMPT_S))
             if gone.value:
                 free.add(name)

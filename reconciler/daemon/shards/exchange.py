@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.daemon.shards.accounts import account_of_leader, account_of_shard, others_of
@@ -36,6 +36,8 @@ log = logging.getLogger("reconciler")
 _CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 _EVERY_S: Final = 1.0
 """How often an account is written, where it is another one, and those of others are read."""
+_CHECKED_EVERY: Final = 10
+"""Once in so many times it is looked whether what was written is still there: a hand may have changed it."""
 
 
 class Exchange:
@@ -64,6 +66,7 @@ class Exchange:
         self._is_led = is_led
         self._live: LiveObject | None = None
         self._written: Account | None = None
+        self._looks = 0
         self._found: dict[str, Account] = {}
         self._versions: dict[str, str] = {}
         self._taken: dict[str, Account] = {}
@@ -175,6 +178,18 @@ class Exchange:
     def _sources(self) -> tuple[str, ...]:
         return ("",) if self._shard else self._shards
 
+    async def told_before(self) -> Account | None:
+        """What a process in the place of this one told last; None: nothing that can be read.
+
+        Raises:
+            MemberClusterError: the cluster of the Leases cannot be asked.
+        """
+        try:
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, self._shard))
+        except ObjectNotFound:
+            return None
+        return contained(lambda: read_account(live.body)).value
+
     async def _read(self, name: str) -> None:
         try:
             live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, name))
@@ -190,12 +205,7 @@ class Exchange:
 
     async def _read_left(self) -> None:
         """What the last leader told of Rollouts: its word is what shards may be acting by."""
-        try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet))
-        except ObjectNotFound:
-            self._left = NO_ROLLOUTS
-            return
-        account = await asyncio.to_thread(read_account, live.body)
+        account = await self.told_before()
         self._left = account.rollouts if account is not None else NO_ROLLOUTS
 
     async def _look_who_is_led(self) -> None:
@@ -218,10 +228,25 @@ class Exchange:
         else:
             account = account_of_leader(shown, journal, [found for _, found in sorted(self._found.items())])
         account = replace(account, rollouts=self._rollouts)
+        self._looks += 1
+        if (
+            account == self._written
+            and self._looks % _CHECKED_EVERY == 0
+            and await within(self._is_spoiled(), PROMPT_S)
+        ):
+            self._live = self._written = None
         if account != self._written:
             self._left = account.rollouts
             await within(self._write(account), PROMPT_S)
             self._written = account
+
+    async def _is_spoiled(self) -> bool:
+        """Whether somebody else wrote or deleted what this process told last: who begins to read now needs it."""
+        try:
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, self._shard))
+        except ObjectNotFound:
+            return True
+        return self._live is None or live.resource_version != self._live.resource_version
 
     async def _write(self, account: Account) -> None:
         name, manager = account_name(self._fleet, self._shard), field_manager(self._fleet)

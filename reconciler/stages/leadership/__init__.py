@@ -8,7 +8,7 @@ from reconciler.stages.leadership.handover import (
     handover_name,
     read_handover,
 )
-from reconciler.stages.leadership.lease import Lease, lease_body, lease_name, read_lease
+from reconciler.stages.leadership.lease import Lease, given_back, lease_body, lease_name, read_lease, read_term
 
 __all__ = [
     "Handover",
@@ -16,6 +16,7 @@ __all__ = [
     "Leader",
     "Lease",
     "Sighting",
+    "given_back",
     "handover_body",
     "handover_name",
     "lease_body",
@@ -23,6 +24,7 @@ __all__ = [
     "raised",
     "read_handover",
     "read_lease",
+    "read_term",
     "renewed",
     "sighted",
     "taken_by",

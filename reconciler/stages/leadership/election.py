@@ -64,9 +64,11 @@ def sighted(before: Sighting | None, lease: Lease, resource_version: str, now_s:
 def wait_for_lease_s(seen: Sighting, holder: str, duration_s: float, now_s: float) -> float:
     """Seconds until `holder` may take the Lease, if nobody renews it; 0: now.
 
+    One that names nobody, and was not given back, was emptied by a hand: whoever held it may not know yet.
     `duration_s`: as the store says. What was promised to who holds it counts, where that is longer.
     """
-    if seen.lease.holder in ("", holder):
+    lease = seen.lease
+    if lease.is_given_back or (lease.holder == holder and holder) or not (lease.holder or seen.resource_version):
         return 0.0
     return max(seen.since_s + max(seen.lease.duration_s, duration_s) - now_s, 0.0)
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from reconciler.interpreters.reading import count, text
+from reconciler.interpreters.reading import text
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
-from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.leadership.lease import lease_name
+from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.stages.leadership.lease import lease_name, read_term
 from reconciler.stages.observations import pack, packed_placements, read_placements, unpack
 
 PACKED_BYTES_MAX: Final = 900_000
@@ -27,12 +27,14 @@ _REVISION_MAX: Final = 200
 class Handover(Struct, frozen=True, kw_only=True):
     """What is left. `journal`: of who wrote it. `leaders`: journals of all that ever led, the last one first.
 
+    `number`: how often that journal left something else; one that has counted less is a copy from before.
     `revision`: of the store, that was in force; empty: an earlier version did not say. `unread`: clusters whose marks
     nobody could read since; `tables`: rows of the journal by table.
     """
 
     journal: str
     term: int
+    number: int = 0
     revision: str = ""
     leaders: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ def handover_body(name: str, namespace: str, left: Handover) -> JsonObject:
         "data": {
             "journal": left.journal,
             "term": str(left.term),
+            "number": str(left.number),
             "revision": left.revision,
             "leaders": " ".join(left.leaders[:_LEADERS_MAX]),
             "state": packed,
@@ -77,20 +80,26 @@ def handover_body(name: str, namespace: str, left: Handover) -> JsonObject:
 def read_handover(body: JsonObject) -> Handover | None:
     """What an object says; None when it names no journal. State that cannot be unpacked counts as none."""
     data = dig(body, "data")
-    journal, term = text(dig(data, "journal")), text(dig(data, "term"))
+    journal = text(dig(data, "journal"))
     if not journal:
         return None
     state = _unpacked(text(dig(data, "state")))
     tables, unread = state.get("tables"), state.get("unread")
     return Handover(
         journal=journal,
-        term=count(int(term), 0) if term.isascii() and term.isdigit() and len(term) < 16 else 0,
+        term=_number(dig(data, "term")),
+        number=_number(dig(data, "number")),
         revision=text(dig(data, "revision"))[:_REVISION_MAX],
         leaders=tuple(text(dig(data, "leaders")).split()[:_LEADERS_MAX]),
         tables=tables if isinstance(tables, dict) else {},
         unread=tuple(map(text, unread)) if isinstance(unread, list) else (),
         placements=read_placements(text(dig(data, "placements"))),
     )
+
+
+def _number(value: Json) -> int:
+    found = text(value)
+    return read_term(int(found)) if found.isascii() and found.isdigit() and len(found) < 16 else 0
 
 
 def _unpacked(packed: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.interpreters.reading import count, text
 from reconciler.model.tree import JsonObject, dig
@@ -15,6 +16,12 @@ from reconciler.stages.shards import shard_object_name
 
 _DURATION_S_MAX: Final = 3600
 """What somebody wrote by hand must not lock everybody out for days."""
+
+
+TERM_MAX: Final = 2_000_000_000
+"""A later term was written by hand: API servers keep it in 32 bits, and whoever leads next has to find one above."""
+_GIVEN_BACK_S: Final = 1
+"""The duration of a Lease that its holder gave back, as client-go writes it; a hand that empties one leaves another."""
 
 
 class Lease(Struct, frozen=True, kw_only=True):
@@ -29,10 +36,25 @@ class Lease(Struct, frozen=True, kw_only=True):
     acquired: str = ""
     renewed: str = ""
 
+    @property
+    def is_given_back(self) -> bool:
+        """Whether its holder wrote that it has ended."""
+        return not self.holder and self.duration_s == _GIVEN_BACK_S
+
 
 def lease_name(fleet: str, shard: str = "") -> str:
     """The name of the Lease of a fleet, or of one of its shards."""
     return shard_object_name(shard, fleet) if shard else f"fleet-{fleet}"
+
+
+def given_back(before: Lease, now: str) -> Lease:
+    """The Lease as its holder leaves it, once it has ended. `now`: RFC 3339."""
+    return replace(before, holder="", duration_s=_GIVEN_BACK_S, renewed=now)
+
+
+def read_term(number: int) -> int:
+    """The number as a term; what can be none counts as nothing."""
+    return number if 0 <= number <= TERM_MAX else 0
 
 
 def read_lease(body: JsonObject) -> Lease:
@@ -41,7 +63,7 @@ def read_lease(body: JsonObject) -> Lease:
     return Lease(
         holder=text(dig(spec, "holderIdentity")),
         duration_s=min(count(dig(spec, "leaseDurationSeconds"), 0), _DURATION_S_MAX),
-        transitions=count(dig(spec, "leaseTransitions"), 0),
+        transitions=read_term(count(dig(spec, "leaseTransitions"), 0)),
         acquired=text(dig(spec, "acquireTime")),
         renewed=text(dig(spec, "renewTime")),
     )

@@ -32,6 +32,7 @@ from reconciler.adapters.journal.rows import (
 from reconciler.containment import contained
 from reconciler.model.ledger import Losses
 
+_LEFT: Final = "left"
 _TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, SUSPENSION, TIMER)
 _BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
 _READ: Final[Mapping[str, Callable[[Row], object]]] = {
@@ -59,6 +60,19 @@ class HandoverBook:
         if row not in self._file.rows(META, "WHERE key = ?", (LED_BY,)):
             with self._file.transaction():
                 self._file.put(META, [row])
+
+    @property
+    def left(self) -> int:
+        """How often this journal left something else for the next leader."""
+        rows = self._file.rows(META, "WHERE key = ?", (_LEFT,))
+        return int(rows[0][1]) if rows and str(rows[0][1]).isdigit() else 0
+
+    def count_left(self) -> int:
+        """Count once more, before something else is left: a copy of the journal from before has counted less."""
+        with self._file.transaction():
+            number = self.left + 1
+            self._file.put(META, [(_LEFT, str(number))])
+        return number
 
     def handover(self) -> dict[str, list[Row]]:
         """What the next leader has to know, as it is now."""

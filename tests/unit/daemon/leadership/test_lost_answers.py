@@ -22,6 +22,11 @@ from tests.properties.test_leadership import Process, Server
 MINE = Handover(journal="mine", term=3, revision="r1")
 
 
+def _first() -> int:
+    """How often something was left: nobody asks here."""
+    return 0
+
+
 class Hub(Process):
     """A cluster that makes the next writes without saying so."""
 
@@ -69,11 +74,11 @@ def test_a_handover_is_written_again_after_an_answer_was_lost(known: int) -> Non
         hub = Hub(server)
         file = HandoverFile(cast("MemberCluster", hub), "f")
         for number in range(known):
-            await file.write(Handover(journal="mine", term=3, revision=f"r{number}"))
+            await file.write(Handover(journal="mine", term=3, revision=f"r{number}"), _first)
         hub.unheard = 1
         with pytest.raises(ClusterUnreachable):
-            await file.write(MINE)
-        await file.write(Handover(journal="mine", term=3, revision="r2"))
+            await file.write(MINE, _first)
+        await file.write(Handover(journal="mine", term=3, revision="r2"), _first)
         assert await HandoverFile(cast("MemberCluster", hub), "f").read() == Handover(
             journal="mine", term=3, revision="r2"
         )
@@ -85,9 +90,9 @@ def test_a_handover_that_a_person_deleted_is_written_again() -> None:
     async def scene() -> None:
         server = Maps()
         file = HandoverFile(cast("MemberCluster", Hub(server)), "f")
-        await file.write(MINE)
+        await file.write(MINE, _first)
         server.delete()
-        await file.write(Handover(journal="mine", term=3, revision="r2"))
+        await file.write(Handover(journal="mine", term=3, revision="r2"), _first)
         assert server.body is not None
 
     run_virtual(scene())
@@ -97,11 +102,45 @@ def test_a_handover_of_the_next_leader_is_left_as_it_is() -> None:
     async def scene() -> None:
         hub = cast("MemberCluster", Hub(Maps()))
         mine, other = HandoverFile(hub, "f"), HandoverFile(hub, "f")
-        await mine.write(MINE)
+        await mine.write(MINE, _first)
         await other.read()
-        await other.write(Handover(journal="other", term=4))
+        await other.write(Handover(journal="other", term=4), _first)
         with pytest.raises(WriteConflict):
-            await mine.write(Handover(journal="mine", term=3, revision="r2"))
+            await mine.write(Handover(journal="mine", term=3, revision="r2"), _first)
+        assert await other.read() == Handover(journal="other", term=4)
+
+    run_virtual(scene())
+
+
+def test_a_handover_that_a_person_restored_is_written_over() -> None:
+    async def scene() -> None:
+        server = Maps()
+        hub = cast("MemberCluster", Hub(server))
+        other, mine = HandoverFile(hub, "f"), HandoverFile(hub, "f")
+        await other.write(Handover(journal="other", term=2), _first)
+        old = server.body
+        await mine.read()
+        await mine.write(MINE, _first)
+        assert not await mine.is_spoiled()
+        assert old is not None
+        server.write(old, str(server.version))
+        assert await mine.is_spoiled()
+        await mine.write(MINE, _first)
+        assert await other.read() == MINE
+
+    run_virtual(scene())
+
+
+def test_a_handover_of_a_later_leader_is_left_at_every_attempt() -> None:
+    async def scene() -> None:
+        hub = cast("MemberCluster", Hub(Maps()))
+        mine, other = HandoverFile(hub, "f"), HandoverFile(hub, "f")
+        await mine.write(MINE, _first)
+        await other.read()
+        await other.write(Handover(journal="other", term=4), _first)
+        for _ in range(3):
+            with pytest.raises(WriteConflict):
+                await mine.write(Handover(journal="mine", term=3, revision="r2"), _first)
         assert await other.read() == Handover(journal="other", term=4)
 
     run_virtual(scene())

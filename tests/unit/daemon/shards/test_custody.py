@@ -15,7 +15,7 @@ from reconciler.errors import ObjectNotFound, WriteConflict
 from reconciler.model.fleet import HighAvailability
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.leadership import Lease, lease_body, lease_name
+from reconciler.stages.leadership import Lease, given_back, lease_body, lease_name
 
 HA = HighAvailability(cluster="hub", lease_duration_s=10, shards=("a", "b"))
 DATA = {"fleet": "shop", "journal": "j", "epoch": "3", "instance": "t", "term": "2", "shard": "a", "rollout.x": "kept"}
@@ -98,6 +98,9 @@ class Scene:
 
     def renew(self, holder: str) -> None:
         lease = Lease(holder=holder, duration_s=10, transitions=2)
+        self.put(lease if holder else given_back(lease, ""))
+
+    def put(self, lease: Lease) -> None:
         self.hub.put(lease_name("shop", "a"), lease_body(lease_name("shop", "a"), "fleet-system", lease))
 
     def is_led(self) -> bool:
@@ -124,6 +127,8 @@ def test_a_lease_that_was_given_back_is_free_and_one_that_is_not_there_is_believ
     assert not scene.is_led()
     scene.renew("")
     assert not scene.is_led()
+    scene.put(Lease(holder="", duration_s=10, transitions=2))
+    assert scene.is_led(), "a hand emptied it, and whoever held it may not know yet"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +145,7 @@ def test_only_what_nobody_leads_is_let_go_of_in_its_place(
     scene = Scene()
     scene.renew(holder)
     cluster.put(holder_name("shop"), {"data": data})
-    found = run(scene.custody.take_from_nobody({"m1": cluster.member}, {"m1": cluster.mark()}))
+    found = run(scene.custody.take_from_nobody({"m1": cluster.member}, {"m1": cluster.mark()}, "mine"))
     assert found == ({"m1"} if is_free else set())
     assert cluster.mark().is_released is is_free
 
@@ -150,5 +155,15 @@ def test_who_took_the_cluster_meanwhile_keeps_it(cluster: FakeCluster) -> None:
     scene.renew("")
     seen = cluster.mark()
     cluster.put(holder_name("shop"), {"data": {**DATA, "epoch": "4", "instance": "another"}})
-    assert run(scene.custody.take_from_nobody({"m1": cluster.member}, {"m1": seen})) == set()
+    assert run(scene.custody.take_from_nobody({"m1": cluster.member}, {"m1": seen}, "mine")) == set()
     assert not cluster.mark().is_released
+
+
+def test_what_this_journal_held_without_a_lease_is_let_go_of(cluster: FakeCluster) -> None:
+    scene = Scene()
+    scene.renew("somebody")
+    cluster.put(holder_name("shop"), {"data": {"fleet": "shop", "journal": "mine", "epoch": "3", "instance": "t"}})
+    marks = {"m1": cluster.mark()}
+    assert run(scene.custody.take_from_nobody({"m1": cluster.member}, marks, "other")) == set()
+    assert run(scene.custody.take_from_nobody({"m1": cluster.member}, marks, "mine")) == {"m1"}
+    assert cluster.mark().is_released

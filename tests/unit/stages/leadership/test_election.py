@@ -10,6 +10,7 @@ from reconciler.stages.leadership import (
     Leader,
     Lease,
     Sighting,
+    given_back,
     lease_body,
     raised,
     read_lease,
@@ -30,7 +31,10 @@ HELD = Lease(holder="a", duration_s=15, transitions=3)
         (Sighting(lease=HELD, resource_version="7", since_s=100), 115, 0),
         (Sighting(lease=Lease(holder="a", duration_s=60), resource_version="7", since_s=100), 115, 45),
         (Sighting(lease=Lease(holder="a", duration_s=1), resource_version="7", since_s=100), 101, 14),
-        (Sighting(lease=Lease(holder="", duration_s=15), resource_version="7", since_s=100), 100, 0),
+        (Sighting(lease=given_back(HELD, ""), resource_version="7", since_s=100), 100, 0),
+        # A hand emptied it: whoever held it does not know yet.
+        (Sighting(lease=Lease(holder="", duration_s=15), resource_version="7", since_s=100), 100, 15),
+        (Sighting(lease=Lease(holder="", duration_s=0), resource_version="7", since_s=100), 114, 1),
         (Sighting(lease=Lease(holder="me", duration_s=15), resource_version="7", since_s=100), 100, 0),
     ],
 )
@@ -82,3 +86,8 @@ def test_a_lease_without_sense_says_nothing(spec: Any) -> None:
 
 def test_a_duration_of_days_is_cut() -> None:
     assert read_lease({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 10**6}}).duration_s == 3600
+
+
+@pytest.mark.parametrize("written", [2**31 - 1, -3, "7", None, 2.5, True])
+def test_a_term_that_a_hand_wrote_and_that_can_be_none_counts_as_nothing(written: Any) -> None:
+    assert read_lease({"spec": {"holderIdentity": "a", "leaseTransitions": written}}).transitions == 0

@@ -17,7 +17,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.leadership import Handover, HandoverTooLarge, handover_body, read_handover
 from reconciler.stages.observations import packed_placements, read_placements
 
-LEFT = Handover(journal="j1", term=4, leaders=("j1", "j0"), unread=("m7",), tables={"timer": [["a", "t"]]})
+LEFT = Handover(journal="j1", term=4, number=7, leaders=("j1", "j0"), unread=("m7",), tables={"timer": [["a", "t"]]})
 
 
 def test_what_is_written_is_read() -> None:
@@ -85,3 +85,7 @@ def test_where_not_all_fit_those_on_one_cluster_are_left() -> None:
 )  # fmt: skip
 def test_what_has_no_form_of_placements_is_left_out(document: Any) -> None:
     assert read_placements(base64.b64encode(zlib.compress(json.dumps(document).encode())).decode()) == {}
+
+
+def test_a_term_above_what_a_lease_can_have_counts_as_nothing() -> None:
+    assert read_handover({"data": {"journal": "j", "term": "999999999999999"}}) == Handover(journal="j", term=0)
