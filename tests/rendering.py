@@ -14,7 +14,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.stages.overrides.select import OverrideIndex
 from reconciler.stages.patches.patch import pointer_tokens, resolve
-from reconciler.stages.rendering.render import RenderInputs
+from reconciler.stages.rendering import RenderInputs
 from tests.fleets import fleet_of, member, with_templates
 
 CASES = Path(__file__).parent / "cases"

@@ -29,6 +29,11 @@ class Registry(Struct, frozen=True):
         """The interpreter of a kind; `GENERIC` for one that is not described."""
         return self.by_kind.get((group, kind), GENERIC)
 
+    def kinds_with(self, field: str) -> frozenset[tuple[str, str]]:
+        """The kinds of which something of their own is known in this field of `Interpreter`."""
+        said = getattr(GENERIC, field)
+        return frozenset(kind for kind, known in self.by_kind.items() if getattr(known, field) is not said)
+
 
 def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
     """A registry of interpreters with the name of where each is from; a kind that two describe is an error.

@@ -81,10 +81,12 @@ class Made(Struct, frozen=True, order=True):
 
 
 class Facts(Struct, frozen=True, array_like=True):
-    """What the placement of a template rests on, as its interpreter reads it out of the body."""
+    """What placement and image overriders rest on, as the interpreter of a template reads it out of the body."""
 
     demand: Demand
     references: tuple[DependencyRef, ...] = ()
+    images: tuple[str, ...] | None = ()
+    """The images of its pods; None: one of them stands outside of `spec`."""
 
 
 _FORM = regex(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")

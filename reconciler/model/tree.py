@@ -49,11 +49,13 @@ def with_value(tree: JsonObject, steps: tuple[str, ...], value: Json) -> dict[st
     A missing or non-mapping parent becomes a mapping.
     """
     assert steps, "with_value needs at least one step"
-    head, rest = steps[0], steps[1:]
-    if not rest:
-        return {**tree, head: value}
-    below = tree.get(head)
-    return {**tree, head: with_value(below if isinstance(below, (dict, Mapping)) else {}, rest, value)}
+    top = here = {**tree}
+    for step in steps[:-1]:
+        below = here.get(step)
+        below = here[step] = {**below} if isinstance(below, (dict, Mapping)) else {}
+        here = below
+    here[steps[-1]] = value
+    return top
 
 
 def without(tree: JsonObject, steps: tuple[str, ...]) -> JsonObject:

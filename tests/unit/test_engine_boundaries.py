@@ -140,7 +140,7 @@ STAGES: Final[dict[str, tuple[str, Callable[..., bool]]]] = {
     "placing": ("reconciler.stages.placement.place._Round._situation", lambda _, item: item.identity.name == "bad"),
     "binding": ("reconciler.stages.placement.place._Round._binding", lambda _, identity: identity.name == "bad"),
     "linking": ("reconciler.stages.dependencies.dependencies._links", lambda t, *_: t.identity.name == "bad"),
-    "rendering": ("reconciler.stages.rendering.render._subject", lambda _, identity, *__: identity.name == "bad"),
+    "rendering": ("reconciler.stages.rendering.subject._subject", lambda _, identity, *__: identity.name == "bad"),
     "comparing": ("reconciler.stages.plan.settle.compare", lambda m, *_, **__: m.identity.name == "bad"),
     "losing": ("reconciler.stages.plan.settle.lost_copies", lambda identity, *_: identity.name == "bad"),
 }  # fmt: skip

@@ -20,7 +20,7 @@ from reconciler.adapters.store.parse_cache_secrets import is_cacheable
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.fleet import PARSER_VERSION, ParsedFile, memo_key
 
-_FORMAT: Final = 13
+_FORMAT: Final = 14
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, body BLOB NOT NULL)"
 )

@@ -43,8 +43,10 @@ class PodTemplate(NamedTuple):
         spec = mapping(self.spec(body))
         found: list[tuple[tuple[Step, ...], str]] = []
         for field in CONTAINER_LISTS:
-            for index, container in mappings(spec[field]) if field in spec else ():
-                image = container.get("image")
+            containers = spec.get(field)
+            # By hand: every workload is asked, for each registry that it is pulled from.
+            for index, container in enumerate(containers) if isinstance(containers, list) else ():
+                image = container.get("image") if isinstance(container, (dict, Mapping)) else None
                 if isinstance(image, str) and image:
                     found.append(((*self.path, "spec", field, index, "image"), image))
         return tuple(found)

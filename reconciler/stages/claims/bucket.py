@@ -7,7 +7,7 @@ excludes is found by what it excludes: it selects every template that has none o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.model.fleet import Reach
@@ -68,6 +68,16 @@ class Bucket(Generic[Selecting]):
     def looks_at_labels(self) -> bool:
         """Whether any selector here depends on labels."""
         return bool(self._selectors)
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names that selectors here ask for."""
+        return self._by_name.keys()
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The keys of labels that decide what is selected here."""
+        return frozenset(asked.key for _, labels in self._selectors for asked in labels.requirements)
 
     def collect(self, name: str, labels: Mapping[str, str], found: list[Match[Selecting]]) -> None:
         """Add every match of a template of this bucket."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import is_not
 from typing import Final
 
 from msgspec import Struct, field
 
-from reconciler.containment import Contained, contained
+from reconciler.containment import contained
 from reconciler.model.binding import Claim, Reason
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.policy import PropagationPolicy
@@ -82,13 +82,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     problems: dict[Identity, Problem | None] = {}
     faults: dict[Identity, Exception] = {}
     # One walk for all tables, without a step for what has nothing to say, as is most of a large store.
-    for identity in fleet.templates if dirty is None else dirty:
-        template = fleet.templates.get(identity)
-        looked, fault = contained(_look, tables, template) if template is not None else _NOTHING
-        if looked is None:
-            assert fault is not None, "without a fault there is a value"
-            faults[identity] = fault
-            continue
+    for identity, template, looked in _look_at(fleet.templates, dirty, tables, faults):
         matches, reach = looked
         if matches or tables.selected.looked_at:
             tables.selected.put(identity, [(m.policy.ref, m.selector) for m in matches if m.selector is not None])
@@ -117,12 +111,37 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
 
 
 _Looked = tuple[Sequence[PropagationMatch], Reach | None]
-_NOTHING: Final = Contained[_Looked](((), None))
-"""Of a template that is gone."""
+_GONE: Final[_Looked] = ((), None)
 
 
-def _look(tables: ClaimTables, template: Template) -> _Looked:
-    """What selects a template, and what freezes it."""
+def _look_at(
+    templates: Mapping[Identity, Template],
+    dirty: Iterable[Identity] | None,
+    tables: ClaimTables,
+    faults: dict[Identity, Exception],
+) -> Iterator[tuple[Identity, Template | None, _Looked]]:
+    """What selects each template, and what freezes it; those of which that cannot be told go to the `faults`."""
+    found: list[tuple[Identity, Template | None]] = (
+        list(templates.items()) if dirty is None else [(identity, templates.get(identity)) for identity in dirty]
+    )
+    # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
+    looked = contained(lambda: [_look(tables, template) for _, template in found]).value
+    if looked is not None:
+        for (identity, template), one in zip(found, looked, strict=True):
+            yield identity, template, one
+        return
+    for identity, template in found:
+        one_looked, fault = contained(_look, tables, template)
+        if one_looked is not None:
+            yield identity, template, one_looked
+        else:
+            assert fault is not None, "without a fault there is a value"
+            faults[identity] = fault
+
+
+def _look(tables: ClaimTables, template: Template | None) -> _Looked:
+    if template is None:
+        return _GONE
     reach = tables.broken.by(template)
     if reach is None:
         return tables.index.matches(template), None
@@ -176,9 +195,9 @@ class _Reasons:
     __slots__ = ("_known", "_lost", "_ranks")
 
     def __init__(self) -> None:
-        self._known: dict[tuple[PolicyRef, int | None], tuple[Reason, ...]] = {}
+        # All by the ids of matches, which the index keeps.
+        self._known: dict[int, tuple[Reason, ...]] = {}
         self._ranks: dict[int, tuple[bool, int, int, PolicyRef, int]] = {}
-        """By the id of a match, which the index keeps."""
         self._lost: dict[int, dict[int, _Lost]] = {}
 
     def ranked(self, matches: Sequence[PropagationMatch]) -> list[PropagationMatch]:
@@ -204,13 +223,12 @@ class _Reasons:
 
     def of(self, winner: PropagationMatch) -> tuple[Reason, ...]:
         """The reason of a claim, with the place of the selector that decided it."""
-        key = (winner.policy.ref, winner.selector)
-        known = self._known.get(key)
+        known = self._known.get(id(winner))
         if known is None:
             policy, index = winner.policy, winner.selector
             source = policy.source if index is None else policy.selectors[index].source
             text = f"{policy.ref} selects it {winner.score.words}"
-            known = self._known[key] = (Reason(rule="claim", text=text, source=source),)
+            known = self._known[id(winner)] = (Reason(rule="claim", text=text, source=source),)
         return known
 
 

@@ -7,7 +7,8 @@ then meets only selectors that share its bucket and its name or a label.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from itertools import chain
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from reconciler.model.fleet import Template
 from reconciler.model.override import OverridePolicy
@@ -20,12 +21,22 @@ from reconciler.stages.documents import is_never_distributed
 AnyPolicy = TypeVar("AnyPolicy", PropagationPolicy, OverridePolicy)
 
 
-class _Place(NamedTuple, Generic[AnyPolicy]):
-    """What may select templates of one kind in one namespace; `everywhere` are policies without selectors."""
+_ALIKE_MAX: Final = 64
+"""So many kinds of templates are remembered of a place: where all differ, remembering them gains nothing."""
 
-    buckets: tuple[Bucket[AnyPolicy], ...] = ()
-    everywhere: tuple[Match[AnyPolicy], ...] = ()
-    looks_at_labels: bool = False
+
+class _Place(NamedTuple, Generic[AnyPolicy]):
+    """What may select templates of one kind in one namespace; `everywhere` are policies without selectors.
+
+    `names` and `label_keys`: what of a template decides. `alike`: the matches of templates that are selected by no
+    name, by the values of these labels.
+    """
+
+    buckets: tuple[Bucket[AnyPolicy], ...]
+    everywhere: tuple[Match[AnyPolicy], ...]
+    names: frozenset[str]
+    label_keys: tuple[str, ...]
+    alike: dict[tuple[str | None, ...], Sequence[Match[AnyPolicy]]]
 
 
 class PolicyIndex(Generic[AnyPolicy]):
@@ -53,7 +64,10 @@ class PolicyIndex(Generic[AnyPolicy]):
         return not self._buckets and not self._unselective
 
     def matches(self, template: Template) -> Sequence[Match[AnyPolicy]]:
-        """Every selector that selects a template, in no particular order: a policy occurs once for each."""
+        """Every selector that selects a template, in no particular order: a policy occurs once for each.
+
+        Templates may share the answer; nobody writes into it.
+        """
         identity = template.identity
         # Namespaces differ among themselves, since some are system ones; a slash is in no namespace's name.
         namespace = f"/{identity.name}" if identity.kind == "Namespace" else identity.namespace
@@ -62,21 +76,31 @@ class PolicyIndex(Generic[AnyPolicy]):
             place = self._places[template.gvk, namespace] = self._find_place(template.gvk, identity)
         if not place.buckets:
             return place.everywhere
+        labels = template.labels if place.label_keys else {}
+        # The value of a label is a text.
+        key = tuple([labels.get(name) for name in place.label_keys])
+        is_named = identity.name in place.names
+        known = None if is_named else place.alike.get(key)
+        if known is not None:
+            return known
         found = list(place.everywhere)
-        labels = template.labels if place.looks_at_labels else {}
         for bucket in place.buckets:
             bucket.collect(identity.name, labels, found)
+        if not is_named and len(place.alike) < _ALIKE_MAX:
+            place.alike[key] = found
         return found
 
     def _find_place(self, gvk: GVK, identity: Identity) -> _Place[AnyPolicy]:
         """Karmada: a cluster-scoped template only meets selectors without a namespace, those of cluster policies."""
         if is_never_distributed(gvk, identity):
-            return _Place()
+            return _Place((), (), frozenset(), (), {})
         namespaces = (identity.namespace, "") if identity.namespace else ("",)
         keys = ((gvk.api_version, gvk.kind, namespace) for namespace in namespaces)
         buckets = tuple(self._buckets[key] for key in keys if key in self._buckets)
         everywhere = tuple(match for namespace in namespaces for match in self._unselective.get(namespace, ()))
-        return _Place(buckets, everywhere, any(bucket.looks_at_labels for bucket in buckets))
+        names = frozenset(chain.from_iterable(bucket.names for bucket in buckets))
+        label_keys = frozenset(chain.from_iterable(bucket.label_keys for bucket in buckets))
+        return _Place(buckets, everywhere, names, tuple(sorted(label_keys)), {})
 
 
 def best_matches(matches: Iterable[Match[AnyPolicy]]) -> list[Match[AnyPolicy]]:

@@ -30,7 +30,7 @@ from reconciler.stages.dependencies import (
     namespaces,
     with_defined_kinds,
 )
-from reconciler.stages.incremental import union
+from reconciler.stages.incremental import among, union
 from reconciler.stages.placement import (
     PlacementItem,
     PlacementRequest,
@@ -131,7 +131,7 @@ def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
     tables.faults.refuse(fleet, edited, interpreters)
     claims = claim(fleet, tables.claims, dirty)
     tables.faults.refuse_all(claims.faults)
-    tables.policies.update(dirty, tables.policy_of)
+    tables.policies.update(among(dirty, claims.claims, tables.policies.rows), tables.policy_of)
     policies = tables.policies.rows
     ours = [identity for identity in union(edited, tables.policies.changed) if identity in policies]
     if any(identity.kind == "CustomResourceDefinition" for identity in edited):
@@ -238,16 +238,10 @@ def _join(tables: DecisionTables) -> None:
     """Lay companions over Namespaces over dependencies, and their policies over those that claim templates."""
     links, spaces, company, policies = tables.links, tables.spaces.followed, tables.company, tables.policies.rows
     followed = links.bindings.rows
-    tables.bindings.update(
-        union(links.bindings.changed, spaces.changed, company.bindings.changed),
-        lambda identity: company.bindings.rows.get(identity) or spaces.rows.get(identity) or followed.get(identity),
-    )
-    tables.governing.update(
-        union(tables.policies.changed, links.policies.changed, company.policies.changed),
-        lambda identity: (
-            company.policies.rows.get(identity) or links.policies.rows.get(identity) or policies.get(identity)
-        ),
-    )
+    bound = union(links.bindings.changed, spaces.changed, company.bindings.changed)
+    tables.bindings.overlay(bound, company.bindings.rows, spaces.rows, followed)
+    governed = union(tables.policies.changed, links.policies.changed, company.policies.changed)
+    tables.governing.overlay(governed, company.policies.rows, links.policies.rows, policies)
 
 
 def _items(tables: DecisionTables, inputs: Inputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:

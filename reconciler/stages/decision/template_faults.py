@@ -15,7 +15,7 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import Identity
-from reconciler.stages.templates import check_facts
+from reconciler.stages.templates import check_all_facts, check_facts
 
 
 class _Frozen(NamedTuple):
@@ -56,14 +56,10 @@ class TemplateFaults:
             SubjectFailed: its subject are all templates of which it cannot.
         """
         there = map(fleet.templates.get, edited)
-        templates = [one for one in there if one is not None and one.identity not in self._found]
-
-        def check_all() -> None:
-            for template in templates:
-                check_facts(template, interpreters)
-
+        found = self._found
+        templates = [one for one in there if one is not None and not (found and one.identity in found)]
         # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-        if contained(check_all).fault is not None:
+        if contained(check_all_facts, templates, interpreters).fault is not None:
             checked = ((template.identity, contained(check_facts, template, interpreters)) for template in templates)
             self.refuse_all({identity: found.fault for identity, found in checked if found.fault is not None})
 

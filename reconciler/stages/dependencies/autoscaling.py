@@ -39,8 +39,14 @@ class Autoscaling:
         """Look again at templates that came, went or changed, or whose policy did; what they scale or scaled."""
         dirty = tuple(dirty)
         before = self._scalers.on(dirty)
-        templates = fleet.templates
-        self._scalers.update(dirty, lambda identity: _targets(templates.get(identity), interpreters))
+        templates, kinds = fleet.templates, interpreters.kinds_with("scale_target")
+        for identity in dirty:
+            template = templates.get(identity)
+            # Few kinds scale others, and few templates carry the label.
+            if template is not None and (identity[:2] in kinds or template.labels.get(_RETAIN_REPLICAS) == "true"):
+                self._scalers.put(identity, _targets(template, interpreters))
+            else:
+                self._scalers.drop(identity)
         self._dirty = before | self._scalers.on(dirty)
         return self._dirty
 
@@ -61,10 +67,8 @@ class Autoscaling:
         self.yielded.update(self._dirty | self._scalers.on(dirty), clusters_of)
 
 
-def _targets(template: Template | None, interpreters: Registry) -> tuple[Identity, ...]:
+def _targets(template: Template, interpreters: Registry) -> tuple[Identity, ...]:
     """The object that it scales, and itself when members decide about its replicas."""
-    if template is None:
-        return ()
     target = scale_target_of(template, interpreters)
     found = () if target is None else (target,)
     return (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found

@@ -28,7 +28,7 @@ from reconciler.stages.dependencies.pod_selection import selected_by_labels, sel
 from reconciler.stages.dependencies.sources import Sources
 from reconciler.stages.dependencies.travel import travel
 from reconciler.stages.documents import BRING, parse_brings
-from reconciler.stages.incremental import Table
+from reconciler.stages.incremental import Table, among
 from reconciler.stages.templates import references_of, scale_target_of
 
 COMPANION = "companion"
@@ -61,10 +61,11 @@ class CompanionTables:
         self.policies = Table[Identity, PropagationPolicy]()
 
     def want(
-        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], dirty: Iterable[Identity]
+        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], dirty: Collection[Identity]
     ) -> Mapping[Identity, Collection[Companion]]:
         """What workloads bring along. `dirty`: templates that came, went or changed, or whose policy did."""
-        self.wanted.update(dirty, lambda identity: _brings(fleet, policies.get(identity), identity) or None)
+        concerned = among(dirty, policies, self.wanted.rows)
+        self.wanted.update(concerned, lambda identity: _brings(fleet, policies.get(identity), identity) or None)
         return self.wanted.rows
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from reconciler.containment import named
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding, Reason
@@ -23,9 +21,9 @@ from reconciler.stages.dependencies.following import Brought, following
 from reconciler.stages.dependencies.grants import not_granted
 from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.links import Links, LinkTables, Mention
-from reconciler.stages.dependencies.sources import Sources
+from reconciler.stages.dependencies.sources import Found, Sources
 from reconciler.stages.dependencies.travel import Travel, travel
-from reconciler.stages.incremental import union
+from reconciler.stages.incremental import among, union
 from reconciler.stages.templates import references_of
 
 DEPENDENCY = "dependency"
@@ -65,40 +63,48 @@ def dependencies(
             return None
         brings = is_bound and owner in policies and policies[owner].propagate_deps
         is_told = fleet.is_complete and (brings or is_followed)
-        found = _links(template, refs, sources, is_told=is_told)
-        return _with_brought(found, travel(template, refs, sources, interpreters)) if brings else found
+        found = [sources.find(ref, owner) for ref in refs]
+        going = travel(template, refs, sources, interpreters, at_first=found) if brings else None
+        return _links(template, zip(refs, found, strict=True), going or Travel({}, refs), is_told=is_told)
 
     owners = union(dirty, tables.seekers(union(dirty, stirred)))
     left, released = tables.brought_by(owners), tables.followed_by(owners)
-    _link(tables, owners, links_of)
+    _link(tables, owners, bindings.keys(), links_of)
     # What is followed since, or no more, is known by the links of others.
-    _link(tables, released | tables.followed_by(owners), links_of)
+    _link(tables, released | tables.followed_by(owners), bindings.keys(), links_of)
     followers = union(dirty, left, tables.brought_by(owners))
     _follow_all(fleet, policies, bindings, held or {}, tables, followers)
     return tables
 
 
-def _link(tables: LinkTables, owners: Iterable[Identity], links_of: Callable[[Identity], Links | None]) -> None:
+def _link(
+    tables: LinkTables,
+    owners: Collection[Identity],
+    bindings: Collection[Identity],
+    links_of: Callable[[Identity], Links | None],
+) -> None:
+    """Find the links of owners anew. What is neither bound nor followed has none."""
     known = tables.links.rows
+    owners = among(owners, bindings, tables.followed, known)
     tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
 
 
-def _links(owner: Template, refs: tuple[DependencyRef, ...], sources: Sources, *, is_told: bool) -> Links:
-    """What a template refers to, when it brings nothing along. `is_told`: what of it is missing is told."""
-    found: set[Identity] = set()
+def _links(owner: Template, refs: Iterable[tuple[DependencyRef, Found]], going: Travel, *, is_told: bool) -> Links:
+    """What a template refers to, and what of it goes along. `is_told`: what of it is missing is told."""
+    needs: set[Identity] = set()
     problems: list[Problem] = []
-    for ref in refs:
-        targets, is_there, is_refused = sources.find(ref, owner.identity)
-        found.update([target.identity for target in targets])
+    for ref, (targets, is_there, is_refused) in refs:
+        needs.update([target.identity for target in targets])
         if is_told and not is_there and not may_be_missing(ref):
             problems.append((not_granted if is_refused else _missing)(owner, ref))
-    needs = frozenset(found - {owner.identity})
-    return Links(refs=refs, needs=needs, brought={}, followed=(), problems=tuple(problems))
-
-
-def _with_brought(links: Links, going: Travel) -> Links:
-    """The links of a template that brings along what it refers to."""
-    return replace(links, refs=going.refs, brought=going.found, followed=going.followed)
+    needs.discard(owner.identity)
+    return Links(
+        refs=going.refs,
+        needs=frozenset(needs),
+        brought=going.found,
+        followed=going.followed,
+        problems=tuple(problems),
+    )
 
 
 def _follow_all(
@@ -110,7 +116,7 @@ def _follow_all(
     followers: Collection[Identity],
 ) -> None:
     """Find the bindings and policies of followers anew: of what is brought along, or was, or is bound by itself."""
-    mentions = {identity: tables.mentions_of(identity) for identity in tables.brought(followers)}
+    mentions = tables.mentions(followers)
     # Many dependencies share the policies of their owners.
     of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
 
@@ -131,8 +137,8 @@ def _follow_all(
         )
         return _follow(fleet, own, mentions[identity], bindings, held)
 
-    tables.policies.update(followers, policy_of)
-    tables.bindings.update(followers, binding_of)
+    tables.policies.update(among(followers, mentions, tables.policies.rows), policy_of)
+    tables.bindings.update(among(followers, bindings, mentions, tables.bindings.rows), binding_of)
 
 
 def _follow(

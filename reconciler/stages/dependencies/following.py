@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,14 +18,17 @@ class Brought(NamedTuple):
 
     owner: Identity
     reason: Reason
-    clusters: Iterable[tuple[str, Iterable[str]]]
+    clusters: Sequence[tuple[str, Iterable[str]]]
 
 
 def following(own: Binding, brought: Iterable[Brought]) -> Binding:
     """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
+    mentions = list(brought)
+    if len(mentions) == 1 and not own.targets and not own.cluster_reasons and len(mentions[0].clusters) == 1:
+        return _following_one(own, mentions[0])
     targets: dict[str, TargetCluster | None] = {target.cluster: target for target in own.targets}
     cluster_reasons, reasons, owners = dict(own.cluster_reasons), list(own.reasons), set(own.owners)
-    for owner, reason, groups in brought:
+    for owner, reason, groups in mentions:
         owners.add(owner)
         reasons.append(reason)
         for text, clusters in groups:
@@ -42,8 +46,57 @@ def following(own: Binding, brought: Iterable[Brought]) -> Binding:
     )
 
 
+def _following_one(own: Binding, brought: Brought) -> Binding:
+    """The same of what goes nowhere by itself and has one owner, as nearly all dependencies."""
+    owner, reason, ((text, clusters),) = brought
+    names = _in_order(tuple(clusters))
+    return replace(
+        own,
+        targets=_bare(names),
+        owners=tuple(sorted({*own.owners, owner})),
+        reasons=(*own.reasons, reason),
+        cluster_reasons=Alike(names, replace(reason, text=text)) if names else {},
+    )
+
+
+class Alike(Mapping[str, Reason]):
+    """One reason for several clusters: in a large fleet, a dictionary for each dependency would be 1 KB."""
+
+    __slots__ = ("_clusters", "_reason")
+
+    def __init__(self, clusters: tuple[str, ...], reason: Reason) -> None:
+        """The reason of each of these clusters, which are in order."""
+        self._clusters = clusters
+        self._reason = reason
+
+    def __getitem__(self, cluster: str) -> Reason:
+        """The reason, for one of the clusters."""
+        place = bisect_left(self._clusters, cluster)
+        if self._clusters[place : place + 1] == (cluster,):
+            return self._reason
+        raise KeyError(cluster)
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters, in their order."""
+        return iter(self._clusters)
+
+    def __len__(self) -> int:
+        """How many clusters there are."""
+        return len(self._clusters)
+
+    def __repr__(self) -> str:
+        """As a dictionary of the same reasons."""
+        return repr(dict(self))
+
+
 # What follows owners that are placed alike has the same targets, and what renders them finds that out by comparing.
 @lru_cache(maxsize=4096)
 def _bare(clusters: tuple[str, ...]) -> tuple[TargetCluster, ...]:
     """Targets without replicas."""
     return tuple([TargetCluster(cluster) for cluster in clusters])
+
+
+@lru_cache(maxsize=4096)
+def _in_order(clusters: tuple[str, ...]) -> tuple[str, ...]:
+    """The clusters by name, the same object for the same."""
+    return tuple(sorted(set(clusters)))

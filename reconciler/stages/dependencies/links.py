@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.dependencies.grants import grants_place
 from reconciler.stages.dependencies.makers import MakerTables
 from reconciler.stages.dependencies.travel import Way
-from reconciler.stages.incremental import Dependents, Table
+from reconciler.stages.incremental import Dependents, Table, among
 
 _Place = tuple[str, str, str]
 """Group, kind and namespace: where a reference by labels looks."""
@@ -82,6 +83,8 @@ class LinkTables:
 
     def seekers(self, edited: Collection[Identity]) -> set[Identity]:
         """Owners that may find something else, since templates came, went or changed, or have other makers."""
+        if not self._sought.looked_at:
+            return set()
         return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
 
     def brought_by(self, owners: Iterable[Identity]) -> set[Identity]:
@@ -99,26 +102,28 @@ class LinkTables:
         for owner, found in changed.items():
             refs = found.refs if found is not None else ()
             followed = found.followed if found is not None else ()
-            self._sought.put(owner, [*(place for ref in refs for place in _looks_at(ref)), *followed])
+            self._sought.put(owner, [*chain.from_iterable(map(_looks_at, refs)), *followed])
             self._brought.put(owner, found.brought if found is not None else ())
-            self._followed.put(owner, followed)
+            if followed:
+                self._followed.put(owner, followed)
+            else:
+                self._followed.drop(owner)
         self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
         self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
 
-    def brought(self, identities: Iterable[Identity]) -> list[Identity]:
-        """Those of these that another template brings along."""
-        # Asked of all templates at a start, and few are brought.
-        anywhere = self._brought.looked_at
-        found = [identity for identity in identities if identity in anywhere]
-        return [identity for identity in found if not self._brought.of((identity,)) <= {identity}]
+    def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[Mention]]:
+        """Those of these that another template brings along, each with its owners in their order, never itself."""
+        anywhere, links = self._brought.looked_at, self.links.rows
+        found: dict[Identity, list[Mention]] = {}
+        for identity in among(identities, anywhere):
+            owners = self._brought.of((identity,)) if identity in anywhere else set()
+            owners.discard(identity)
+            if owners:
+                ordered = sorted(owners) if len(owners) > 1 else owners
+                found[identity] = [Mention(owner, way) for owner in ordered for way in links[owner].brought[identity]]
+        return found
 
-    def mentions_of(self, identity: Identity) -> list[Mention]:
-        """Who brings a dependency along, in the order of the owners; never the dependency itself."""
-        owners = sorted(self._brought.of((identity,)) - {identity})
-        return [Mention(owner, way) for owner in owners for way in self.links.rows[owner].brought[identity]]
 
-
-def _looks_at(ref: DependencyRef) -> Iterator[Identity | _Place]:
-    yield ref.identity[:3] if ref.labels else ref.identity
-    if ref.granted_to:
-        yield grants_place(ref)
+def _looks_at(ref: DependencyRef) -> tuple[Identity | _Place, ...]:
+    place = ref.identity[:3] if ref.labels else ref.identity
+    return (place, grants_place(ref)) if ref.granted_to else (place,)

@@ -65,7 +65,8 @@ class MakerTables:
             template = templates.get(identity)
             return (made_of(template, interpreters) or None) if template is not None else None
 
-        self._made.update(dirty, made_by)
+        kinds, known = interpreters.kinds_with("makes"), self._made.rows
+        self._made.update([one for one in dirty if one[:2] in kinds or one in known], made_by)
         changed, rows = self._made.changed, self._made.rows
         stirred = self._makers.on(changed)
         self._makers.update(changed, lambda maker: [made.identity for made in rows.get(maker, ())])

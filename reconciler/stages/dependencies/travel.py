@@ -6,7 +6,7 @@ their credentials it makes nothing. So a maker is followed, and all that it refe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.containment import named
@@ -15,7 +15,7 @@ from reconciler.model.demand import DependencyRef
 from reconciler.model.fleet import Template
 from reconciler.model.refs import Identity
 from reconciler.stages.dependencies.grants import how
-from reconciler.stages.dependencies.sources import Sources
+from reconciler.stages.dependencies.sources import Found, Sources
 from reconciler.stages.templates import references_of
 
 
@@ -52,8 +52,12 @@ def travel(
     interpreters: Registry,
     *,
     is_followed: bool = False,
+    at_first: Sequence[Found] | None = None,
 ) -> Travel:
-    """What travels with a template that brings along what its references name. `is_followed`: as if it were a maker."""
+    """What travels with a template that brings along what its references name. `is_followed`: as if it were a maker.
+
+    `at_first`: what its references lead to, where that is known.
+    """
     found: dict[Identity, list[Way]] = {}
     follows = is_followed or owner.identity in sources.makers.made
     followed: dict[Identity, tuple[DependencyRef, ...]] = {owner.identity: refs}
@@ -61,8 +65,9 @@ def travel(
     while todo:
         at = todo.pop(0)
         by = None if at == owner.identity else at
-        for ref in followed[at]:
-            for identity, made in sources.find(ref, at).sources:
+        for number, ref in enumerate(followed[at]):
+            leads_to = at_first[number] if at_first is not None and by is None else sources.find(ref, at)
+            for identity, made in leads_to.sources:
                 found.setdefault(identity, []).append(Way(ref.path, by, made))
                 is_next = follows or by is not None or identity in sources.makers.made
                 if is_next and identity not in followed:

@@ -7,11 +7,12 @@ steps after it; `Dependents` leads from what changed to the keys that look at it
 from reconciler.stages.incremental.changed_keys import changed_keys
 from reconciler.stages.incremental.dependents import Dependents
 from reconciler.stages.incremental.patched import patched
-from reconciler.stages.incremental.table import Table, union
+from reconciler.stages.incremental.table import Table, among, union
 
 __all__ = [
     "Dependents",
     "Table",
+    "among",
     "changed_keys",
     "patched",
     "union",

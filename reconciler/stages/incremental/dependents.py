@@ -33,7 +33,16 @@ class Dependents(Generic[Key, Looked]):
             if not keys:
                 del self._keys[looked]
         for looked in after:
-            self._keys.setdefault(looked, set()).add(key)
+            known = self._keys.get(looked)
+            if known is None:
+                self._keys[looked] = {key}
+            else:
+                known.add(key)
+
+    def drop(self, key: Key) -> None:
+        """Forget a key, which looks at nothing any more, if it ever did."""
+        if key in self._looked:
+            self.put(key, ())
 
     def update(self, dirty: Iterable[Key], on: Callable[[Key], Collection[Looked]]) -> None:
         """Find anew what `dirty` keys look at."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping
+from itertools import repeat
+from operator import is_
 from typing import Any, Final, TypeVar, cast
 
 Key = TypeVar("Key", bound=tuple[Any, ...] | str)
@@ -18,10 +20,12 @@ def patched(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) ->
     return with_differing(before, differing(before, changes))
 
 
-def differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> dict[Key, Value | None]:
+def differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value | None]:
     """The changes that say something else than the mapping does."""
     if not before:
-        return {key: value for key, value in changes.items() if value is not None}
+        if any(map(is_, changes.values(), repeat(None))):
+            return {key: value for key, value in changes.items() if value is not None}
+        return changes
     found: dict[Key, Value | None] = {}
     # A policy is the value of all that it claims, and dear to compare when it has thousands of selectors.
     compared: dict[tuple[int, int], bool] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -53,6 +53,17 @@ class Table(Generic[Key, Value]):
         changes = differing(self.rows, values)
         self.rows, self.changed = with_differing(self.rows, changes), changes.keys()
 
+    def overlay(self, dirty: Iterable[Key], *layers: Mapping[Key, Value]) -> None:
+        """Take what the first of the layers says that says anything about `dirty` keys: for a table of nothing else."""
+        if self.rows:
+            self.put({key: next((layer[key] for layer in layers if key in layer), None) for key in dirty})
+            return
+        # There was nothing in any layer, so that all that is there now is dirty.
+        found: dict[Key, Value | None] = {}
+        for layer in reversed(layers):
+            found.update(layer)
+        self.put(found)
+
     def replace(self, rows: Mapping[Key, Value]) -> None:
         """Take all rows of an input, in its order."""
         self.changed = changed_keys(self.rows, rows) if self.rows else rows.keys()
@@ -60,5 +71,22 @@ class Table(Generic[Key, Value]):
 
 
 def union(*dirty: Iterable[Key]) -> AbstractSet[Key]:
-    """All of these keys. What is sorted already keeps its order, which spares sorting it again."""
+    """All of these keys. What is sorted already keeps its order, which spares sorting it again.
+
+    At a start the first of them are all that there is, and then are the answer.
+    """
+    first = dirty[0] if dirty else ()
+    if isinstance(first, AbstractSet) and all(isinstance(keys, AbstractSet) and keys <= first for keys in dirty[1:]):
+        return first
     return dict.fromkeys(chain(*dirty)).keys()
+
+
+def among(dirty: Collection[Key], *mappings: Collection[Key]) -> Collection[Key]:
+    """Those of `dirty` that one of the mappings has, or all of `dirty` where that is sooner looked through.
+
+    For a table whose values rest on these mappings: what none of them has gets no value, and needs not be asked about.
+    """
+    if sum(map(len, mappings)) >= len(dirty):
+        return dirty
+    known = dirty if isinstance(dirty, AbstractSet) else frozenset(dirty)
+    return [key for key in union(*mappings) if key in known]

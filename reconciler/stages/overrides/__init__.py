@@ -1,7 +1,7 @@
 """What override policies change in a body for one cluster. Knows nothing of placement."""
 
-from reconciler.stages.overrides.apply import FieldOverride, apply_rules
-from reconciler.stages.overrides.quiet import are_quiet, may_add_fields
+from reconciler.stages.overrides.apply import FieldOverride, apply_quiet_rules, apply_rules
+from reconciler.stages.overrides.quiet import are_quiet, changing_quietly, may_add_fields
 from reconciler.stages.overrides.replicas import ReplicaOverrides, of_replicas
 from reconciler.stages.overrides.select import OverrideIndex, SelectedRule
 
@@ -10,8 +10,10 @@ __all__ = [
     "OverrideIndex",
     "ReplicaOverrides",
     "SelectedRule",
+    "apply_quiet_rules",
     "apply_rules",
     "are_quiet",
+    "changing_quietly",
     "may_add_fields",
     "of_replicas",
 ]

@@ -15,7 +15,7 @@ from reconciler.model.override import ImageComponent, ImageOverrider, OverrideOp
 from reconciler.model.tree import JsonObject, Step, dig
 from reconciler.stages.overrides.edit import Edit, EditFault
 from reconciler.stages.patches import pointer_tokens, resolve, with_value_at
-from reconciler.stages.templates import ImageFault, override_image, parse_image
+from reconciler.stages.templates import ImageFault, override_image, parse_image, replaces_registry
 
 _POD: Final = PodTemplate(())
 _BY_KIND_NAME: Final = {
@@ -46,15 +46,22 @@ def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interp
     return _edit(body, template.images(body) if template else interpreter.images(body), overrider)
 
 
-def changes_quietly(images: tuple[tuple[tuple[Step, ...], str], ...], overrider: ImageOverrider) -> bool:
-    """Whether `edit_images` would change these images, all of a body's pods, and have nothing to say about it."""
+def changed_quietly(images: tuple[str, ...], overrider: ImageOverrider) -> bool | None:
+    """Whether `edit_images` would change one of these images, all of a body's pods; None: it may say something then."""
     if overrider.predicate:
-        return False
-    for steps, image in images:
+        return None
+    changes = False
+    replaces = overrider.component is ImageComponent.REGISTRY and overrider.operator is OverrideOperator.REPLACE
+    for image in images:
+        quickly = replaces_registry(image, overrider.value) if replaces else None
+        if quickly is not None:
+            changes = changes or quickly
+            continue
         result = override_image(image, overrider.component, overrider.operator, overrider.value)
-        if steps[0] != "spec" or isinstance(result, ImageFault) or _run_together(image, result, overrider):
-            return False
-    return True
+        if isinstance(result, ImageFault) or _run_together(image, result, overrider):
+            return None
+        changes = changes or result != image
+    return changes
 
 
 def _by_kind_name(body: JsonObject) -> PodTemplate | None:

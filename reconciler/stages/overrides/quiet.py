@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.registry import GENERIC
 from reconciler.model.override import ImageOverrider
-from reconciler.model.tree import JsonObject
-from reconciler.stages.overrides.images import changes_quietly
+from reconciler.stages.overrides.images import changed_quietly
 from reconciler.stages.overrides.select import SelectedRule
 
 _NEVER_FAIL = frozenset({"labels", "annotations"})
@@ -20,11 +17,11 @@ def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
     )
 
 
-def are_quiet(rules: tuple[SelectedRule, ...], body: JsonObject, interpreter: Interpreter) -> bool:
-    """Whether the rules can be applied to the body without a word; False when it takes applying them to know.
+def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> bool:
+    """Whether the rules can be applied to a body with these images without a word; False when that takes applying them.
 
     Labels and annotations can always be set. Images are looked at as they are, so only the first overrider of all may
-    change them.
+    change them. `images` None: it is not known which and where they are.
     """
     for number, rule in enumerate(rules):
         if rule.rule.overriders.plaintext:
@@ -32,8 +29,23 @@ def are_quiet(rules: tuple[SelectedRule, ...], body: JsonObject, interpreter: In
         for place, (_, field, overrider) in enumerate(rule.steps):
             if field in _NEVER_FAIL:
                 continue
-            if number or place or not isinstance(overrider, ImageOverrider) or interpreter is GENERIC:
+            if number or place or images is None or not isinstance(overrider, ImageOverrider):
                 return False
-            if not changes_quietly(interpreter.images(body), overrider):
+            if changed_quietly(images, overrider) is None:
                 return False
     return True
+
+
+def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Those of quiet rules that change something, as reports name them; None when that takes applying them.
+
+    Told of what nearly all rules are, one image overrider, since it does not depend on what a kind prunes.
+    """
+    if len(rules) != 1 or images is None:
+        return None
+    rule = rules[0]
+    if len(rule.steps) != 1 or rule.rule.overriders.plaintext:
+        return None
+    overrider = rule.steps[0].overrider
+    changes = changed_quietly(images, overrider) if isinstance(overrider, ImageOverrider) else None
+    return None if changes is None else (rule.label,) if changes else ()

@@ -20,7 +20,7 @@ from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK
 from reconciler.stages.claims import matches_cluster
 from reconciler.stages.placement.affinity_groups import Group
-from reconciler.stages.placement.values import Situation
+from reconciler.stages.placement.values import Said, Situation
 
 NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
 """What a cluster that cannot be reached is taken to carry. Source: design#unreachable."""
@@ -55,15 +55,22 @@ class _Gate(NamedTuple):
     text: str
 
 
+class _Reached(NamedTuple):
+    """What all policies with these tiers and gates have in common. `said`: rule and text of each cluster's reason."""
+
+    open: list[Candidate]
+    keeps: dict[str, Candidate]
+    said: dict[str, tuple[str, str]]
+    keep_reasons: dict[str, Reason]
+
+
 class _Ground(NamedTuple):
     """What candidates of a group are for one policy. It holds both, so that their ids stay their own."""
 
     policy: PropagationPolicy
     group: Group
-    open: list[Candidate]
-    keeps: dict[str, Candidate]
-    reasons: dict[str, Reason]
-    keep_reasons: dict[str, Reason]
+    reached: _Reached
+    reasons: Said
 
 
 class CandidateFinder:
@@ -77,6 +84,8 @@ class CandidateFinder:
         self._gates: dict[tuple[object, ...], list[_Gate]] = {}
         self._everywhere: dict[GVK, bool] = {}
         self._tiers: dict[object, list[tuple[int | None, str]]] = {}
+        # By the ids of lists of the two above, which are kept there.
+        self._reached: dict[tuple[int, int], _Reached] = {}
 
     def find(self, situation: Situation, group: Group) -> Candidates:
         """Candidates of a group of clusters for one resource: what is there may stay where nothing new would go."""
@@ -87,13 +96,14 @@ class CandidateFinder:
         ground = self._grounds.get(key)
         if ground is None:
             ground = self._grounds[key] = self._ground(item.policy, item.gvk, group)
-        staying = [ground.keeps[name] for name in situation.had if name in ground.keeps]
+        found = ground.reached
+        staying = [found.keeps[name] for name in situation.had if name in found.keeps] if found.keeps else []
         if not staying and not situation.excluded:
-            return Candidates(members=ground.open, reasons=ground.reasons)
-        members = sorted([*ground.open, *staying]) if staying else ground.open
+            return Candidates(members=found.open, reasons=ground.reasons)
+        members = sorted([*found.open, *staying]) if staying else found.open
         reasons = dict(ground.reasons)
         for candidate in staying:
-            reasons[candidate.name] = ground.keep_reasons[candidate.name]
+            reasons[candidate.name] = found.keep_reasons[candidate.name]
         for name, why in situation.excluded.items():
             if name in reasons:
                 reasons[name] = Reason(rule="excluded", text=f"excluded: {why}", cluster=name)
@@ -110,27 +120,31 @@ class CandidateFinder:
         return known
 
     def _ground(self, policy: PropagationPolicy, gvk: GVK, group: Group) -> _Ground:
-        ground = _Ground(policy, group, [], {}, {}, {})
-        source = policy.placement.source
-        gates = self._gates_of(policy, gvk)
-        for cluster, gate, (tier, why) in zip(self._clusters, gates, self._tiers_of(group), strict=True):
+        gates, tiers = self._gates_of(policy, gvk), self._tiers_of(group)
+        key = (id(gates), id(tiers))
+        reached = self._reached.get(key)
+        if reached is None:
+            reached = self._reached[key] = self._reach(gates, tiers)
+        return _Ground(policy, group, reached, Said(reached.said, policy.placement.source))
+
+    def _reach(self, gates: Iterable[_Gate], tiers: Iterable[tuple[int | None, str]]) -> _Reached:
+        reached = _Reached([], {}, {}, {})
+        for cluster, gate, (tier, why) in zip(self._clusters, gates, tiers, strict=True):
             if tier is None:
-                ground.reasons[cluster.name] = Reason(rule="affinity", text=why, source=source, cluster=cluster.name)
+                reached.said[cluster.name] = ("affinity", why)
                 continue
-            text = gate.text if not gate.is_open else why
-            rule = gate.rule if not gate.is_open else "candidate"
-            ground.reasons[cluster.name] = Reason(rule=rule, text=text, source=source, cluster=cluster.name)
+            reached.said[cluster.name] = ("candidate", why) if gate.is_open else (gate.rule, gate.text)
             candidate = Candidate(cluster.name, tier, gate.takes_more)
             if gate.is_open:
-                ground.open.append(candidate)
+                reached.open.append(candidate)
             elif gate.keeps:
-                ground.keeps[cluster.name] = candidate
-                ground.keep_reasons[cluster.name] = Reason(
+                reached.keeps[cluster.name] = candidate
+                reached.keep_reasons[cluster.name] = Reason(
                     rule="already-there",
                     text=f"already there, so it stays although it {gate.text}",
                     cluster=cluster.name,
                 )
-        return ground
+        return reached
 
     def _tiers_of(self, group: Group) -> list[tuple[int | None, str]]:
         """Tier of every cluster, with why. Many policies name the same clusters, each in a place of its own."""

@@ -86,7 +86,7 @@ class _Round:
             self._place_by_room()
             dirty |= dict.fromkeys(tables.by_room, True)
         tables.bindings.update(dirty, self._binding)
-        tables.problems.update(dirty, self._problems)
+        tables.problems.update([identity for identity in dirty if self._is_troubled(identity)], self._problems)
         problems = tuple(problem for found in tables.problems.rows.values() for problem in found)
         return PlacementResult(bindings=tables.bindings.rows, problems=problems)
 
@@ -133,6 +133,11 @@ class _Round:
                 placed = tables.placed[identity] = Placed(placed.situation, decision)
             if needs_room:
                 self._take(placed.situation, placed.decision)
+
+    def _is_troubled(self, identity: Identity) -> bool:
+        """Whether there is a problem with it, or was: few have any."""
+        placed = self._tables.placed.get(identity)
+        return (placed is not None and bool(placed.decision.shortfalls)) or identity in self._tables.problems.rows
 
     def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
         placed = self._tables.placed.get(identity)
@@ -261,6 +266,9 @@ class _Round:
                     room.take(target.cluster, room.known(part.shape), pods, namespace)
         elif situation.replicas:
             shape = room.known(item.demand.shape)
+            if not had and item.rendered is None:
+                room.take_all(decision.targets, shape, namespace)
+                return
             for name, replicas in decision.targets:
                 before = had.get(name, 0)
                 pods = (replicas or 0) - before

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from reconciler.model.binding import Binding, Reason
 from reconciler.model.cluster import Cluster
 from reconciler.model.observation import ClusterObservation
@@ -48,7 +46,6 @@ class Ground:
         self.clusters = {name: clusters[name] for name in sorted(clusters)}
         self._seen = essentials(observed)
         self._policies: dict[int, PropagationPolicy] = {}
-        self._outcomes_of_none: dict[int, tuple[object, Mapping[str, Reason]]] = {}
         self._outcomes: dict[int, tuple[Assignment, Mapping[str, Reason]]] = {}
         self.finder = CandidateFinder(self.clusters, observed)
         self.weights = StaticWeights(self.clusters)
@@ -70,24 +67,12 @@ class Ground:
         return id(policy)
 
     def outcomes(self, decision: Assignment) -> Mapping[str, Reason]:
-        """The reason of every cluster, seen from the end: a candidate may have got nothing, and others may keep it.
-
-        Thousands of resources share a decision, and then these, too.
-        """
+        """The reason of every cluster, seen from the end. Thousands of resources share a decision, and then these."""
         shared = self._outcomes.get(id(decision))
         if shared is None:
-            shared = self._outcomes[id(decision)] = (decision, self._outcomes_anew(decision))
+            outcomes = Outcomes(decision.cluster_reasons, decision.targets)
+            shared = self._outcomes[id(decision)] = (decision, outcomes)
         return shared[1]
-
-    def _outcomes_anew(self, decision: Assignment) -> Mapping[str, Reason]:
-        reasons = decision.cluster_reasons
-        known = self._outcomes_of_none.get(id(reasons))
-        if known is None:
-            candidates = {name: reason for name, reason in reasons.items() if reason.rule == "candidate"}
-            none_chosen = {**reasons, **{n: outcome(reason, is_target=False) for n, reason in candidates.items()}}
-            known = self._outcomes_of_none[id(reasons)] = (reasons, none_chosen)
-        chosen = [target.cluster for target in decision.targets if target.cluster in reasons]
-        return Outcomes(known[1], {name: outcome(reasons[name], is_target=True) for name in chosen})
 
 
 class PlacementTables:
@@ -210,15 +195,6 @@ def takes_alike(one: Placed, other: Placed) -> bool:
         and one.situation.item.gvk == other.situation.item.gvk
         and one.situation.item.rendered is other.situation.item.rendered
     )
-
-
-def outcome(reason: Reason, *, is_target: bool) -> Reason:
-    """The reason of one cluster after the choice."""
-    if reason.rule == "candidate" and not is_target:
-        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
-    if is_target and reason.rule not in ("candidate", "already-there"):
-        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
-    return reason
 
 
 def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.binding import Binding, Reason, TargetCluster
 from reconciler.model.cluster import Cluster
@@ -12,7 +16,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.fleet import FleetSettings
 from reconciler.model.observation import Observations
 from reconciler.model.policy import Division, PropagationPolicy
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity
 
 
@@ -63,6 +67,10 @@ class PlacementResult(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+"""What most resources had before, one for all of them."""
+
+
 class Situation(Struct, frozen=True, kw_only=True):
     """One resource at the moment of its placement.
 
@@ -72,10 +80,10 @@ class Situation(Struct, frozen=True, kw_only=True):
     """
 
     item: PlacementItem
-    had: Mapping[str, int] = field(default_factory=dict)
-    caps: Mapping[str, int] = field(default_factory=dict)
-    cap_reasons: Mapping[str, str] = field(default_factory=dict)
-    excluded: Mapping[str, str] = field(default_factory=dict)
+    had: Mapping[str, int] = _NOTHING
+    caps: Mapping[str, int] = _NOTHING
+    cap_reasons: Mapping[str, str] = _NOTHING
+    excluded: Mapping[str, str] = _NOTHING
     group_in_use: str = ""
     fresh: bool = False
     partial: bool = False
@@ -134,32 +142,89 @@ def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
     return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))
 
 
-class Outcomes(Mapping[str, Reason]):
-    """The reasons of all clusters: those of the `chosen` ones, and for the others those that decisions share.
+class Said(Mapping[str, Reason]):
+    """The reasons of all clusters for one policy, before any cluster is chosen.
 
-    In a large fleet most clusters are not chosen, and a copy of them all for each decision would be 5 KB.
+    They are made when somebody asks: a fleet has one for each pair of a policy and a cluster, and few are ever read.
     """
 
-    __slots__ = ("_chosen", "_most")
+    __slots__ = ("_said", "_source")
 
-    def __init__(self, most: Mapping[str, Reason], chosen: Mapping[str, Reason]) -> None:
-        """Lay the reasons of `chosen` clusters, all of which are in `most`, over those."""
-        self._most = most
-        self._chosen = chosen
+    def __init__(self, said: Mapping[str, tuple[str, str]], source: Source) -> None:
+        """Tell rule and text of each cluster, which policies share, with the place of the policy."""
+        self._said = said
+        self._source = source
 
     def __getitem__(self, cluster: str) -> Reason:
         """The reason of a cluster."""
-        found = self._chosen.get(cluster)
-        return self._most[cluster] if found is None else found
+        rule, text = self._said[cluster]
+        return Reason(rule=rule, text=text, source=self._source, cluster=cluster)
 
     def __iter__(self) -> Iterator[str]:
-        """The clusters, in the order of `most`."""
-        return iter(self._most)
+        """The clusters, in the order of their names."""
+        return iter(self._said)
 
     def __len__(self) -> int:
         """How many clusters there are."""
-        return len(self._most)
+        return len(self._said)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same is said of the same clusters."""
+        if isinstance(other, Said):
+            return self._source == other._source and self._said == other._said
+        return Mapping.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
 
     def __repr__(self) -> str:
         """As a dictionary of the same reasons."""
         return repr(dict(self))
+
+
+class Outcomes(Mapping[str, Reason]):
+    """The reasons of all clusters, seen from the end: a candidate may have got nothing, and others may keep it."""
+
+    __slots__ = ("_reasons", "_targets")
+
+    def __init__(self, reasons: Mapping[str, Reason], targets: Sequence[TargetCluster]) -> None:
+        """Tell what `reasons` say when these are the targets, in the order of their names."""
+        self._reasons = reasons
+        self._targets = targets
+
+    def __getitem__(self, cluster: str) -> Reason:
+        """The reason of a cluster."""
+        place = bisect_left(self._targets, (cluster,))
+        is_target = place < len(self._targets) and self._targets[place].cluster == cluster
+        return outcome(self._reasons[cluster], is_target=is_target)
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters, in the order of their names."""
+        return iter(self._reasons)
+
+    def __len__(self) -> int:
+        """How many clusters there are."""
+        return len(self._reasons)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same clusters were chosen for the same reasons."""
+        if isinstance(other, Outcomes):
+            return self._reasons == other._reasons and self._names() == other._names()
+        return Mapping.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
+
+    def __repr__(self) -> str:
+        """As a dictionary of the same reasons."""
+        return repr(dict(self))
+
+    def _names(self) -> list[str]:
+        return [target.cluster for target in self._targets]
+
+
+def outcome(reason: Reason, *, is_target: bool) -> Reason:
+    """The reason of one cluster after the choice."""
+    if reason.rule == "candidate" and not is_target:
+        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
+    if is_target and reason.rule not in ("candidate", "already-there"):
+        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
+    return reason

@@ -3,20 +3,11 @@
 from reconciler.stages.rendering.codes import RENDER_CODES
 from reconciler.stages.rendering.faults import fault_of
 from reconciler.stages.rendering.inputs import render_inputs
-from reconciler.stages.rendering.render import (
-    RenderCache,
-    Rendered,
-    Rendering,
-    RenderInputs,
-    managed_in,
-    problems_in,
-    render,
-    render_all,
-    template_of,
-)
+from reconciler.stages.rendering.render import Rendered, Rendering, managed_in, problems_in, render, render_all
 from reconciler.stages.rendering.revealed import revealed, still_sealed, unopened
 from reconciler.stages.rendering.signatures import arrivals, changed_identities
 from reconciler.stages.rendering.staged import Renderer
+from reconciler.stages.rendering.subject import RenderCache, RenderInputs, template_of
 
 __all__ = [
     "RENDER_CODES",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import Decision
 from reconciler.stages.overrides import OverrideIndex
-from reconciler.stages.rendering.render import RenderInputs
+from reconciler.stages.rendering.subject import RenderInputs
 
 
 def render_inputs(

@@ -17,7 +17,8 @@ from reconciler.stages.claims import PolicyIndex
 from reconciler.stages.decision import Decision, dependents, differing_prerequisites, signature_of_prerequisites
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.overrides import OverrideIndex
-from reconciler.stages.rendering.render import only_follows, template_of
+from reconciler.stages.rendering.outcome import only_follows
+from reconciler.stages.rendering.subject import template_of
 
 
 def signatures(decision: Decision) -> dict[Identity, Hashable]:

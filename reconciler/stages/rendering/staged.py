@@ -16,7 +16,8 @@ from reconciler.model.rollouts.staging import Stays
 from reconciler.stages.decision import Decision
 from reconciler.stages.overrides import OverrideIndex
 from reconciler.stages.rendering.inputs import render_inputs
-from reconciler.stages.rendering.render import RenderCache, Rendered, RenderInputs, render
+from reconciler.stages.rendering.render import Rendered, render
+from reconciler.stages.rendering.subject import RenderCache, RenderInputs
 
 _NOTHING = Rendered(None)
 

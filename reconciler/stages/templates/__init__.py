@@ -1,7 +1,17 @@
 """What one template says: whether it is whole, what it demands, what it refers to."""
 
-from reconciler.stages.templates.facts import check_facts, demand_of, facts_of, made_of, references_of, scale_target_of
-from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image
+from reconciler.stages.templates.facts import (
+    check_all_facts,
+    check_facts,
+    demand_of,
+    facts_of,
+    images_of,
+    is_built_in,
+    made_of,
+    references_of,
+    scale_target_of,
+)
+from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image, replaces_registry
 from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 from reconciler.stages.templates.rules import DEFAULT_NAMESPACE, read_template, told_identities
 from reconciler.stages.templates.volume_claims import claims_of, replicas_moved, why_confirmed, why_share_confirmed
@@ -11,15 +21,19 @@ __all__ = [
     "DOCUMENTED_ANNOTATIONS",
     "RESERVED_PREFIX",
     "ImageFault",
+    "check_all_facts",
     "check_facts",
     "claims_of",
     "demand_of",
     "facts_of",
+    "images_of",
+    "is_built_in",
     "made_of",
     "override_image",
     "parse_image",
     "read_template",
     "references_of",
+    "replaces_registry",
     "replicas_moved",
     "scale_target_of",
     "told_identities",

@@ -5,6 +5,7 @@ Only what the interpreters of this package say is kept: others may come and go, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from reconciler.containment import contained
@@ -44,6 +45,25 @@ def references_of(template: Template, interpreters: Registry) -> tuple[Dependenc
     return facts_of(template, interpreters).references
 
 
+def images_of(template: Template, interpreters: Registry) -> tuple[str, ...] | None:
+    """The images of its pods; None where one of them stands outside of `spec`, and of a kind that nobody described.
+
+    What an installed interpreter raises is raised.
+    """
+    interpreter = interpreters.of(*template.identity[:2])
+    if interpreter is GENERIC:
+        return None
+    content = _keeper(template, interpreter)
+    if content is not None and content.facts is not None:
+        return content.facts.images
+    return _images(template, interpreter)
+
+
+def is_built_in(kind: tuple[str, str], interpreters: Registry) -> bool:
+    """Whether this package's own interpreter says what a kind is."""
+    return interpreters.of(*kind) is BUILT_IN_KINDS.of(*kind)
+
+
 def check_facts(template: Template, interpreters: Registry) -> None:
     """Read all that a decision asks the interpreter of a kind, so that one that raises does so here."""
     interpreter = interpreters.of(*template.identity[:2])
@@ -54,6 +74,21 @@ def check_facts(template: Template, interpreters: Registry) -> None:
         return
     facts_of(template, interpreters)
     _ask_the_rest(template, interpreter)
+
+
+def check_all_facts(templates: Iterable[Template], interpreters: Registry) -> None:
+    """The same of many, of which nearly all have been read before."""
+    described: dict[tuple[str, str], bool | None] = {}
+    for template in templates:
+        kind = template.identity[:2]
+        keeps = described.get(kind, False)
+        if keeps is False and kind not in described:
+            interpreter = interpreters.of(*kind)
+            keeps = None if interpreter is GENERIC else is_built_in(kind, interpreters)
+            described[kind] = keeps
+        if keeps is None or (keeps and (content := template.content) is not None and content.facts is not None):
+            continue
+        check_facts(template, interpreters)
 
 
 def _keeper(template: Template, interpreter: Interpreter) -> Content | None:
@@ -86,4 +121,14 @@ def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
 
 def _read(template: Template, interpreter: Interpreter) -> Facts:
     body = template.body
-    return Facts(interpreter.demand(body), interpreter.dependencies(body))
+    is_ours = BUILT_IN_KINDS.by_kind.get(template.identity[:2]) is interpreter
+    # What somebody else's interpreter raises about images concerns those alone who override them.
+    images = _images(template, interpreter) if is_ours else None
+    return Facts(interpreter.demand(body), interpreter.dependencies(body), images)
+
+
+def _images(template: Template, interpreter: Interpreter) -> tuple[str, ...] | None:
+    if interpreter.images is GENERIC.images:
+        return ()
+    found = interpreter.images(template.body)
+    return tuple([image for _, image in found]) if all(steps[0] == "spec" for steps, _ in found) else None

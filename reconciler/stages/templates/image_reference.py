@@ -18,6 +18,7 @@ _DOMAIN_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN: Final = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
 _PATH_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME: Final = regex(rf"(?:{_DOMAIN}/)?{_PATH_PART}(?:/{_PATH_PART})*", re.ASCII)
+_DOMAIN_ALONE: Final = regex(_DOMAIN, re.ASCII)
 _TAG: Final = regex(r"\w[\w.-]{0,127}", re.ASCII)
 _DIGEST: Final = regex(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}", re.ASCII)
 _MAX_NAME: Final = 255
@@ -108,10 +109,34 @@ def override_image(image: str, component: ImageComponent, operator: OverrideOper
     if not changed.repository:
         return ImageFault(f"{image!r} would be left without a repository")
     text = str(changed)
+    if component is ImageComponent.REGISTRY and _makes_a_name(reference, changed.registry, len(image)):
+        return text
     # Tag and digest are good already, so that a good name makes a reference; another one may all the same.
     if not (_is_name(changed.name) and len(text) <= _MAX_TEXT) and not _is_reference(text):
         return ImageFault(f"{image!r} would become {text!r}, which is no image reference")
     return text
+
+
+def replaces_registry(image: str, registry: str) -> bool | None:
+    """Whether `override_image` with replace would change the registry of an image; None: ask it."""
+    reference = parse_image(image)
+    if reference is None or not _makes_a_name(reference, registry, len(image)):
+        return None
+    return reference.registry != registry
+
+
+def _makes_a_name(reference: ImageReference, registry: str, length: int) -> bool:
+    """Whether another registry surely makes a name, without matching it.
+
+    A host name does in front of a repository that had one before. `length`: of the reference as it was written.
+    """
+    return bool(reference.registry) and length + len(registry) < _MAX_NAME and _is_domain(registry)
+
+
+# Thousands of images get the same few registries.
+@lru_cache(maxsize=1024)
+def _is_domain(text: str) -> bool:
+    return bool(_DOMAIN_ALONE.fullmatch(text))
 
 
 def _changed(current: str, operator: OverrideOperator, value: str) -> str:

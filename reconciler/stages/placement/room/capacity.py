@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from reconciler.model.binding import TargetCluster
 from reconciler.model.demand import PodShape
 from reconciler.model.observation import ClusterObservation
 from reconciler.stages.placement.room.estimate import admits_object, fit, fit_of_quota
@@ -186,6 +187,16 @@ class FleetRoom:
         """Note that so many pods of a shape, as `known` gives it, will run there."""
         if pods > 0 and cluster in self._observations:
             self._queues.setdefault(cluster, []).append((shape, pods, namespace))
+
+    def take_all(self, targets: Iterable[TargetCluster], shape: PodShape, namespace: str) -> None:
+        """The same of everything that was assigned to some clusters."""
+        queues, observations = self._queues, self._observations
+        for cluster, pods in targets:
+            if pods and cluster in observations:
+                queue = queues.get(cluster)
+                if queue is None:
+                    queue = queues[cluster] = []
+                queue.append((shape, pods, namespace))
 
     def _room(self, cluster: str) -> ClusterRoom:
         room = self._rooms.get(cluster)

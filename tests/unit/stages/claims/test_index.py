@@ -106,6 +106,23 @@ def test_index_finds_what_trying_every_policy_finds(
         assert found == {ref: score for ref, score in scores.items() if score is not Score.NONE}
 
 
+def test_where_all_templates_differ_each_finds_its_own() -> None:
+    requirement = LabelRequirement(key="a", operator=Operator.IN, values=frozenset({"v7", "v99"}))
+    selectors = (
+        ResourceSelector(api_version="v1", kind="Secret", labels=LabelSelector(requirements=(requirement,))),
+        ResourceSelector(api_version="v1", kind="Secret", name="s3"),
+    )
+    ref = PolicyRef("P", "demo", "p")
+    index = PolicyIndex([PropagationPolicy(ref=ref, flavor=Flavor.ACK, source=NOWHERE, selectors=selectors)])
+    for _ in range(2):
+        selected = []
+        for number in range(100):
+            metadata = {"name": f"s{number}", "namespace": "demo", "labels": {"a": f"v{number}"}}
+            if index.matches(template_of({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})):
+                selected.append(number)
+        assert selected == [3, 7, 99]
+
+
 @given(_policies(), TEMPLATES)
 def test_matches_name_the_selector_that_selects(policies: list[PropagationPolicy], templates: list[Template]) -> None:
     index = PolicyIndex(policies)

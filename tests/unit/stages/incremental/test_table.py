@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.stages.incremental import Table, patched, union
+from reconciler.stages.incremental import Table, among, patched, union
 
 Rows = Mapping[str, tuple[int, ...]]
 
@@ -82,3 +82,27 @@ def test_many_new_keys_come_in_order() -> None:
 
 def test_a_union_keeps_what_is_sorted_in_its_order() -> None:
     assert list(union(["b", "d"], ["b", "a"])) == ["b", "d", "a"]
+
+
+def test_a_union_of_what_the_first_has_is_the_first() -> None:
+    everything = {"a": 1, "b": 2}.keys()
+    assert union(everything, {"b"}, frozenset()) is everything
+    assert list(union(everything, {"c"})) == ["a", "b", "c"]
+
+
+@given(st.lists(st.tuples(stores, stores), max_size=5))
+def test_a_table_of_layers_says_what_the_first_of_them_says(series: list[tuple[Rows, Rows]]) -> None:
+    table, before = Table[str, tuple[int, ...]](), dict[str, tuple[int, ...]]()
+    for upper, lower in series:
+        wanted = {**lower, **upper}
+        changed = changed_between(before, wanted)
+        table.overlay(sorted(changed), upper, lower)
+        assert list(table.rows.items()) == sorted(wanted.items())
+        assert table.changed == changed
+        before = wanted
+
+
+@given(st.sets(keys), stores, stores)
+def test_keys_that_no_mapping_has_need_not_be_looked_at(dirty: set[str], one: Rows, other: Rows) -> None:
+    found = set(among(dirty, one, other))
+    assert dirty & (one.keys() | other.keys()) <= found <= dirty

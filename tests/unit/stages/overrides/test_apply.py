@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import pytest
 
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.problem import Severity
-from reconciler.stages.overrides.quiet import are_quiet
-from reconciler.stages.rendering.render import RenderCache, problems_in, render, render_all
+from reconciler.stages.overrides import apply_quiet_rules, apply_rules, are_quiet, changing_quietly
+from reconciler.stages.rendering import RenderCache, problems_in, render, render_all
+from reconciler.stages.templates import images_of
 from tests.rendering import ABSENT, Case, cases_of, fleet_of_case, inputs_of, name_of, subject, value_at
 
 TABLES = ("overriders", "order", "errors", "pages")
@@ -74,8 +76,36 @@ def test_rules_are_quiet_where_nothing_can_be_said_of_them() -> None:
         fleet = fleet_of_case(case)
         template = fleet.templates[subject(fleet.templates, case)]
         rules = inputs_of(fleet).overrides.rules_of(template)
-        if are_quiet(rules, template.body, BUILT_IN_KINDS.of(*template.identity[:2])):
+        if are_quiet(rules, images_of(template, BUILT_IN_KINDS)):
             assert "error" not in case
             assert not case.get("warnings")
             quiet.update(step.field for rule in rules for step in rule.steps)
     assert quiet == {"image", "labels", "annotations"}
+
+
+@pytest.mark.parametrize("case", ALL, ids=[name_of(case) for case in ALL])
+def test_what_quiet_rules_change_is_told_as_applying_them_would(case: Case) -> None:
+    fleet = fleet_of_case(case)
+    template = fleet.templates[subject(fleet.templates, case)]
+    interpreter = BUILT_IN_KINDS.of(*template.identity[:2])
+    for rules in itertools.chain.from_iterable(
+        [of_all, *((rule,) for rule in of_all)] for of_all in [inputs_of(fleet).overrides.rules_of(template)]
+    ):
+        images = images_of(template, BUILT_IN_KINDS)
+        changing = changing_quietly(rules, images)
+        if changing is not None or are_quiet(rules, images):
+            applied = apply_rules(template.body, template.identity, rules, interpreter)
+            assert not applied.problems
+            assert apply_quiet_rules(template.body, rules, interpreter) == applied.body
+            assert changing is None or changing == applied.rules
+
+
+def test_an_image_rule_is_one_of_those_that_are_told_without_applying_them() -> None:
+    told = [
+        changing_quietly(inputs_of(fleet).overrides.rules_of(template), images_of(template, BUILT_IN_KINDS))
+        for case in ALL
+        for fleet in [fleet_of_case(case)]
+        for template in [fleet.templates[subject(fleet.templates, case)]]
+    ]
+    assert any(told)
+    assert None in told

@@ -21,7 +21,7 @@ from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.namespaces import namespaces
 from reconciler.stages.overrides.select import OverrideIndex
 from reconciler.stages.ownership.marks import OWNER_ANNOTATION, Owner, read_owner
-from reconciler.stages.rendering.render import RenderCache, Rendered, RenderInputs, render, render_all
+from reconciler.stages.rendering import RenderCache, Rendered, RenderInputs, render, render_all
 from tests.fleets import fleet_of, with_templates
 from tests.rendering import MEMBERS, WEB
 
@@ -193,6 +193,20 @@ def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:
     assert asked == []
     assert manifest.body["spec"]["replicas"] == 2
     assert asked == ["web"]
+
+
+def test_an_image_rule_is_applied_when_somebody_asks() -> None:
+    web = {**WEB, "spec": {"template": {"spec": {"containers": [{"name": "web", "image": "old.example/web:1"}]}}}}
+    overriders = {"imageOverrider": [{"component": "Registry", "operator": "replace", "value": "new.example"}]}
+    rule = {"targetCluster": {"clusterNames": ["m2"]}, "overriders": overriders}
+    given = inputs(web, overrides=[{**OVERRIDE, "spec": {"overrideRules": [rule]}}], targets={"m1": 1, "m2": 1})
+    untouched, changed = render_all(given).manifests
+    assert [found.content.tree for found in (untouched, changed)] == [None, None]
+    assert (untouched.overrides, changed.overrides) == ((), ("OverridePolicy demo/o rule 0",))
+    assert changed.body["spec"]["template"]["spec"]["containers"][0]["image"] == "new.example/web:1"
+    (entry,) = one(given, IDENTITY, "m2", 1).trace
+    assert (entry.path, entry.overrider) == ("spec.template.spec.containers[0].image", "imageOverrider[0]")
+    assert one(given, IDENTITY, "m1", 1).trace == ()
 
 
 def test_a_pruned_body_is_shared_with_what_rules_change() -> None:

@@ -16,7 +16,7 @@ from reconciler.model.fleet import Template
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.templates.facts import check_facts, demand_of, facts_of, references_of
+from reconciler.stages.templates.facts import check_facts, demand_of, facts_of, images_of, references_of
 
 BODY: dict[str, Any] = {"spec": {"replicas": 3, "template": {"spec": {"serviceAccountName": "sa"}}}}
 
@@ -74,3 +74,20 @@ def test_facts_are_kept_only_of_what_answers_every_question(monkeypatch: pytest.
         with pytest.raises(ValueError, match="no pod template"):
             check_facts(template(*kind, body), registry)
     assert body.facts is None
+
+
+def test_images_are_kept_with_the_body_and_unknown_of_a_kind_that_nobody_described() -> None:
+    pods = {"spec": {"template": {"spec": {"containers": [{"image": "web:1"}], "initContainers": [{"image": "init"}]}}}}
+    facts = facts_of(template("apps", "Deployment", Content(tree=pods)), BUILT_IN_KINDS)
+    kept = Content(packed=msgspec.Raw(msgspec.msgpack.encode(pods)), facts=facts)
+    found = images_of(template("apps", "Deployment", kept), BUILT_IN_KINDS)
+    assert found is not None
+    assert sorted(found) == ["init", "web:1"]
+    assert kept.tree is None
+    assert images_of(template("", "Service", pods), BUILT_IN_KINDS) == ()
+    assert images_of(template("apps.kruise.io", "Deployment", pods), BUILT_IN_KINDS) is None
+
+
+def test_images_outside_of_spec_are_not_told() -> None:
+    plugin = Interpreter(kinds=(("example.com", "Ring"),), images=lambda body: ((("metadata", "image"), "ring:1"),))
+    assert images_of(template("example.com", "Ring", {}), registry_of([("plugin ring", plugin)])) is None

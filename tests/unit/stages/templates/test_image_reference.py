@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.override import ImageComponent, OverrideOperator
-from reconciler.stages.templates.image_reference import ImageFault, ImageReference, override_image, parse_image
+from reconciler.stages.templates.image_reference import (
+    ImageFault,
+    ImageReference,
+    override_image,
+    parse_image,
+    replaces_registry,
+)
 
 CASES = yaml.safe_load((Path(__file__).parents[3] / "cases" / "overrides" / "images.yaml").read_text())
 
@@ -76,3 +82,21 @@ def test_another_registry_leaves_everything_else(reference: ImageReference, regi
 @pytest.mark.parametrize("text", ["a" * 256, "a" * 10_000, "a-" * 120 + "!", "a/" * 120 + "A", "x@" + "s" * 1000])
 def test_a_hostile_text_is_no_image_and_takes_no_time(text: str) -> None:
     assert parse_image(text) is None
+
+
+hosts = st.one_of(registries, st.text(alphabet="aB1.:/@_-[] ", max_size=12), st.sampled_from(["reg", "r" * 240]))
+
+
+@given(st.one_of(references().map(str), st.text(alphabet="aB1.:/@_-[ sh256", max_size=60)), hosts)
+def test_whether_a_registry_is_replaced_is_told_as_replacing_it_would(image: str, registry: str) -> None:
+    told = replaces_registry(image, registry)
+    result = override_image(image, ImageComponent.REGISTRY, OverrideOperator.REPLACE, registry)
+    assert told is None or (isinstance(result, str) and told == (result != image))
+
+
+@given(references(), hosts, st.sampled_from(OverrideOperator))
+def test_a_name_that_is_not_matched_is_one(
+    reference: ImageReference, registry: str, operator: OverrideOperator
+) -> None:
+    result = override_image(str(reference), ImageComponent.REGISTRY, operator, registry)
+    assert isinstance(result, ImageFault) or parse_image(result) is not None

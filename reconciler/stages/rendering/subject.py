@@ -1,0 +1,173 @@
+"""What is the same for a template in all clusters, and what rendering has worked out so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.jobs.job import is_single_run
+from reconciler.interpreters.registry import Registry
+from reconciler.model.binding import Binding, TargetCluster
+from reconciler.model.content import Content
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.policy import Division, PropagationPolicy
+from reconciler.model.problem import Problem, Source
+from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.stages.decision import WORK_QUEUE, completions
+from reconciler.stages.dependencies import NO_MAKERS, Makers, bare_namespace
+from reconciler.stages.overrides import FieldOverride, OverrideIndex, SelectedRule
+from reconciler.stages.rendering.check import RenderCheck
+from reconciler.stages.rendering.declared_body import DeclaredBody
+from reconciler.stages.rendering.override_references import AddedReference
+from reconciler.stages.schemas import Schema
+from reconciler.stages.templates import images_of, is_built_in
+
+_JOB: Final = ("batch", "Job")
+_NOWHERE: Final[frozenset[str]] = frozenset()
+
+
+class RenderInputs(Struct, frozen=True, kw_only=True):
+    """What rendering rests on.
+
+    `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: what
+    `scale_targets` gives. `fixed_completions`: completions that live parts of divided Jobs were created with.
+    `definitions`: the CustomResourceDefinition of each custom kind of the store. `makers`: what templates make.
+    """
+
+    fleet: Fleet
+    bindings: Mapping[Identity, Binding]
+    policies: Mapping[Identity, PropagationPolicy]
+    overrides: OverrideIndex
+    interpreters: Registry
+    yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    fixed_completions: Mapping[Identity, Mapping[str, int]] = field(default_factory=dict)
+    definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
+    makers: Makers = NO_MAKERS
+
+
+class Terms(NamedTuple):
+    """What decides how a template is rendered on a cluster: clusters with the same terms get the same.
+
+    `share`: completions of a divided Job. `rules`: as `OverrideIndex.rules_on` gave them. `follows`: it is a Namespace
+    that is there for what lives in it alone. `key`: all of them; rules are told apart by identity, as they are hashed
+    slowly.
+    """
+
+    replicas: int | None
+    share: int | None
+    rules: tuple[SelectedRule, ...]
+    follows: bool
+    key: tuple[int | None, int | None, int, bool]
+
+
+class Common(NamedTuple):
+    """What clusters with the same terms have in common.
+
+    `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed. `problems` and
+    `trace` are those of `Overridden`; None for a trace that is found when somebody asks. `added`: what overrides alone
+    refer to.
+    """
+
+    shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
+    problems: tuple[Problem, ...] = ()
+    trace: tuple[FieldOverride, ...] | None = ()
+    added: tuple[AddedReference, ...] = ()
+
+
+class Subject(Struct):
+    """What is the same for a template on all clusters, and the outcomes so far."""
+
+    template: Template
+    interpreter: Interpreter
+    declared: DeclaredBody
+    rules: tuple[SelectedRule, ...]
+    completions: Mapping[str, int]
+    yielded: frozenset[str]
+    policy: PropagationPolicy | None
+    is_dependency: bool
+    defined: Schema | None
+    """Of a kind that the store defines."""
+    images: tuple[str, ...] | None
+    """Where rules may be applied when somebody looks: nothing else could be wrong with what they make."""
+    outcomes: dict[tuple[int | None, int | None, int, bool], Common] = field(default_factory=dict)
+    """By the key of the terms."""
+
+
+Groups = tuple[tuple[Terms, tuple[str, ...]], ...]
+
+
+class RenderCache:
+    """What has been worked out for one `RenderInputs`; it never changes an answer."""
+
+    __slots__ = ("check", "groups", "groups_of_same", "owners", "subjects")
+
+    def __init__(self) -> None:
+        self.check = RenderCheck()
+        self.subjects: dict[Identity, Subject] = {}
+        self.groups: dict[tuple[tuple[TargetCluster, ...], int], Groups] = {}
+        """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
+        self.groups_of_same: dict[tuple[int, int], Groups] = {}
+        """The same by the id of the targets, which the bindings keep: most share them, and they are hashed slowly."""
+        self.owners: dict[tuple[int, int | None, bool, bool], tuple[PolicyRef | None, str]] = {}
+        """Owners and the terms that marks state, by the id of the policy and what `_owner` rests on besides."""
+
+
+def template_of(fleet: Fleet, identity: Identity) -> Template | None:
+    """The template of the store, a bare Namespace where a Namespace has none, else None."""
+    found = fleet.templates.get(identity)
+    if found is None and identity[:2] == ("", "Namespace"):
+        return bare_namespace(identity.name)
+    return found
+
+
+def known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> Subject:
+    """What is known of a bound template."""
+    subject = cache.subjects.get(identity)
+    if subject is None:
+        subject = cache.subjects[identity] = _subject(inputs, identity, cache)
+    return subject
+
+
+def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> Subject:
+    template = template_of(inputs.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    interpreter = inputs.interpreters.of(*identity[:2])
+    rules, binding = inputs.overrides.rules_of(template), inputs.bindings.get(identity)
+    defined = cache.check.defined(template.gvk, _definition_of(inputs, identity))
+    is_plain = defined is None and template.sealed is None and is_built_in(identity[:2], inputs.interpreters)
+    return Subject(
+        template=template,
+        interpreter=interpreter,
+        declared=DeclaredBody(template, interpreter),
+        rules=rules,
+        completions=_completions(inputs, template),
+        yielded=inputs.yielded.get(identity, _NOWHERE) if inputs.yielded else _NOWHERE,
+        policy=inputs.policies.get(identity),
+        is_dependency=binding is not None and binding.is_dependency,
+        defined=defined,
+        images=images_of(template, inputs.interpreters) if rules and is_plain else None,
+    )
+
+
+def _definition_of(inputs: RenderInputs, identity: Identity) -> Template | None:
+    found = inputs.definitions.get(identity[:2]) if inputs.definitions else None
+    return inputs.fleet.templates.get(found) if found is not None else None
+
+
+def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
+    """The split of a divided Job, and parts that are work queues already; empty for everything else."""
+    identity = template.identity
+    if identity[:2] != _JOB:
+        return {}
+    policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
+    if binding is None or policy is None:
+        return {}
+    fixed = inputs.fixed_completions.get(identity, {})
+    if is_single_run(template.body):
+        return {cluster: share for cluster, share in fixed.items() if share == WORK_QUEUE}
+    if policy.placement.scheduling.division is Division.DUPLICATED:
+        return {}
+    return completions(template.body, binding.targets, fixed)
