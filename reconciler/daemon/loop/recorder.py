@@ -102,7 +102,8 @@ class Recorder:
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
         state = self._with_absent(state, world, now_s)
-        if known.has_history and not before.has_history:
+        if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
+            # Deletions may go from now on. Only a round over everything sees where else such objects are.
             agenda.mark_everything()
         state = self._with_left(state, before.ledger, agenda)
         awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
