@@ -113,6 +113,17 @@ class Lanes:
         """Whether the object is being written."""
         lane = self._lanes.get(cluster)
         return lane is not None and identity in lane.task.identities
+    @property
+    def has_failed(self) -> bool:
+        """Whether a lane ended by what ends the service, which `collect` raises."""
+        ended = (lane.writing for lane in self._lanes.values() if lane.writing.done())
+        return any(not writing.cancelled() and writing.exception() is not None for writing in ended)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is still being written."""
+        return any(not lane.writing.done() for lane in self._lanes.values())
+
 
     def is_awaited(self, cluster: str, identity: Identity) -> bool:
         """Whether the object is being written, or looked at once the cluster is no longer busy."""
