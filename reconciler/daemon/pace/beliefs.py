@@ -20,16 +20,16 @@ class Beliefs:
     def __init__(self) -> None:
         """Nothing is believed at first."""
         self._versions: dict[str, dict[Identity, tuple[str, str]]] = {}
-        self._since_list: dict[tuple[str, str, str], set[Identity]] = {}
+        self._since_list: dict[str, dict[tuple[str, str], set[Identity]]] = {}
 
     def list_begins(self, cluster: str, group_kind: tuple[str, str]) -> None:
         """What is confirmed of the kind from now on, the list that is asked for now need not show."""
-        self._since_list[cluster, *group_kind] = set()
+        self._since_list.setdefault(cluster, {})[group_kind] = set()
 
     def confirm(self, cluster: str, identity: Identity, uid: str, resource_version: str) -> None:
         """The copy is as wanted in this version."""
         self._versions.setdefault(cluster, {})[identity] = (uid, resource_version)
-        fresh = self._since_list.get((cluster, identity.group, identity.kind))
+        fresh = self._since_list.get(cluster, {}).get(identity[:2])
         if fresh is not None:
             fresh.add(identity)
 
@@ -40,7 +40,7 @@ class Beliefs:
     def forget(self, cluster: str) -> None:
         """Nothing is believed of a cluster any more."""
         self._versions.pop(cluster, None)
-        self._since_list = {key: fresh for key, fresh in self._since_list.items() if key[0] != cluster}
+        self._since_list.pop(cluster, None)
 
     def take_in(self, planned: Round, world: World) -> None:
         """What was read and needs no change is as wanted."""
@@ -76,4 +76,4 @@ class Beliefs:
         believed = self._versions.get(cluster, {})
         gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
         contrary = gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
-        return contrary - self._since_list.pop((cluster, *group_kind), set())
+        return contrary - self._since_list.get(cluster, {}).pop(group_kind, set())
