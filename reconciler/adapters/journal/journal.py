@@ -23,6 +23,7 @@ from reconciler.adapters.journal.books.losses import LossBook
 from reconciler.adapters.journal.books.orders import OrderBook, Orders
 from reconciler.adapters.journal.books.shards import ShardBook
 from reconciler.adapters.journal.books.store_state import StoreBook
+from reconciler.adapters.journal.commits import SharedCommits
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
 from reconciler.adapters.journal.mirror import Ledger, Mirror, Placements, Releases
@@ -56,6 +57,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
         self._lock = lock
         self._events_max = events_max
         self._mirror = Mirror()
+        self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
 
     @classmethod
     def open(
@@ -304,6 +306,10 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
         *,
         applied: Iterable[AppliedRow] = (),
         removed: Iterable[tuple[str, Identity]] = (),
+    async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
+        """As `begin`; whoever asks in the same turn of the event loop shares the commit."""
+        return await self._commits.begin(intents, losses)
+
     ) -> None:
         """Close intents; what they did is recorded in the same commit."""
         with self.transaction():
