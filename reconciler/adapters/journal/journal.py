@@ -183,9 +183,15 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
         """Bind the journal to a fleet, or to its new name."""
         with self.transaction(durable=True):
             self._file.put(META, [("fleet", name)])
+            self._mirror.meta["fleet"] = name
 
     def _meta(self, key: str) -> str | None:
+        known = self._mirror.meta.get(key)
+        if known is not None:
+            return known
         rows = self._file.rows(META, "WHERE key = ?", (key,))
+        if rows and not self._file.read_only:
+            self._mirror.meta[key] = str(rows[0][1])
         return str(rows[0][1]) if rows else None
 
     def take_over(self, salvaged: Mapping[Table, list[Row]]) -> None:
@@ -300,16 +306,16 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
             self.record_losses(losses)
             return journal_trail.begin(self._file, intents)
 
+    async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
+        """As `begin`; whoever asks in the same turn of the event loop shares the commit."""
+        return await self._commits.begin(intents, losses)
+
     def finish(
         self,
         outcomes: Iterable[IntentOutcome | tuple[int, str, str]],
         *,
         applied: Iterable[AppliedRow] = (),
         removed: Iterable[tuple[str, Identity]] = (),
-    async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
-        """As `begin`; whoever asks in the same turn of the event loop shares the commit."""
-        return await self._commits.begin(intents, losses)
-
     ) -> None:
         """Close intents; what they did is recorded in the same commit."""
         with self.transaction():
