@@ -70,10 +70,22 @@ class Beliefs:
     def doubtful(self, cluster: str, group_kind: tuple[str, str], listed: Iterable[LiveObject]) -> set[Identity]:
         """What a complete list of a kind contradicts: other versions, objects unknown to us, and missing ones.
 
-        What was confirmed since the list was asked for may be newer than it; the watch that follows tells the rest.
+        What was confirmed since the list was asked for is left out where the list is older; the watch tells the rest.
         """
         seen = {live.identity: live for live in listed}
         believed = self._versions.get(cluster, {})
         gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
         contrary = gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
-        return contrary - self._since_list.get(cluster, {}).pop(group_kind, set())
+        fresh = self._since_list.get(cluster, {}).pop(group_kind, set())
+        # Newer than what was confirmed, the list is all that tells of it: the watch begins behind it.
+        return {
+            identity
+            for identity in contrary
+            if identity not in fresh or (identity in seen and self._is_newer(cluster, seen[identity]))
+        }
+
+    def _is_newer(self, cluster: str, live: LiveObject) -> bool:
+        """Whether it is in a later version than believed. Source: Kubernetes, versions are numbers that grow."""
+        _, believed = self._versions.get(cluster, {}).get(live.identity, ("", ""))
+        is_number = believed.isdecimal() and live.resource_version.isdecimal()
+        return not is_number or int(live.resource_version) > int(believed)
