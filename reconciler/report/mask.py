@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 
 import orjson
 from msgspec.structs import replace
@@ -68,7 +69,7 @@ class Masker:
         """Begin an output; its numbers start at 1."""
         self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
         self._shows = show_secrets
-        self._marks = tuple(json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in sorted(self._annotations))
+        self._marks = _marks_of(self._annotations)
         self._numbers: dict[bytes, int] = {}
         self._known = KnownValues()
 
@@ -346,6 +347,11 @@ class Masker:
 
     def _numbered(self, raw: bytes, what: str = "value") -> str:
         return f"«{what} #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
+
+
+@cache
+def _marks_of(annotations: frozenset[str]) -> tuple[bytes, ...]:
+    return tuple(json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in sorted(annotations))
 
 
 def _cut(text: str) -> str:

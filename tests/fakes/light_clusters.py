@@ -2,8 +2,9 @@
 
 They keep what is applied as bytes, with the defaults, managed fields and status that an API server would add; they
 list, in pages too, and watch. They check nothing: what is right is for the embedded clusters to say. The path of a URL
-begins with the name of the cluster, so that all of them share one port. `/counts` tells what was asked. With a
-certificate they speak TLS, each at a port of its own, so that they share no connection.
+begins with the name of the cluster, so that all of them share one port. `/counts` tells what was asked, and after
+`/lose/NAME` that cluster answers nothing any more. With a certificate they speak TLS, each at a port of its own, so
+that they share no connection.
 """
 
 from __future__ import annotations
@@ -148,6 +149,7 @@ class LightClusters:
     def __init__(self) -> None:
         self.clusters: dict[str, LightCluster] = {}
         self.counts: Counter[str] = Counter()
+        self.lost: set[str] = set()
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes, to: Exchange) -> None:
         """Answer one request of a connection."""
@@ -157,6 +159,12 @@ class LightClusters:
         if name == "counts":
             watching = sum(len(found) for cluster in self.clusters.values() for found in cluster.watchers.values())
             to.send(200, orjson.dumps({**self.counts, "watching": watching}))
+            return
+        if name == "lose":
+            self.lose(rest)
+            to.send(200, b"{}")
+            return
+        if name in self.lost:
             return
         cluster = self.clusters.setdefault(name, LightCluster(name))
         path = f"/{unquote(rest)}"
@@ -171,6 +179,13 @@ class LightClusters:
             to.refuse(404, "NotFound")
             return
         self._resource(cluster, method, where, query, headers, body, to)
+
+    def lose(self, name: str) -> None:
+        """From now on a cluster answers nothing; its watches end."""
+        self.lost.add(name)
+        for watchers in self.clusters[name].watchers.values():
+            for watcher in tuple(watchers):
+                watcher.end()
 
     def _resource(
         self,
@@ -199,6 +214,7 @@ class LightClusters:
             to.send(200, cluster.listing(collection, query, whole=is_whole))
         elif method == "PATCH":
             self.counts["write"] += 1
+            self.counts[f"write {where.plural}"] += 1
             found = cluster.apply(collection, where.namespace, where.name, orjson.loads(body))
             to.send(200, found) if found is not None else to.refuse(409, "AlreadyExists", where.name)
         else:
@@ -255,7 +271,14 @@ class Exchange(asyncio.Protocol):
         self._watched = watched
         watched.add(self)
         self._transport.write(b"HTTP/1.1 200 -\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
-        asyncio.get_running_loop().call_later(seconds, self._transport.close)
+        asyncio.get_running_loop().call_later(seconds, self.end, b"0\r\n\r\n")
+
+    def end(self, last: bytes = b"") -> None:
+        """Close the connection. `last`: what ends an answer in chunks; without it, the answer was cut off."""
+        assert self._transport is not None
+        if not self._transport.is_closing():
+            self._transport.write(last)
+            self._transport.close()
 
     def event(self, kind: str, data: bytes) -> None:
         """A line of the watch."""
@@ -285,9 +308,16 @@ class RunningClusters:
 
     def counts(self) -> dict[str, int]:
         """What was asked of all of them together; `watching`: watches that are open now."""
+        return dict(json.loads(self._asked("counts")))
+
+    def lose(self, name: str) -> None:
+        """Have a cluster answer nothing any more."""
+        self._asked(f"lose/{name}")
+
+    def _asked(self, path: str) -> bytes:
         trusted = ssl.create_default_context(cafile=f"{self.certificate}.crt") if self.certificate else None
-        with urllib.request.urlopen(f"{self._address(0)}/counts", context=trusted) as answer:  # noqa: S310 - our own
-            return dict(json.loads(answer.read()))
+        with urllib.request.urlopen(f"{self._address(0)}/{path}", context=trusted) as answer:  # noqa: S310 - our own
+            return bytes(answer.read())
 
     def _address(self, number: int) -> str:
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.ports[number % len(self.ports)]}"

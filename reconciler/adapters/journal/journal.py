@@ -23,6 +23,7 @@ from reconciler.adapters.journal.books.losses import LossBook
 from reconciler.adapters.journal.books.orders import OrderBook, Orders
 from reconciler.adapters.journal.books.shards import ShardBook
 from reconciler.adapters.journal.books.store_state import StoreBook
+from reconciler.adapters.journal.commits import SharedCommits
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
 from reconciler.adapters.journal.mirror import Ledger, Mirror, Placements, Releases
@@ -56,6 +57,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
         self._lock = lock
         self._events_max = events_max
         self._mirror = Mirror()
+        self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
 
     @classmethod
     def open(
@@ -181,9 +183,15 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
         """Bind the journal to a fleet, or to its new name."""
         with self.transaction(durable=True):
             self._file.put(META, [("fleet", name)])
+            self._mirror.meta["fleet"] = name
 
     def _meta(self, key: str) -> str | None:
+        known = self._mirror.meta.get(key)
+        if known is not None:
+            return known
         rows = self._file.rows(META, "WHERE key = ?", (key,))
+        if rows and not self._file.read_only:
+            self._mirror.meta[key] = str(rows[0][1])
         return str(rows[0][1]) if rows else None
 
     def take_over(self, salvaged: Mapping[Table, list[Row]]) -> None:
@@ -297,6 +305,10 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, Sh
         with self.transaction(durable=True):
             self.record_losses(losses)
             return journal_trail.begin(self._file, intents)
+
+    async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
+        """As `begin`; whoever asks in the same turn of the event loop shares the commit."""
+        return await self._commits.begin(intents, losses)
 
     def finish(
         self,

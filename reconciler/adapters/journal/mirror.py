@@ -31,12 +31,15 @@ class Mirror:
         self._good_blobs: Mapping[str, str] | None = None
         self._released: Releases | None = None
         self._rollouts: RolloutRecords | None = None
+        self.meta: dict[str, str] = {}
+        """What the journal is, by key, as far as it was asked for."""
         self.picture: JsonObject | None = None
         """The document that was recorded last."""
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a transaction was rolled back, or tables were replaced."""
         self._ledger = self._placements = self._good_blobs = self._released = self._rollouts = self.picture = None
+        self.meta = {}
 
     def ledger(self, read: Callable[[], Ledger]) -> Ledger:
         """What was last applied, by cluster and identity, sorted."""

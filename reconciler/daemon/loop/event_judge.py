@@ -109,8 +109,12 @@ class EventJudge:
             return set()
         doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
         written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
-        if written:
-            self._lanes.skip(cluster, written)
+        if not written:
+            return doubtful
+        there = [live for live in objects if live.identity in written]
+        for live in there:
+            self._lanes.listed(cluster, live)
+        self._lanes.skip(cluster, written.difference(live.identity for live in there))
         return doubtful - written
 
     def seen(self, cluster: str, event: WatchEvent) -> None:

@@ -40,6 +40,7 @@ from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
+from reconciler.daemon.pace.taking_in import TakingIn
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
@@ -67,10 +68,6 @@ _PATIENCE_S = 2.0
 """So long it waits for them when there is nothing else to do: what is made by then has to be told."""
 _LEAVE_S = 10.0
 """So long the end of the service waits for writes that are under way."""
-_TAKE_IN_S = 1.0
-"""How often what was written is taken in while much is: neither results nor events of it are to pile up."""
-_TAKE_IN_SHARE = 10
-"""So many times as long as that took, the next time is put off: it looks at all that is due still."""
 _BEAT_S = 5.0
 """How often an idle loop shows that it lives."""
 
@@ -89,7 +86,7 @@ class ControlLoop:
         self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
         self._told = Transitions(log)
-        self._next_part_s = 0.0
+        self._taking_in = TakingIn(self._lanes, parts.clock)
         self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
         self._state = State(fleet=fleet)
         self._established = Established()
@@ -219,8 +216,9 @@ class ControlLoop:
         """Until there is something to do, or a timer is due."""
         clock = self._parts.clock
         self._beat_idle()
-        while self._agenda.is_empty and not self._lanes.has_ended:
-            pause_s = min(self._due_s() - clock.monotonic_s(), _TAKE_IN_S if self._lanes.busy else _BEAT_S)
+        while self._agenda.is_empty and not self._taking_in.is_end_due:
+            most_s = self._taking_in.pause_s if self._lanes.busy else _BEAT_S
+            pause_s = min(self._due_s() - clock.monotonic_s(), most_s)
             if pause_s <= 0:
                 self._reader.mark(self._state, self._agenda, clock.monotonic_s())
                 self._mark_due(clock.monotonic_s())
@@ -234,7 +232,7 @@ class ControlLoop:
             await wait_for(self._agenda.wake, min(pause_s, news_s), clock)
             self._state = self._established.record(self._state, self._parts.journal)
             self._beat_idle()
-            if self._stop.is_set() or self._is_part_due:
+            if self._stop.is_set() or self._taking_in.is_part_due:
                 return
 
     def _mark_due(self, now_s: float) -> None:
@@ -266,19 +264,13 @@ class ControlLoop:
     def _take_in_ended(self, agenda: Agenda) -> None:
         """Record what was written since the last round ended, and mark what has to be looked at now."""
         begun_s = self._parts.clock.monotonic_s()
-        ended = self._lanes.collect(parts=self._stop.is_set() or self._is_part_due)
+        ended = self._lanes.collect(parts=self._stop.is_set() or self._taking_in.is_part_due)
         if not ended:
             return
         self._state = self._recorder.record_ended(self._state, ended, self._parts.clock.now(), agenda)
         for each in ended:
             self._judge.caught_up(each)
-        ends_s = self._parts.clock.monotonic_s()
-        self._next_part_s = ends_s + max(_TAKE_IN_S, (ends_s - begun_s) * _TAKE_IN_SHARE)
-
-    @property
-    def _is_part_due(self) -> bool:
-        """Whether lanes that go on have made something that is to be taken in now."""
-        return self._lanes.has_results and self._parts.clock.monotonic_s() >= self._next_part_s
+        self._taking_in.took(begun_s)
 
     async def _work_off(self, agenda: Agenda) -> None:
         if agenda.store:

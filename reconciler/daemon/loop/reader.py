@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Final
 
@@ -257,8 +258,9 @@ class Reader:
             met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
             left = {name: why for name, why in held.items() if names is not None and name not in names}
             held = left | await self._hold(met, fleet, known, now)
-        for name, uid in sorted(uids.items()):
-            if name not in known.cluster_uids:
+        new = sorted(uids.items() - known.cluster_uids.items())
+        with parts.journal.transaction(durable=True) if new else nullcontext():
+            for name, uid in new:
                 parts.journal.record_cluster(name, uid)
         known = replace(known, cluster_uids={**uids, **known.cluster_uids})
         if names is not None:

@@ -102,7 +102,8 @@ class Recorder:
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
         state = self._with_absent(state, world, now_s)
-        if known.has_history and not before.has_history:
+        if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
+            # Deletions may go from now on. Only a round over everything sees where else such objects are.
             agenda.mark_everything()
         state = self._with_left(state, before.ledger, agenda)
         awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
@@ -186,8 +187,7 @@ class Recorder:
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
         state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
-        ends_s = clock.monotonic_s()
-        self._next_news_s = ends_s + max(_NEWS_S, (ends_s - begun_s) * _NEWS_SHARE)
+        self._next_news_s = max(self._next_news_s, clock.monotonic_s() + _NEWS_S)
         return state, float("inf")
 
     def tell_again(self, state: State) -> State:
@@ -217,7 +217,7 @@ class Recorder:
         only: frozenset[Identity] | None,
     ) -> State:
         """`heard`: the clusters that were asked, of which it is known how they are now. `only`: what was looked at."""
-        parts = self._parts
+        parts, begun_s = self._parts, self._parts.clock.monotonic_s()
         failures = failures_after(state.failures, picture, results)
         before, self._faults = self._faults, faults_after(self._faults, failures, results)
         picture = with_faults(picture, before, self._faults)
@@ -247,6 +247,8 @@ class Recorder:
         tell_turns(self._states.turns)
         self._told.take_in(fleet_state, self._states.turns, now)
         show_step(parts.vitals, step_of(fleet_state), self._told.steps)
+        ends_s = parts.clock.monotonic_s()
+        self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
 
     def _put_up(self, picture: Picture, observations: Observations, since: str) -> None:

@@ -44,8 +44,24 @@ log = logging.getLogger("reconciler")
 _HOLD_S = 1.0
 """So long a cluster waits for the others to say that nobody else holds the fleet in them."""
 
-_Holds = Mapping[str, asyncio.Future[dict[str, MemberClusterError]]]
-"""By cluster, why the fleet cannot be held in it."""
+_Hold = asyncio.Future[dict[str, MemberClusterError]]
+"""Why the fleet cannot be held in a cluster."""
+_Told = asyncio.Future[None]
+"""Done when all clusters have said who holds the fleet in them, or had their time to say it."""
+
+
+async def _told_in_time(holds: Mapping[str, _Hold]) -> None:
+    """Once for all lanes: each of them waiting for each hold would be work for every pair of clusters.
+
+    Raises:
+        FleetHeld: another journal holds the fleet in one of them.
+    """
+    if not holds:
+        return
+    done, _ = await asyncio.wait(holds.values(), timeout=_HOLD_S)
+    for hold in holds.values():
+        if hold in done:
+            hold.result()
 
 
 def _identities(waves: Waves) -> frozenset[Identity]:
@@ -108,13 +124,15 @@ class Writer:
                 free[cluster] = waves
         # Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
         holds = {cluster: asyncio.ensure_future(parts.holder.hold([parts.members[cluster]], name)) for cluster in free}
+        told = asyncio.ensure_future(_told_in_time(holds))
+        told.add_done_callback(lambda _: told.cancelled() or told.exception())  # it is raised where it is waited for
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=now, identities=_identities(waves))
-            self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds))
+            self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds[cluster], told))
 
-    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> None:
+    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told) -> None:
         """The boundary of one cluster's part of a plan: what no result came of may have been made."""
-        ended = await awaited(self._held_and_written(member, waves, acting, holds))
+        ended = await awaited(self._held_and_written(member, waves, acting, hold, told))
         if ended.fault is not None:
             left = self._lanes.without_result(member.name)
             changes = (change for change in chain.from_iterable(waves) if change.identity in left)
@@ -122,16 +140,15 @@ class Writer:
             tell_each(acting, failed)
             acting.made(member.name, failed)
 
-    async def _held_and_written(self, member: MemberCluster, waves: Waves, acting: Acting, holds: _Holds) -> None:
+    async def _held_and_written(
+        self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told
+    ) -> None:
         try:
             # Where another journal holds one cluster, nothing is written to the others either, as far as they know.
-            await asyncio.wait(holds.values(), timeout=_HOLD_S)
-            for hold in holds.values():
-                if hold.done():
-                    hold.result()
-            failed = await holds[member.name]
+            await asyncio.shield(told)
+            failed = await hold
         finally:
-            holds[member.name].cancel()
+            hold.cancel()
         if member.name not in failed:
             await act_in(member, waves, acting)
             return

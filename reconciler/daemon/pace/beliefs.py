@@ -20,16 +20,16 @@ class Beliefs:
     def __init__(self) -> None:
         """Nothing is believed at first."""
         self._versions: dict[str, dict[Identity, tuple[str, str]]] = {}
-        self._since_list: dict[tuple[str, str, str], set[Identity]] = {}
+        self._since_list: dict[str, dict[tuple[str, str], set[Identity]]] = {}
 
     def list_begins(self, cluster: str, group_kind: tuple[str, str]) -> None:
         """What is confirmed of the kind from now on, the list that is asked for now need not show."""
-        self._since_list[cluster, *group_kind] = set()
+        self._since_list.setdefault(cluster, {})[group_kind] = set()
 
     def confirm(self, cluster: str, identity: Identity, uid: str, resource_version: str) -> None:
         """The copy is as wanted in this version."""
         self._versions.setdefault(cluster, {})[identity] = (uid, resource_version)
-        fresh = self._since_list.get((cluster, identity.group, identity.kind))
+        fresh = self._since_list.get(cluster, {}).get(identity[:2])
         if fresh is not None:
             fresh.add(identity)
 
@@ -40,7 +40,7 @@ class Beliefs:
     def forget(self, cluster: str) -> None:
         """Nothing is believed of a cluster any more."""
         self._versions.pop(cluster, None)
-        self._since_list = {key: fresh for key, fresh in self._since_list.items() if key[0] != cluster}
+        self._since_list.pop(cluster, None)
 
     def take_in(self, planned: Round, world: World) -> None:
         """What was read and needs no change is as wanted."""
@@ -70,10 +70,22 @@ class Beliefs:
     def doubtful(self, cluster: str, group_kind: tuple[str, str], listed: Iterable[LiveObject]) -> set[Identity]:
         """What a complete list of a kind contradicts: other versions, objects unknown to us, and missing ones.
 
-        What was confirmed since the list was asked for may be newer than it; the watch that follows tells the rest.
+        What was confirmed since the list was asked for is left out where the list is older; the watch tells the rest.
         """
         seen = {live.identity: live for live in listed}
         believed = self._versions.get(cluster, {})
         gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
         contrary = gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
-        return contrary - self._since_list.pop((cluster, *group_kind), set())
+        fresh = self._since_list.get(cluster, {}).pop(group_kind, set())
+        # Newer than what was confirmed, the list is all that tells of it: the watch begins behind it.
+        return {
+            identity
+            for identity in contrary
+            if identity not in fresh or (identity in seen and self._is_newer(cluster, seen[identity]))
+        }
+
+    def _is_newer(self, cluster: str, live: LiveObject) -> bool:
+        """Whether it is in a later version than believed. Source: Kubernetes, versions are numbers that grow."""
+        _, believed = self._versions.get(cluster, {}).get(live.identity, ("", ""))
+        is_number = believed.isdecimal() and live.resource_version.isdecimal()
+        return not is_number or int(live.resource_version) > int(believed)

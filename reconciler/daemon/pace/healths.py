@@ -25,8 +25,8 @@ class Healths:
         self._versions: dict[Copy, int] = {}
         self._told: dict[Copy, HealthState] = {}
         """How it is by its own status, where its pods say more."""
-        self._written: set[Copy] = set()
-        """What was written since the round that goes on began to read."""
+        self._written: dict[str, set[Identity]] = {}
+        """By cluster what was written since the round that goes on began to read."""
         self._wake = wake
         self.stirred: set[Copy] = set()
         """What ails otherwise than when its pods were asked last."""
@@ -77,7 +77,7 @@ class Healths:
 
     def written(self, cluster: str, identity: Identity, resource_version: str, health: HealthState | None) -> None:
         """The answer to a write of ours. `health` None: it is wanted no more."""
-        self._written.add((cluster, identity))
+        self._written.setdefault(cluster, set()).add(identity)
         if health is None:
             self.gone(cluster, identity, None)
         else:
@@ -94,7 +94,7 @@ class Healths:
         What was written after it was read is as the answer to that said.
         """
         known = self._found.get(member.name, {})
-        written = {identity for cluster, identity in self._written if cluster == member.name}
+        written = self._written.get(member.name, set())
         for identity in set(known) - found.keys() if asked is None else set(asked) & known.keys() - found.keys():
             if identity not in member.under_way and identity not in member.unread and identity not in written:
                 self._put(member.name, identity, None)

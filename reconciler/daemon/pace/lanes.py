@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.watch import WatchEvent
 from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
-from reconciler.model.observation import Member, Read
+from reconciler.model.observation import LiveObject, Member, Read
 from reconciler.model.refs import Identity
 
 Writing = Coroutine[None, None, None]
@@ -54,6 +54,13 @@ class _Lane(Struct, kw_only=True):
     """Of what was answered: uid and version."""
     events: dict[Identity, WatchEvent] = field(default_factory=dict)
     skipped: set[Identity] = field(default_factory=set)
+    listed: dict[Identity, tuple[str, str]] = field(default_factory=dict)
+    """What a list showed while it was written: uid and version."""
+
+    @property
+    def to_look_at(self) -> set[Identity]:
+        """What has to be looked at once it is no longer written."""
+        return self.skipped.union(self.listed)
 
 
 class Lanes:
@@ -79,6 +86,8 @@ class Lanes:
         event = lane.events.get(identity)
         if event is not None and _shows(event, version):
             del lane.events[identity]
+        if lane.listed.get(identity) == version:
+            del lane.listed[identity]
 
     def made(self, cluster: str, results: Iterable[Result]) -> None:
         """A part of what is written in a cluster was journaled: it is under way until it is collected."""
@@ -105,6 +114,17 @@ class Lanes:
         return any(lane.writing.done() for lane in self._lanes.values())
 
     @property
+    def has_failed(self) -> bool:
+        """Whether a lane ended by what ends the service, which `collect` raises."""
+        ended = (lane.writing for lane in self._lanes.values() if lane.writing.done())
+        return any(not writing.cancelled() and writing.exception() is not None for writing in ended)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is still being written."""
+        return any(not lane.writing.done() for lane in self._lanes.values())
+
+    @property
     def has_results(self) -> bool:
         """Whether there is anything to be taken in."""
         return any(lane.results or lane.writing.done() for lane in self._lanes.values())
@@ -127,6 +147,12 @@ class Lanes:
         if not _shows(event, lane.versions.get(identity)):
             lane.events[identity] = event
         return True
+
+    def listed(self, cluster: str, live: LiveObject) -> None:
+        """A list shows what is being written, perhaps as it was before or as somebody else left it."""
+        lane, version = self._lanes[cluster], (live.uid, live.resource_version)
+        if lane.versions.get(live.identity) != version:
+            lane.listed[live.identity] = version
 
     def skip(self, cluster: str, identities: Iterable[Identity]) -> None:
         """A round wants something of these in a busy cluster: they are looked at once it no longer is."""
@@ -192,11 +218,12 @@ def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
 def _part(lane: _Lane, identities: frozenset[Identity]) -> Ended:
     """What came of these; the lane is rid of it. With all that was left of its task goes what else was left out."""
     left = lane.task.identities - identities
-    skipped = frozenset(lane.skipped & identities if left else lane.skipped)
+    skipped = frozenset(lane.to_look_at & identities if left else lane.to_look_at)
     events = {identity: lane.events.pop(identity) for identity in identities & lane.events.keys()}
     results, lane.results = tuple(lane.results), []
     for identity in identities:
         lane.versions.pop(identity, None)
+        lane.listed.pop(identity, None)
     found = Ended(
         task=replace(lane.task, identities=identities),
         results=results,

@@ -234,7 +234,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
     changes = [change for change in changes if id(change) not in unmasked]
     counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
-    intents = acting.journal.begin((_intent(change, acting.revision) for change in changes), losses)
+    intents = await acting.journal.begin_soon((_intent(change, acting.revision) for change in changes), losses)
     ended = await _in_turn(lambda change: _tried(member, change, acting, masker), changes)
     acting.journal.finish(
         [

@@ -219,8 +219,10 @@ class Holder:
         Raises:
             ClusterReplaced: it does.
         """
+        if member.name not in self._epochs:
+            return
         known = self._journal.cluster_uids().get(member.name)
-        if known is not None and member.name in self._epochs and await member.identity() != known:
+        if known is not None and await member.identity() != known:
             raise ClusterReplaced(member.name, "another cluster answers under this name (its kube-system uid differs)")
 
     async def _take(

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Hashable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, TextIO
 
 from reconciler.report.mask import scrub_text
@@ -23,6 +24,8 @@ KEYS: Final = (
 )
 """What a record may carry beside its message: `log.info("…", extra={"event": "Applied", "cluster": "m1"})`."""
 _LONGEST: Final = 8_000
+_SHORT: Final = 80
+"""Names of clusters and objects come again with each line; what is longer is hardly ever the same."""
 _LEVELS: Final = {"WARNING": "warn", "CRITICAL": "fatal"}
 
 
@@ -59,6 +62,15 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _scrubbed(text: str) -> str:
+    return _scrubbed_anew(text) if len(text) > _SHORT else _scrubbed_once(text)
+
+
+@lru_cache(maxsize=4096)
+def _scrubbed_once(text: str) -> str:
+    return _scrubbed_anew(text)
+
+
+def _scrubbed_anew(text: str) -> str:
     shown = scrub_text(text)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}… ({len(shown) - _LONGEST} more characters)"
 

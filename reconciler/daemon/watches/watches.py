@@ -10,6 +10,7 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import aclosing
+from itertools import chain
 
 from msgspec import Struct
 
@@ -51,7 +52,7 @@ class Watches:
         self._namespace = namespace
         self._clock = clock
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
-        self._tasks: dict[tuple[str, GVK], asyncio.Task[None]] = {}
+        self._tasks: dict[str, dict[GVK, asyncio.Task[None]]] = {}
         self._members: dict[str, MemberCluster] = {}
         self._restless: dict[str, set[GVK]] = {}
         self._told = Transitions(log)
@@ -61,23 +62,24 @@ class Watches:
         if self._members.get(member.name) is not member:
             self.drop(member.name)
             self._members[member.name] = member
-        for name, gvk in [key for key in self._tasks if key[0] == member.name and key[1] not in kinds]:
-            self._tasks.pop((name, gvk)).cancel()
+        tasks = self._tasks.setdefault(member.name, {})
+        for gvk in tasks.keys() - kinds:
+            tasks.pop(gvk).cancel()
         for gvk in sorted(kinds):
-            task = self._tasks.get((member.name, gvk))
+            task = tasks.get(gvk)
             if task is None or task.done():
-                self._tasks[member.name, gvk] = asyncio.create_task(self._follow(member, gvk, selector))
+                tasks[gvk] = asyncio.create_task(self._follow(member, gvk, selector))
 
     def drop(self, cluster: str) -> None:
         """Stop watching a cluster."""
         self._members.pop(cluster, None)
         self._restless.pop(cluster, None)
-        for key in [key for key in self._tasks if key[0] == cluster]:
-            self._tasks.pop(key).cancel()
+        for task in self._tasks.pop(cluster, {}).values():
+            task.cancel()
 
     async def close(self) -> None:
         """Stop every watch."""
-        tasks = list(self._tasks.values())
+        tasks = list(chain.from_iterable(kept.values() for kept in self._tasks.values()))
         self._tasks.clear()
         for task in tasks:
             task.cancel()

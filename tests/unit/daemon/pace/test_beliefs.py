@@ -54,5 +54,14 @@ def test_a_list_does_not_contradict_what_was_written_since_it_was_asked_for() ->
     assert {identity.name for identity in found_later} == {"gone", "same", "new"}, "another list was asked for later"
 
 
+def test_a_list_that_is_newer_than_what_was_written_meanwhile_is_looked_at() -> None:
+    beliefs = believing()
+    beliefs.list_begins("m1", ("", "ConfigMap"))
+    written = live("ready", version="9")
+    beliefs.confirm("m1", written.identity, written.uid, written.resource_version)
+    found = beliefs.doubtful("m1", ("", "ConfigMap"), [live("ready", version="10")])
+    assert {identity.name for identity in found} == {"ready"}, "the watch begins behind it"
+
+
 def test_a_list_of_one_kind_says_nothing_about_another() -> None:
     assert believing(live("a")).doubtful("m1", ("", "Secret"), []) == set()

@@ -142,3 +142,22 @@ async def test_a_round_collects_parts_of_its_own_lanes_alone() -> None:
         scene.lanes.made("m1", [result(A)])
         assert scene.lanes.collect(of_this_round=True) == []
         assert len(scene.lanes.collect()) == 1
+
+
+async def test_what_a_list_shows_of_a_write_is_looked_at_unless_it_is_what_was_made() -> None:
+    async with Scene() as scene:
+        lanes = scene.lanes
+        lanes.answered(result(A))
+        for version, identity in (("7", A), ("7", B), ("8", C)):
+            lanes.listed("m1", event(identity, version).object)
+        for identity in (B, C):
+            lanes.answered(result(identity))
+        lanes.made("m1", [result(identity) for identity in (A, B, C)])
+        assert told(lanes.collect()) == [({A, B, C}, [A, B, C], [], {C})]
+
+
+async def test_a_lane_is_open_until_it_has_ended() -> None:
+    async with Scene() as scene:
+        before = scene.lanes.is_open
+        await scene.ended()
+        assert (before, scene.lanes.is_open) == (True, False)
