@@ -77,9 +77,9 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
     with Journal.open(path, read_only=True) as journal:
         if scope[0] == "cluster" and len(scope) == 2:
             state = journal.state() or {}
-            # Where there are shards, the clusters of the fleet are those of others.
-            seen = [*state.get("clusters", ()), *state.get("others", ())]
-            known = {entry["name"] for entry in seen} | {*journal.cluster_uids()}
+            seen = {entry["name"] for entry in state.get("clusters", ())}
+            # Where there are shards, the clusters of the fleet are elsewhere for who leads.
+            known = {*seen, *state.get("elsewhere", ()), *journal.cluster_uids()}
             if scope[1] not in known:
                 raise ConfigurationError(
                     f"the journal knows no cluster {scope[1]}; it knows {', '.join(sorted(known)) or 'none'}"

@@ -297,7 +297,7 @@ def test_orders_to_the_leader_hold_in_all_shards(tmp_path: Path) -> None:
         found.store.commit()
         start(found)
         found.until(lambda: found.everywhere("1"), "all to be there")
-        found.until(lambda: found.status(found.leader), "the leader to lead")
+        found.leader.says('"event": "Leads"')
         refused = order(found.a, "suspend", "fleet", "--reason", "an audit")
         assert refused.returncode != 0
         assert "applies to shard a: give the order where the leader of the fleet runs" in refused.stderr

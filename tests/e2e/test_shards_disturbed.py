@@ -307,7 +307,7 @@ def test_a_person_suspends_a_part_of_the_fleet_where_the_leader_runs(tmp_path: P
         found.store.write("web.yaml", web("nginx:1", 1), policy("web", "Deployment", "m3"))
         begun(found)
         found.until(lambda: found.replicas() == {"m3": 1}, "the Deployment")
-        found.until(lambda: found.status(found.leader).get("others"), "the leader to know of the clusters")
+        found.until(lambda: found.status(found.leader).get("clusters"), "the leader to know of the clusters")
         answer = order(found.leader, "suspend", *scope, "--reason", "an audit")
         assert answer.returncode == 0, answer.stderr
         found.until(lambda: found.status(found.b).get("suspensions"), "the shard to know of it")
