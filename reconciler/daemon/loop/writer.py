@@ -60,7 +60,7 @@ async def _told_in_time(holds: Mapping[str, _Hold]) -> None:
         return
     done, _ = await asyncio.wait(holds.values(), timeout=_HOLD_S)
     for hold in holds.values():
-        if hold in done:
+        if hold in done and not hold.cancelled():  # The lane of a cancelled one has ended; the others go on.
             hold.result()
 
 
