@@ -6,12 +6,14 @@ import asyncio
 import errno
 import gzip
 import os
+import ssl
 import subprocess
 import sys
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -228,10 +230,10 @@ async def test_a_name_and_a_password_in_the_address_are_left_to_aiohttp() -> Non
         assert server.asked[0].headers["authorization"].startswith("Basic ")
 
 
-async def test_tls_without_a_context_trusts_nobody() -> None:
-    async with ScriptedServer(reply(200)) as server, open_light_session() as session:
-        with pytest.raises(SessionFault):
-            await body_of(session, call(server.url.replace("http:", "https:")))
+def test_tls_without_a_context_is_left_to_aiohttp() -> None:
+    url = "https://127.0.0.1:6443/version"
+    assert light.is_beyond(call(url), urlsplit(url))
+    assert not light.is_beyond(call(url, tls=ssl.create_default_context()), urlsplit(url))
 
 
 def test_no_import_of_the_light_session_brings_aiohttp() -> None:
