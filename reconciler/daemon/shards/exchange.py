@@ -18,22 +18,20 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.observing.members import PROMPT_S
-from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
+from reconciler.daemon.round.hold import NAMESPACE
 from reconciler.daemon.shards.accounts import account_of_leader, account_of_shard, others_of
+from reconciler.daemon.shards.own_object import CONFIG_MAP, OwnObject
 from reconciler.daemon.vitals.board import Board, Shown
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
-from reconciler.model.observation import ClusterObservation, LiveObject, Observations
-from reconciler.model.refs import GVK
+from reconciler.errors import MemberClusterError, ObjectNotFound
+from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.rollouts.told import NO_ROLLOUTS, NOTHING_TOLD, RolloutAccount, ToldRollouts
 from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.observations import put_together
-from reconciler.stages.ownership import field_manager
 from reconciler.stages.shards import Account, AccountTooLarge, account_body, account_name, read_account
 
 log = logging.getLogger("reconciler")
 
-_CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 _EVERY_S: Final = 1.0
 """How often an account is written, where it is another one, and those of others are read."""
 _CHECKED_EVERY: Final = 10
@@ -64,7 +62,7 @@ class Exchange:
         self._shards = tuple(shards)
         self._may_write = may_write
         self._is_led = is_led
-        self._live: LiveObject | None = None
+        self._object = OwnObject(member, fleet)
         self._written: Account | None = None
         self._looks = 0
         self._found: dict[str, Account] = {}
@@ -185,14 +183,14 @@ class Exchange:
             MemberClusterError: the cluster of the Leases cannot be asked.
         """
         try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, self._shard))
+            live = await self._member.get(CONFIG_MAP, NAMESPACE, account_name(self._fleet, self._shard))
         except ObjectNotFound:
             return None
         return contained(lambda: read_account(live.body)).value
 
     async def _read(self, name: str) -> None:
         try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, name))
+            live = await self._member.get(CONFIG_MAP, NAMESPACE, account_name(self._fleet, name))
         except ObjectNotFound:
             return
         if live.resource_version == self._versions.get(name):
@@ -232,42 +230,17 @@ class Exchange:
         if (
             account == self._written
             and self._looks % _CHECKED_EVERY == 0
-            and await within(self._is_spoiled(), PROMPT_S)
+            and await within(self._object.is_spoiled(account_name(self._fleet, self._shard)), PROMPT_S)
         ):
-            self._live = self._written = None
+            self._written = None  # Who begins to read now needs it.
         if account != self._written:
             self._left = account.rollouts
             await within(self._write(account), PROMPT_S)
             self._written = account
 
-    async def _is_spoiled(self) -> bool:
-        """Whether somebody else wrote or deleted what this process told last: who begins to read now needs it."""
-        try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, account_name(self._fleet, self._shard))
-        except ObjectNotFound:
-            return True
-        return self._live is None or live.resource_version != self._live.resource_version
-
     async def _write(self, account: Account) -> None:
-        name, manager = account_name(self._fleet, self._shard), field_manager(self._fleet)
-        body = await asyncio.to_thread(account_body, name, NAMESPACE, account)
-        if self._live is None:
-            try:
-                self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, name)
-            except ObjectNotFound:
-                await ensure_namespace(self._member, manager)
-        try:
-            if self._live is None:
-                self._live = await self._member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
-            else:
-                self._live = await self._member.apply(
-                    *(_CONFIG_MAP, NAMESPACE, name, body),
-                    manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
-                )  # fmt: skip
-        except (AlreadyExists, ObjectNotFound, WriteConflict):
-            # A person wrote or deleted it, or the answer to our own write was lost: it is looked at before the next.
-            self._live = None
-            raise
+        name = account_name(self._fleet, self._shard)
+        await self._object.write(name, await asyncio.to_thread(account_body, name, NAMESPACE, account))
 
     def _tell_fault(self, subject: str, fault: Exception | None, text: str) -> None:
         if fault is None:

@@ -19,20 +19,17 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited, fault_fields
 from reconciler.daemon.observing.members import PROMPT_S
-from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
+from reconciler.daemon.round.hold import NAMESPACE
+from reconciler.daemon.shards.own_object import CONFIG_MAP, OwnObject
 from reconciler.daemon.shards.own_picture import OwnPicture
 from reconciler.daemon.vitals.board import Board, Shown
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.daemon.vitals.whole import told_problems
-from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
-from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK
-from reconciler.model.tree import JsonObject
+from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.report.mask import scrub_text
 from reconciler.report.status.state_document import Picture
 from reconciler.report.status.told_document import told_document
-from reconciler.stages.ownership import field_manager
 from reconciler.stages.shards import (
     PictureTooLarge,
     ShardPicture,
@@ -46,7 +43,6 @@ from reconciler.stages.state import Others, ShardTold, shard_told
 
 log = logging.getLogger("reconciler")
 
-_CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 EVERY_S: Final = 2.0
 """How often a picture is written, where it is another one, and those of others are read."""
 AGAIN_S: Final = 5.0
@@ -115,7 +111,7 @@ class Pictures:
         self._pictured: tuple[Shown, ShardPicture, str] | None = None
         self._written: tuple[str, float] | None = None
         self._next_s = 0.0
-        self._live: LiveObject | None = None
+        self._object = OwnObject(member, teller.fleet)
         self._told = Transitions(log)
 
     async def keep(self, vitals: Vitals, journal: Journal, clock: Clock) -> None:
@@ -148,7 +144,7 @@ class Pictures:
     async def _read(self, name: str, now: str) -> None:
         before = self._sights.get(name)
         try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, picture_name(self._fleet, name))
+            live = await self._member.get(CONFIG_MAP, NAMESPACE, picture_name(self._fleet, name))
         except ObjectNotFound:
             return
         if before is not None and live.resource_version == before.version:
@@ -225,28 +221,10 @@ class Pictures:
         _, picture, packed = self._pictured
         if self._written is None or self._written[0] != packed or now_s - self._written[1] >= AGAIN_S:
             name = picture_name(self._fleet, picture.shard)
-            await within(self._write(name, picture_body(name, NAMESPACE, picture, packed, clock.now())), PROMPT_S)
+            await within(
+                self._object.write(name, picture_body(name, NAMESPACE, picture, packed, clock.now())), PROMPT_S
+            )
             self._written = (packed, now_s)
-
-    async def _write(self, name: str, body: JsonObject) -> None:
-        manager = field_manager(self._fleet)
-        if self._live is None:
-            try:
-                self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, name)
-            except ObjectNotFound:
-                await ensure_namespace(self._member, manager)
-        try:
-            if self._live is None:
-                self._live = await self._member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
-            else:
-                self._live = await self._member.apply(
-                    *(_CONFIG_MAP, NAMESPACE, name, body),
-                    manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
-                )  # fmt: skip
-        except (AlreadyExists, ObjectNotFound, WriteConflict):
-            # A person wrote or deleted it, or the answer to our own write was lost: it is looked at before the next.
-            self._live = None
-            raise
 
     def _tell_fault(self, fault: Exception | None) -> None:
         if fault is None:
