@@ -22,6 +22,7 @@ from reconciler.adapters.kube.shapes.metadata import ListMetadata, Named, object
 from reconciler.adapters.kube.shown import shown_without
 from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
 from reconciler.model.observation import LiveObject
+from reconciler.model.prepared import prepared
 from reconciler.model.refs import GVK, Identity
 
 _S = TypeVar("_S", bound=Struct)
@@ -56,6 +57,7 @@ class Page(Struct, frozen=True, kw_only=True):
         return shown_without(self, ("items",))
 
 
+@prepared
 class Version(Struct, frozen=True, rename="camel"):
     """The answer of /version."""
 
@@ -68,6 +70,7 @@ class ReviewStatus(Struct, frozen=True):
     allowed: bool
 
 
+@prepared
 class AccessReview(Struct, frozen=True):
     """A SelfSubjectAccessReview that was answered."""
 

@@ -21,11 +21,13 @@ from msgspec.structs import replace
 
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.prepared import prepared
 from reconciler.stages.fleet import without_secrets
 
 _DIGEST_BYTES = 32
 
 
+@prepared
 class _Kept(Struct, frozen=True, array_like=True):
     """`good`: the last good content of the files that are broken in the snapshot."""
 

@@ -15,6 +15,7 @@ from reconciler.model.demand import Facts
 from reconciler.model.fleet import FleetSettings, Reach, Render, RenderLock, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
+from reconciler.model.prepared import prepared
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.rollout import Rollout
@@ -45,6 +46,7 @@ class KeptProblem(Struct, frozen=True, array_like=True):
     cluster: str
 
 
+@prepared
 class KeptFile(Struct, frozen=True, array_like=True):
     """What a file says, and what is wrong with it."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.model.prepared import prepared
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Record, Sight
 
@@ -22,6 +23,7 @@ Reports = Mapping[str, Mapping[str, Report]]
 """By Rollout and cluster."""
 
 
+@prepared
 class RolloutAccount(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one process tells. `revision`: HEAD, by which it knows the Rollouts.
 

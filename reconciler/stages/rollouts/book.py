@@ -9,12 +9,14 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from reconciler.model.prepared import prepared
 from reconciler.model.rollouts.record import Begin, Complete, Record, RecordChange, Steady, Turn
 from reconciler.stages.observations import instant, moment_of
 
 _NOTHING: Final = Record()
 
 
+@prepared
 class _Entry(msgspec.Struct, rename="camel"):
     revision: str = ""
     begun_at: str = ""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from reconciler.model.prepared import prepared
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject
 from reconciler.stages.schemas.check import NOT_JUDGED
@@ -81,4 +82,4 @@ def _struct(fields: dict[str, Any]) -> Any:
     # Names of fields need not be names in Python.
     names = {f"f{number}": name for number, name in enumerate(fields)}
     typed = [(python, fields[name], None) for python, name in names.items()]
-    return msgspec.defstruct("Body", typed, rename=names, forbid_unknown_fields=True, eq=False, gc=False)
+    return prepared(msgspec.defstruct("Body", typed, rename=names, forbid_unknown_fields=True, eq=False, gc=False))

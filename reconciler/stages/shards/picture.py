@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from reconciler.model.prepared import prepared
 from reconciler.model.tree import JsonObject
 from reconciler.stages.observations import pack, unpack
 from reconciler.stages.shards.account import PACKED_BYTES_MAX
@@ -94,6 +95,7 @@ class ToldCluster(Struct, frozen=True, kw_only=True):
     kept: Count = 0
 
 
+@prepared
 class ShardPicture(Struct, frozen=True, kw_only=True):
     """What a shard tells. `process` applies there; `revision`: by which. Lists have the worst first.
 

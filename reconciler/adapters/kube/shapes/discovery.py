@@ -10,6 +10,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from reconciler.model.prepared import prepared
+
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]{0,253}$")]
 """Of a group or a version: it becomes a part of a path."""
 GroupVersion = Annotated[str, Meta(pattern=r"^([A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9.-]{1,253}$")]
@@ -50,6 +52,7 @@ class GroupMetadata(Struct, frozen=True):
     name: Name = ""
 
 
+@prepared
 class AggregatedGroup(Struct, frozen=True):
     """A group with its versions, the preferred one first."""
 
@@ -72,6 +75,7 @@ class Group(Struct, frozen=True, rename="camel"):
     preferred_version: GroupVersionName
 
 
+@prepared
 class Root(Struct, frozen=True):
     """The answer of /api or /apis: aggregated (`items`), or of the older form (`versions`, `groups`)."""
 
@@ -95,6 +99,7 @@ class ListedResource(Struct, frozen=True, rename="camel"):
     categories: list[str] | None = None
 
 
+@prepared
 class ResourceList(Struct, frozen=True, rename="camel"):
     """What one group version serves."""
 

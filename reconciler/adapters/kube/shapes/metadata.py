@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
+from reconciler.model.prepared import prepared
+
 _Text = Annotated[str, Meta(min_length=1)]
 
 
@@ -36,6 +38,7 @@ class Owner(Struct, frozen=True, rename="camel", gc=False):
     block_owner_deletion: bool | None = None
 
 
+@prepared
 class ObjectMetadata(Struct, frozen=True, rename="camel"):
     """What API servers promise of every object."""
 
@@ -53,6 +56,7 @@ class ObjectMetadata(Struct, frozen=True, rename="camel"):
     managed_fields: list[ManagedFields] | None = None
 
 
+@prepared
 class Named(Struct, frozen=True):
     """What has to be right for anything else to be told of an object."""
 
@@ -60,6 +64,7 @@ class Named(Struct, frozen=True):
     namespace: str = ""
 
 
+@prepared
 class ListMetadata(Struct, frozen=True, rename="camel"):
     """What API servers promise of every list."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from reconciler.model.prepared import prepared
+
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Who made an object."""
@@ -141,6 +143,7 @@ class ListMetadata(msgspec.Struct, frozen=True, rename={"token": "continue", "re
     token: str = ""
 
 
+@prepared
 class PodList(msgspec.Struct, frozen=True, tag_field="kind", tag="PodList"):
     """One page of pods; another kind does not decode."""
 
@@ -153,6 +156,7 @@ class PodList(msgspec.Struct, frozen=True, tag_field="kind", tag="PodList"):
         return self.metadata.token
 
 
+@prepared
 class NodeList(msgspec.Struct, frozen=True, tag_field="kind", tag="NodeList"):
     """One page of nodes; another kind does not decode."""
 
