@@ -22,8 +22,8 @@ from reconciler.adapters.kube.shapes.metadata import ListMetadata, Named, object
 from reconciler.adapters.kube.shown import shown_without
 from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
 from reconciler.model.observation import LiveObject
-from reconciler.model.prepared import prepared
 from reconciler.model.refs import GVK, Identity
+from reconciler.prepared import prepared
 
 _S = TypeVar("_S", bound=Struct)
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.model.prepared import prepared
+from reconciler.prepared import prepared
 from reconciler.stages.fleet import without_secrets
 
 _DIGEST_BYTES = 32

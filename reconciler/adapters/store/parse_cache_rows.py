@@ -15,10 +15,10 @@ from reconciler.model.demand import Facts
 from reconciler.model.fleet import FleetSettings, Reach, Render, RenderLock, Template
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import PropagationPolicy
-from reconciler.model.prepared import prepared
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.rollout import Rollout
+from reconciler.prepared import prepared
 from reconciler.stages.fleet import ParsedFile
 from reconciler.stages.templates import facts_of
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from reconciler.model.prepared import prepared
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Record, Sight
+from reconciler.prepared import prepared
 
 
 class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from reconciler.model.prepared import prepared
 from reconciler.model.rollouts.record import Begin, Complete, Record, RecordChange, Steady, Turn
+from reconciler.prepared import prepared
 from reconciler.stages.observations import instant, moment_of
 
 _NOTHING: Final = Record()

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from reconciler.model.prepared import prepared
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject
+from reconciler.prepared import prepared
 from reconciler.stages.schemas.check import NOT_JUDGED
 from reconciler.stages.schemas.schema import Node, Shape, builtin_schema
 

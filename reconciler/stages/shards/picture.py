@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from reconciler.model.prepared import prepared
 from reconciler.model.tree import JsonObject
+from reconciler.prepared import prepared
 from reconciler.stages.observations import pack, unpack
 from reconciler.stages.shards.account import PACKED_BYTES_MAX
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from reconciler.model.prepared import prepared
+from reconciler.prepared import prepared
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]{0,253}$")]
 """Of a group or a version: it becomes a part of a path."""

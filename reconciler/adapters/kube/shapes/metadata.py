@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from reconciler.model.prepared import prepared
+from reconciler.prepared import prepared
 
 _Text = Annotated[str, Meta(min_length=1)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from reconciler.model.prepared import prepared
+from reconciler.prepared import prepared
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):

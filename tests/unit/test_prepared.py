@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 AT_ONCE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
