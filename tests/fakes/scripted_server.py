@@ -10,8 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from tests.fakes.virtual_time import leap
+
 HANG = b"hang"
-"""Never answer."""
+"""Never answer. With `patience_s` so much time leaps by as soon as the request is in: no asker waits in earnest, and
+none gives up before on a busy machine."""
 CUT = b"cut"
 """Close the connection without a word."""
 
@@ -51,6 +54,7 @@ class ScriptedServer:
         self.in_flight = 0
         self.in_flight_most = 0
         self.gate: asyncio.Event | None = None
+        self.patience_s = 0.0
         self._script = list(script)
         self._by_target = by_target
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,6 +104,7 @@ class ScriptedServer:
                 await self.gate.wait()
             answer = self._next(asked)
             if answer == HANG:
+                leap(self.patience_s)
                 await asyncio.Event().wait()
             if answer == CUT:
                 return False

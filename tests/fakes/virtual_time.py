@@ -33,6 +33,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.passed_s
 
 
+def leap(seconds: float) -> None:
+    """Let so much of the running loop's time have passed: whoever waits for a moment within it wakes next."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    loop.time = lambda: before() + seconds  # type: ignore[method-assign] # of this one loop, until it ends
+
+
 def run_virtual(work: Coroutine[Any, Any, _T]) -> _T:
     """What the work gives, in virtual time."""
     loop = VirtualLoop()

@@ -11,6 +11,7 @@ import pytest
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import DEFAULT_SETTINGS, Members, UserAgent
+from reconciler.adapters.kube.requests import WRITE_DEADLINE_S
 from reconciler.adapters.kube.transport import TransportSettings
 from reconciler.errors import AnswerTooLarge, BadAnswer, ClusterUnreachable, KindNotServed, ListExpired
 from reconciler.model.refs import GVK
@@ -60,6 +61,7 @@ async def member_with(
         return answers(parts.path, query) or built_in.get(parts.path) or reply(404, b"404 page not found")
 
     async with ScriptedServer(by_target=answer) as server:
+        server.patience_s = WRITE_DEADLINE_S
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
         async with Members.open(configs, agent=UserAgent("f"), clock=TestClock(), settings=settings) as members:
             yield members["m1"], server.asked
@@ -159,6 +161,7 @@ async def test_unchanged_discovery_is_not_sent_again() -> None:
         return body.replace(b"\r\n\r\n", b'\r\nETag: "e1"\r\n\r\n', 1)
 
     async with ScriptedServer(by_target=answer) as server:
+        server.patience_s = WRITE_DEADLINE_S
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
         async with Members.open(configs, agent=UserAgent("f")) as members:
             first = await members["m1"].discover()

@@ -19,6 +19,7 @@ from reconciler.adapters.kube.credentials import Credentials
 from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
 from tests.fakes.clocks import TestClock
+from tests.fakes.virtual_time import leap
 
 API = "client.authentication.k8s.io/v1"
 
@@ -130,24 +131,27 @@ async def test_a_plugin_that_is_not_there_or_not_described_is_named(tmp_path: Pa
         await credentials(exec_plugin={"apiVersion": API}, folder=tmp_path).headers()
 
 
-async def test_a_plugin_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kube_credentials, "PLUGIN_DEADLINE_S", 0.2)
-    entry = plugin(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600")
-    with pytest.raises(ClusterUnreachable, match="gave no answer"):
-        await credentials(exec_plugin=entry, folder=tmp_path).headers()
-    pid = (tmp_path / "pid").read_text().strip()
+async def hung(entry: dict[str, Any], folder: Path) -> str:
+    """The number of the process that the plugin told of, after it was waited for in vain."""
+    asking = asyncio.create_task(credentials(exec_plugin=entry, folder=folder).headers())
+    pid = folder / "pid"
+    while not pid.exists() or not pid.read_text().endswith("\n"):
+        assert not asking.done()
+        await asyncio.sleep(0.01)
+    leap(kube_credentials.PLUGIN_DEADLINE_S)
+    async with asyncio.timeout(60):
+        with pytest.raises(ClusterUnreachable, match="gave no answer"):
+            await asking
+    return pid.read_text().strip()
+
+
+async def test_a_plugin_that_hangs_is_killed(tmp_path: Path) -> None:
+    pid = await hung(plugin(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600"), tmp_path)
     assert not Path(f"/proc/{pid}").exists()
 
 
-async def test_what_a_plugin_that_hangs_has_started_is_killed_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kube_credentials, "PLUGIN_DEADLINE_S", 0.5)
-    entry = plugin(tmp_path, f"sleep 600 &\necho $! >{tmp_path}/pid; wait")
-    async with asyncio.timeout(60):
-        with pytest.raises(ClusterUnreachable, match="gave no answer"):
-            await credentials(exec_plugin=entry, folder=tmp_path).headers()
-    pid = (tmp_path / "pid").read_text().strip()
+async def test_what_a_plugin_that_hangs_has_started_is_killed_too(tmp_path: Path) -> None:
+    pid = await hung(plugin(tmp_path, f"sleep 600 &\necho $! >{tmp_path}/pid; wait"), tmp_path)
     status = Path(f"/proc/{pid}/stat")
     assert not status.exists() or status.read_text().split()[2] == "Z"
 

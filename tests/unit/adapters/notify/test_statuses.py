@@ -149,11 +149,11 @@ LATER = {
 
 @pytest.mark.parametrize("answer", LATER.values(), ids=LATER)
 async def test_what_was_not_taken_is_told_again_ever_more_rarely(
-    answer: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    answer: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reconciler")
-    monkeypatch.setattr(post, "TIMEOUT_S", 0.2)
     async with scene(tmp_path, answer, answer, MADE) as it:
+        it.server.patience_s = post.TIMEOUT_S
         await it.says(NEW, "pending", "0 of 1")
         await it.passes(30)
         assert it.said == [("pending", "0 of 1")] * 3

@@ -134,11 +134,11 @@ UNKIND: dict[str, bytes] = {
 
 @pytest.mark.parametrize("answer", UNKIND.values(), ids=UNKIND)
 async def test_what_is_not_taken_is_told_again_under_the_same_id_and_the_rest_waits(
-    answer: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    answer: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reconciler")
-    monkeypatch.setattr(post, "TIMEOUT_S", 0.2)
     async with scene(tmp_path, answer, answer, answer, TAKEN) as it:
+        it.server.patience_s = post.TIMEOUT_S
         it.happens("a", "b")
         waited = [await it.webhook.step() for _ in range(3)]
         assert waited == [1, 2, 4]
