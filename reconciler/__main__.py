@@ -1,5 +1,5 @@
 """`python -m reconciler`."""
 
-from reconciler.cli.main import main
+from reconciler.cli.process import run_process
 
-main()
+run_process()
