@@ -177,12 +177,14 @@ def _cut(picture: ShardPicture, share: float) -> ShardPicture:
     )
 
 
+_REFERENCE: Final = ("cluster", "group", "version", "kind", "namespace", "name")
+"""Of a copy and of a change: what it is about."""
+
+
 def _harmless(found: ShardPicture) -> ShardPicture:
     return replace(
         found,
-        process=_name(found.process),
-        revision=_name(found.revision),
-        held_digest=_name(found.held_digest),
+        **_named(found, "process", "revision", "held_digest"),
         clusters={_name(name): _harmless_cluster(each) for name, each in found.clusters.items()},
         copies=tuple(map(_harmless_copy, found.copies)),
         changes=tuple(map(_harmless_change, found.changes)),
@@ -191,49 +193,24 @@ def _harmless(found: ShardPicture) -> ShardPicture:
 
 
 def _harmless_cluster(found: ToldCluster) -> ToldCluster:
-    return replace(found, why_away=words(found.why_away), last_contact=_name(found.last_contact))
+    return replace(found, **_named(found, "last_contact"), why_away=words(found.why_away))
 
 
 def _harmless_copy(found: ToldCopy) -> ToldCopy:
-    return ToldCopy(
-        cluster=_name(found.cluster),
-        group=_name(found.group),
-        version=_name(found.version),
-        kind=_name(found.kind),
-        namespace=_name(found.namespace),
-        name=_name(found.name),
-        state=found.state,
-        health=found.health,
-        why=words(found.why),
-        health_why=words(found.health_why),
-        detail=_name(found.detail),
-        is_wanted=found.is_wanted,
-    )
+    named = _named(found, *_REFERENCE, "detail")
+    return replace(found, **named, why=words(found.why), health_why=words(found.health_why))
 
 
 def _harmless_change(found: ToldChange) -> ToldChange:
-    return ToldChange(
-        action=_name(found.action),
-        cluster=_name(found.cluster),
-        group=_name(found.group),
-        version=_name(found.version),
-        kind=_name(found.kind),
-        namespace=_name(found.namespace),
-        name=_name(found.name),
-        why=words(found.why),
-        is_held=found.is_held,
-    )
+    return replace(found, **_named(found, *_REFERENCE, "action"), why=words(found.why))
 
 
 def _harmless_problem(found: ToldProblem) -> ToldProblem:
-    return replace(
-        found,
-        code=_name(found.code),
-        message=words(found.message),
-        cluster=_name(found.cluster),
-        file=_name(found.file),
-        path=_name(found.path),
-    )
+    return replace(found, **_named(found, "code", "cluster", "file", "path"), message=words(found.message))
+
+
+def _named(found: Struct, *fields: str) -> dict[str, str]:
+    return {field: _name(getattr(found, field)) for field in fields}
 
 
 def words(text: str) -> str:
