@@ -10,6 +10,7 @@ import sys
 from bench import corpus
 from bench.measure import make_bodies
 from reconciler.engine import decide, render_decision
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.stages.fleet import parse
 
 NOW = "2026-11-21T10:00:00Z"
@@ -23,7 +24,7 @@ def main(workloads: int) -> None:
     fleet = profile.runcall(parse, snapshot)
     show("parse", profile)
     profile = cProfile.Profile()
-    decision = profile.runcall(decide, fleet, observations, NOW)
+    decision = profile.runcall(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
     show("decide", profile)
     profile = cProfile.Profile()
     profile.runcall(lambda: make_bodies(render_decision(decision)))

@@ -129,7 +129,7 @@ def scene(folder: Path) -> Iterator[Scene]:
             found.one.start()
             found.one.says('"Leads"')
             found.two.start()
-            found.two.says('"StandsBy"')
+            found.two.says(f'"event": "StandsBy", "why": "{found.lease()["holderIdentity"]} leads"')
             found.has("first")
             yield found
 

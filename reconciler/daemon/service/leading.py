@@ -37,7 +37,7 @@ from reconciler.daemon.shards.exchange import Exchange
 from reconciler.daemon.shards.onlooker import Onlooker, Onlooking
 from reconciler.daemon.shards.pictures import Pictures, Teller
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.errors import Deposed, FleetHeld, MemberClusterError, StoreIsOlder
+from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
 from reconciler.stages.leadership import HandoverTooLarge
 from reconciler.stages.shards import preference
@@ -250,9 +250,13 @@ class Player:
         campaign = asyncio.ensure_future(self._campaign(elector)) if elector is not None else stopping
         changed = asyncio.ensure_future(self._store_changed())
         looks_on = asyncio.ensure_future(onlooker.keep(lambda: fleet)) if onlooker is not None else stopping
+        told = ""
         try:
             while not (campaign.done() or stop.is_set() or self._is_other_part(fleet)):
                 leader = elector.holder if elector is not None else ""
+                if leader and leader != told:
+                    told = leader
+                    log.info("standing by", extra={"event": "StandsBy", "why": f"{leader} leads"})
                 self._parts.journal.record_led_by(leader or "nobody yet")
                 self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
                 await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
@@ -370,10 +374,9 @@ class Player:
         async with beside(turn.leave(), turn.read_unread(), turn.let_go(), *self._exchanging(seat)):
             try:
                 fleet = await self._act(turn.parts, fleet, turn.over, *ends)
-            except Deposed as error:
+            except FleetHeld as error:
                 self._leadership.stand_by()
-                log.warning("a mark has a later term", extra={"event": "Deposed", "error": str(error)})
-                if not await turn.raised_over(error.term):
+                if await turn.gives_way_to(error):
                     ends[-1].set()
             finally:
                 self._turn_now = None

@@ -24,7 +24,7 @@ from reconciler.daemon.shards.custody import Custody, is_without_lease, let_go
 from reconciler.daemon.shards.exchange import Exchange
 from reconciler.daemon.shards.pictures import Pictures
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.errors import ConfigurationError, MemberClusterError
+from reconciler.errors import ConfigurationError, Deposed, FleetHeld, MemberClusterError
 from reconciler.model.fleet import Fleet
 from reconciler.stages.leadership import HandoverTooLarge
 
@@ -187,7 +187,21 @@ class Turn:
             parts.journal.forget_cluster(name)
             log.info("a cluster is of another shard now", extra={"event": "LetGo", "cluster": name})
 
-    async def raised_over(self, term: int) -> bool:
+    async def gives_way_to(self, error: FleetHeld) -> bool:
+        """Whether the Lease is lost, or of no use: a mark is of whoever leads later, and this process cannot then.
+
+        Where the Lease was lost while a mark was read, nothing tells any more in which term this process led.
+
+        Raises:
+            FleetHeld: the mark is of one that holds no Lease, while this process leads.
+        """
+        is_lost = self._seat.elector.term is None
+        if not isinstance(error, Deposed) and not is_lost:
+            raise error
+        log.warning("a mark has a later term", extra={"event": "Deposed", "error": str(error)})
+        return is_lost or not isinstance(error, Deposed) or not await self._raised_over(error.term)
+
+    async def _raised_over(self, term: int) -> bool:
         """Whether this process leads in a term above one that a mark has."""
         raised = await awaited(within(self._seat.elector.raise_term(term), _RAISED_S))
         return bool(raised.value)
