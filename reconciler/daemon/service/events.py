@@ -26,11 +26,32 @@ async def either(*events: asyncio.Event) -> AsyncIterator[asyncio.Event]:
 
 @asynccontextmanager
 async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Work that goes on until the block ends."""
+    """Work that goes on until the block ends.
+
+    Where one fails, the block is broken off and ends with that exception: nobody would notice that it goes on no more.
+    """
+    block = asyncio.current_task()
+    assert block is not None, "it runs in a task"
+    failed: list[BaseException] = []
+    has_ended = False
+
+    def look(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (fault := task.exception()) is not None and not has_ended:
+            failed.append(fault)
+            if len(failed) == 1:
+                block.cancel()
+
     tasks = [asyncio.create_task(work) for work in works]
+    for task in tasks:
+        task.add_done_callback(look)
     try:
         yield
+    except asyncio.CancelledError:
+        if not failed or block.uncancel():
+            raise
+        raise failed[0] from None
     finally:
+        has_ended = True
         await ended(tasks)
 
 

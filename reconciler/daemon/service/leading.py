@@ -260,6 +260,8 @@ class Player:
                 self._parts.journal.record_led_by(leader or "nobody yet")
                 self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
                 await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                if looks_on.done() and not stop.is_set():
+                    looks_on.result()  # It goes on for ever, so that it has failed: see `beside`.
                 if campaign.done():
                     break  # A large commit takes longer to read than a Lease lasts that nobody renews.
                 if not changed.done():
@@ -371,15 +373,15 @@ class Player:
         turn = self._turn_now = Turn(seat, self._parts, fleet, taken)
         self._leadership.lead(seat.elector, frozenset(taken.leaders))
         await turn.read_unread_once()
-        async with beside(turn.leave(), turn.read_unread(), turn.let_go(), *self._exchanging(seat)):
-            try:
+        try:
+            async with beside(turn.leave(), turn.read_unread(), turn.let_go(), *self._exchanging(seat)):
                 fleet = await self._act(turn.parts, fleet, turn.over, *ends)
-            except FleetHeld as error:
-                self._leadership.stand_by()
-                if await turn.gives_way_to(error):
-                    ends[-1].set()
-            finally:
-                self._turn_now = None
+        except FleetHeld as error:
+            self._leadership.stand_by()
+            if await turn.gives_way_to(error):
+                ends[-1].set()
+        finally:
+            self._turn_now = None
         await turn.leave_once()
         return fleet, turn.taken
 

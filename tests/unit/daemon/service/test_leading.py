@@ -12,8 +12,8 @@ import pytest
 from reconciler.daemon.leadership.leadership import Leadership, Part
 from reconciler.daemon.leadership.takeover import Taken
 from reconciler.daemon.service.leading import Player, Process
-from reconciler.daemon.service.turn import Seat
-from reconciler.errors import Deposed, FleetHeld
+from reconciler.daemon.service.turn import Seat, Turn
+from reconciler.errors import Deposed, FleetHeld, JournalError
 from reconciler.model.fleet import Fleet
 from tests.unit.daemon.loop.test_loop import Running, running
 
@@ -35,14 +35,19 @@ class Elector:
         return self._can_raise
 
 
-async def turned(scene: Running, elector: Elector, error: FleetHeld) -> tuple[Leadership, bool]:
-    """The part of the process, and whether it has lost the Lease, after its loop has ended with an error."""
+async def turned(scene: Running, elector: Elector, error: FleetHeld | None) -> tuple[Leadership, bool]:
+    """The part of the process, and whether it has lost the Lease, after its loop has ended with an error.
+
+    `error` None: the loop goes on.
+    """
     leadership = Leadership()
     process = Process(parts=scene.parts, leadership=leadership, opening=cast("Any", None), name="a")
     player = Player(process)
 
     async def act(*_: object) -> Fleet:
-        raise error
+        if error is None:
+            await asyncio.Event().wait()
+        raise error or AssertionError
 
     async def written(*_: object) -> None:
         """What the next leader has to know is nobody's business here."""
@@ -79,3 +84,16 @@ async def test_one_without_a_lease_that_has_the_fleet_is_told_of(tmp_path: Path)
     async with running(tmp_path) as scene:
         with pytest.raises(FleetHeld, match="another journal"):
             await turned(scene, Elector(3), FleetHeld("another journal"))
+
+
+async def test_what_goes_on_beside_the_loop_does_not_end_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_: Turn) -> None:
+        raise JournalError("no room left")
+
+    monkeypatch.setattr(Turn, "leave", fails)
+    async with running(tmp_path) as scene:
+        with pytest.raises(JournalError, match="no room left"):
+            async with asyncio.timeout(60):
+                await turned(scene, Elector(3), None)

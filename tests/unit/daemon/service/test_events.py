@@ -1,0 +1,95 @@
+"""Work beside a block: it ends with the block, and the block with it where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reconciler.daemon.service.events import beside
+from reconciler.errors import JournalError
+
+
+async def fails() -> None:
+    await asyncio.sleep(0)
+    raise JournalError("no room left")
+
+
+async def goes_on(seen: list[str] | None = None) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        if seen is not None:
+            seen.append("ended")
+
+
+async def test_a_block_is_broken_off_where_work_beside_it_fails() -> None:
+    seen: list[str] = []
+    with pytest.raises(JournalError, match="no room left"):
+        async with asyncio.timeout(60), beside(fails(), goes_on(seen), fails()):
+            await asyncio.Event().wait()
+    assert seen == ["ended"]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0, "whoever goes on after it is not cancelled"
+
+
+async def test_a_block_that_is_cancelled_is_cancelled() -> None:
+    seen: list[str] = []
+
+    async def block() -> None:
+        async with beside(goes_on(seen)):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(block())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["ended"]
+
+
+async def test_a_block_that_is_cancelled_while_work_fails_is_cancelled() -> None:
+    begun = asyncio.Event()
+
+    async def late() -> None:
+        await begun.wait()
+        raise JournalError("no room left")
+
+    async def block() -> None:
+        async with beside(late()):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(block())
+    await asyncio.sleep(0)
+    begun.set()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_the_exception_of_a_block_is_its_own() -> None:
+    with pytest.raises(KeyError):
+        async with beside(goes_on()):
+            raise KeyError
+
+
+async def test_work_that_is_done_disturbs_nobody() -> None:
+    async def done() -> None:
+        pass
+
+    async with beside(done(), goes_on()):
+        await asyncio.sleep(0.01)
+
+
+async def test_work_that_fails_at_its_end_is_past() -> None:
+    async def fails_at_its_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise JournalError("too late")
+
+    async with beside(fails_at_its_end()):
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)
