@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -111,8 +112,8 @@ def main(workloads: int, renders: int) -> dict[str, float]:
             fleet = validated(store, rev)
             with tree_of(locate_store(str(store)), rev, as_files=True) as tree:
                 assert not lock_problems(fleet, tree)
-                found[f"{name}_locks_s"] = cpu_s(lambda fleet=fleet, tree=tree: lock_problems(fleet, tree))
-            found[f"{name}_validate_s"] = cpu_s(lambda store=store, rev=rev: validated(store, rev), rounds=3)
+                found[f"{name}_locks_s"] = cpu_s(partial(lock_problems, fleet, tree))
+            found[f"{name}_validate_s"] = cpu_s(partial(validated, store, rev), rounds=3)
             found[f"{name}_share"] = found[f"{name}_locks_s"] / found[f"{name}_validate_s"]
         bare = Path(folder) / "bare.git"
         commit_files(bare, [("values/unread.yaml", b"a: b\n")])

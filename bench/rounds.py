@@ -154,6 +154,9 @@ class CommitSource:
         await self._changed.wait()
         self._changed.clear()
 
+    async def ask_now(self) -> None:
+        """There is nobody to be asked."""
+
     async def read(self) -> Snapshot | None:
         """The store, None when it is as it was read last."""
         if self._read == self.number:
