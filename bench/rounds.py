@@ -65,6 +65,7 @@ class MemoryMember:
         self.name = name
         self.objects: dict[Identity, LiveObject] = {}
         self.versions = 1
+        self.answers = 0
 
     async def identity(self) -> str:
         """The uid that the journal recorded."""
@@ -125,6 +126,10 @@ class MemoryMembers(Mapping[str, MemoryMember]):
 
     def update(self, *_: Any) -> None:
         """They stay as they are."""
+
+    def servers(self) -> dict[str, str]:
+        """They have no addresses."""
+        return dict.fromkeys(self._members, "")
 
 
 class CommitSource:
