@@ -195,11 +195,10 @@ class Turn:
         Raises:
             FleetHeld: the mark is of one that holds no Lease, while this process leads.
         """
-        is_lost = self._seat.elector.term is None
-        if not isinstance(error, Deposed) and not is_lost:
+        if self._seat.elector.term is not None and not isinstance(error, Deposed):
             raise error
         log.warning("a mark has a later term", extra={"event": "Deposed", "error": str(error)})
-        return is_lost or not isinstance(error, Deposed) or not await self._raised_over(error.term)
+        return not (isinstance(error, Deposed) and await self._raised_over(error.term))
 
     async def _raised_over(self, term: int) -> bool:
         """Whether this process leads in a term above one that a mark has."""

@@ -161,7 +161,6 @@ async def test_unchanged_discovery_is_not_sent_again() -> None:
         return body.replace(b"\r\n\r\n", b'\r\nETag: "e1"\r\n\r\n', 1)
 
     async with ScriptedServer(by_target=answer) as server:
-        server.patience_s = WRITE_DEADLINE_S
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
         async with Members.open(configs, agent=UserAgent("f")) as members:
             first = await members["m1"].discover()
