@@ -12,6 +12,7 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     │   ├── ClusterUnreachable    no answer, or not in time
     │   ├── CredentialsRejected   401, or the kubeconfig cannot give credentials
     │   ├── Forbidden             403
+    │   │   └── AccountNotMade    the namespace is so new that the account that pods run as is not there yet
     │   ├── ObjectNotFound        404 of an object
     │   ├── KindNotServed         404 of the resource type
     │   ├── AlreadyExists         409 of a create: something of that name is there
@@ -96,6 +97,10 @@ class Forbidden(MemberClusterError):
     """We are known and may not do this."""
 
     changed_nothing = True
+
+
+class AccountNotMade(Forbidden):
+    """A pod was refused for want of the account `default`, which a controller makes in each new namespace."""
 
 
 class ObjectNotFound(MemberClusterError):

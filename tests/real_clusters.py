@@ -14,13 +14,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import tempfile
 import time
 import uuid
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,12 @@ class RealCluster:
 
     def new_namespace(self, prefix: str = "t") -> str:
         """A fresh namespace, so that tests that share a cluster do not meet."""
-        name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+        return self.create_namespace(f"{prefix}-{uuid.uuid4().hex[:8]}")
+
+    def create_namespace(self, name: str) -> str:
+        """A namespace of that name once a pod may be created in it: a controller makes the account that pods run as."""
         self.kubectl("create", "namespace", name)
+        self.kubectl("wait", "serviceaccount/default", "-n", name, "--for=create", "--timeout=90s")
         return name
 
     def mark(self) -> int:
@@ -190,6 +195,16 @@ class RealCluster:
         """Bring a stopped cluster back at the same address."""
         self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
         self._run.release_ports()
+
+    @contextlib.contextmanager
+    def controllers_asleep(self) -> Iterator[None]:
+        """While within, nothing that follows from an object is made: no account of a namespace, no pod."""
+        pid = int((self.audit_log.parent.parent / "pids" / "kube-controller-manager.pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def _waiting_pods(self) -> list[Any]:
         """The pods that have no node."""

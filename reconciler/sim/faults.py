@@ -43,6 +43,8 @@ class FaultKind(StrEnum):
     """A watch that tells nothing, not even that it lives, until the faults are cleared."""
     FORBIDDEN = "forbidden"
     """403 of a revoked permission."""
+    NO_ACCOUNT = "no-account"
+    """403 of a pod in a namespace whose account `default` its controller has not made yet."""
     UNAUTHORIZED = "unauthorized"
     """401 of an expired token."""
 

@@ -240,6 +240,11 @@ def _shortened(answer: Answer, *, is_empty: bool) -> Answer:
     return Answer(status=answer.status, body={**body, "metadata": metadata, "items": items})
 
 
+_NO_ACCOUNT = (
+    'pods "app" is forbidden: error looking up service account demo/default: serviceaccount "default" not found'
+)
+
+
 def _refusal(fault: Fault) -> web.Response:
     code, reason, message = {
         FaultKind.THROTTLED: (429, "TooManyRequests", "the server has received too many requests"),
@@ -247,6 +252,7 @@ def _refusal(fault: Fault) -> web.Response:
         FaultKind.UNAVAILABLE: (503, "ServiceUnavailable", "the server is currently unable to handle the request"),
         FaultKind.EXPIRED: (410, "Expired", "the provided resource version is too old"),
         FaultKind.FORBIDDEN: (403, "Forbidden", "forbidden: the permission was taken away"),
+        FaultKind.NO_ACCOUNT: (403, "Forbidden", _NO_ACCOUNT),
         FaultKind.UNAUTHORIZED: (401, "Unauthorized", "Unauthorized"),
     }[fault.kind]
     body: Body = Refused(code, reason, message).body

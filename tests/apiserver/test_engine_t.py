@@ -71,8 +71,7 @@ def _report(faulty: list[Outcome]) -> str:
 @pytest.fixture(scope="module")
 def kinds_namespace(real_cluster: RealCluster) -> str:
     """The namespace that the manifests name."""
-    real_cluster.kubectl("create", "namespace", "kinds")
-    return "kinds"
+    return real_cluster.create_namespace("kinds")
 
 
 @pytest.mark.usefixtures("kinds_namespace", "custom_kinds")

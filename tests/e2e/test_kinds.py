@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,26 @@ def test_definition_and_its_resources_go_in_one_apply(fleet: FleetOnClusters) ->
     (change,) = fleet.apply().round.plan.changes
     assert sorted(field.path for field in change.fields) == ["spec.parts[name=a]", "spec.parts[name=b].count"]
     assert fleet.plan().changes == ()
+
+
+def test_a_pod_waits_for_the_account_of_its_new_namespace(fleet: FleetOnClusters) -> None:
+    """Its controller takes its time; an apply does not fail for that."""
+    m1 = fleet.clusters["m1"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare", "namespace": fleet.namespace},
+           "spec": {"containers": [{"name": "main", "image": "busybox:1"}]}}  # fmt: skip
+    fleet.write("pod", pod, fleet.policy("bare", "Pod", clusters=["m1"]))
+    mark = m1.mark()
+
+    def refused() -> bool:
+        written = m1.writes(since=mark, user_agent="fleet-reconciler/")
+        return any(event["responseStatus"]["code"] == 403 for event in written)
+
+    with ThreadPoolExecutor(1) as pool:
+        with m1.controllers_asleep():
+            applying = pool.submit(fleet.apply)
+            wait_until(refused, "the pod to be refused")
+        applying.result()
+    assert fleet.live("m1", "pod", "bare") is not None
 
 
 def test_a_job_that_gives_no_numbers_has_those_of_kubernetes(fleet: FleetOnClusters) -> None:

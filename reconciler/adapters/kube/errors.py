@@ -16,6 +16,7 @@ import orjson
 
 from reconciler.adapters.kube.requests import Purpose, Request
 from reconciler.errors import (
+    AccountNotMade,
     AlreadyExists,
     BadAnswer,
     ClusterUnreachable,
@@ -44,6 +45,8 @@ _RIGHT = regex(
 )
 """How every API server words that somebody lacks a right, whatever it asked. Source: Kubernetes, apiserver,
 `forbiddenMessage`. Other refusals with 403 come from admission and name no right."""
+_NO_ACCOUNT = regex(r"error looking up service account [a-z0-9.-]{1,253}/default: ")
+"""How the admission of pods words it. Source: Kubernetes, plugin/pkg/admission/serviceaccount, `Admit`."""
 _LEVEL_WITH_VERB: Mapping[str, str] = {
     **dict.fromkeys(("get", "list", "watch"), "read"),
     **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
@@ -101,6 +104,8 @@ def _class_of(
     if status == HTTPStatus.NOT_FOUND:
         # A missing resource type answers in plain text or without the name of an object.
         return ObjectNotFound if dig(answer, "details", "name") else KindNotServed
+    if status == HTTPStatus.FORBIDDEN and _NO_ACCOUNT.search(str(answer.get("message") or "")):
+        return AccountNotMade
     if status == HTTPStatus.CONFLICT:
         return _conflict(request, answer)
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and _is_precondition(request, answer):

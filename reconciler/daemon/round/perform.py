@@ -14,7 +14,14 @@ from typing import TypeVar
 from msgspec import Struct
 
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.errors import AlreadyExists, InvalidObject, MemberClusterError, ObjectNotFound, WriteConflict
+from reconciler.errors import (
+    AccountNotMade,
+    AlreadyExists,
+    InvalidObject,
+    MemberClusterError,
+    ObjectNotFound,
+    WriteConflict,
+)
 from reconciler.interpreters.reading import condition
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import LiveObject
@@ -34,6 +41,8 @@ _ATTEMPTS_MAX = 5
 """How often a guarded patch is tried again after somebody else wrote in between."""
 _GONE_WAIT_S = 60.0
 _READY_WAIT_S = 30.0
+_ACCOUNT_WAIT_S = 10.0
+"""How long a pod waits for the account of its new namespace; where no controller makes one, it fails with that."""
 _POLL_S = 0.2
 
 _T = TypeVar("_T")
@@ -101,11 +110,8 @@ async def _performed(attempt: _Attempt, change: Change, fleet: str) -> Done:
 
 async def _create(attempt: _Attempt, change: Change, fleet: str) -> Done:
     namespace, name = change.identity.namespace, change.identity.name
-    assert change.manifest is not None, "a create has a manifest"
     try:
-        live = await attempt.write(
-            attempt.member.create(change.gvk, namespace, name, change.manifest, manager=field_manager(fleet))
-        )
+        live = await _created(attempt, change, fleet)
     except AlreadyExists as error:
         # Our own earlier request may have arrived though its answer did not.
         live = await attempt.member.get(change.gvk, namespace, name)
@@ -119,6 +125,20 @@ async def _create(attempt: _Attempt, change: Change, fleet: str) -> Done:
     if change.identity.kind == "CustomResourceDefinition":
         await _until_established(attempt, change)
     return Done(uid=live.uid, resource_version=live.resource_version, live=live)
+
+
+async def _created(attempt: _Attempt, change: Change, fleet: str) -> LiveObject:
+    assert change.manifest is not None, "a create has a manifest"
+    namespace, name = change.identity.namespace, change.identity.name
+    deadline = asyncio.get_running_loop().time() + _ACCOUNT_WAIT_S
+    while True:
+        request = attempt.member.create(change.gvk, namespace, name, change.manifest, manager=field_manager(fleet))
+        try:
+            return await attempt.write(request)
+        except AccountNotMade:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+        await asyncio.sleep(_POLL_S)
 
 
 async def _update(attempt: _Attempt, change: Change, fleet: str) -> Done:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reconciler.adapters.kube.errors import MESSAGE_MAX, refusal
 from reconciler.adapters.kube.requests import Purpose, Request
 from reconciler.errors import (
+    AccountNotMade,
     AlreadyExists,
     BadAnswer,
     ClusterUnreachable,
@@ -170,6 +171,15 @@ def test_a_missing_right_on_a_secret_is_told_too() -> None:
 )
 def test_another_refusal_keeps_its_words(words: str) -> None:
     assert error_of(403, status(403, "Forbidden", words)).message == words
+
+
+@pytest.mark.parametrize(("account", "is_to_come"), [("default", True), ("robot", False)])
+def test_only_the_account_that_every_namespace_gets_is_to_come(account: str, is_to_come: bool) -> None:
+    what = f'error looking up service account demo/{account}: serviceaccount "{account}" not found'
+    error = error_of(403, status(403, "Forbidden", f'pods "web" is forbidden: {what}'), Purpose.CREATE, kind="Pod")
+    assert isinstance(error, Forbidden)
+    assert isinstance(error, AccountNotMade) is is_to_come
+    assert what in error.message
 
 
 def test_a_role_that_gives_more_than_we_have_is_told_with_the_next_step() -> None:

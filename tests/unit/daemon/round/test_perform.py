@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.daemon.round import perform as performing
 from reconciler.daemon.round.perform import perform
 from reconciler.errors import AlreadyExists, ClusterUnreachable, MemberClusterError, WriteConflict
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action, Change
-from reconciler.sim import Fault, FaultKind, is_write
+from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy
 
@@ -26,6 +27,16 @@ def store(value: str = "1", *clusters: str, **spec: Any) -> Fleet:
 
 def without(*documents: dict[str, object]) -> Fleet:
     return fleet_of(*documents, clusters=TWO)
+
+
+def pod_store() -> Fleet:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "app", "namespace": "demo"},
+           "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}  # fmt: skip
+    return fleet_of(pod, policy("Pod", "m1"), clusters=TWO)
+
+
+def is_pod(request: Request) -> bool:
+    return is_write(request) and "/pods/" in request.path
 
 
 async def change_for(scene: Open, fleet: Fleet) -> Change:
@@ -75,6 +86,24 @@ async def test_a_create_leaves_alone_what_somebody_else_created_meanwhile(tmp_pa
         live = scene.live("m1")
         assert live is not None
         assert "data" not in live
+
+
+async def test_a_pod_waits_for_the_account_of_its_new_namespace(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.NO_ACCOUNT), when=is_pod, times=2)
+        made = await scene.apply(pod_store())
+        assert [(result.change.identity.kind, result.error) for result in made] == [("Namespace", ""), ("Pod", "")]
+        assert len(scene.box.servers["m1"].faults.struck) == 2
+
+
+async def test_a_pod_whose_account_nobody_makes_fails_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(performing, "_ACCOUNT_WAIT_S", 0.0)
+    async with opened(tmp_path) as scene:
+        scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.NO_ACCOUNT), when=is_pod, times=1000)
+        _, refused = await scene.apply(pod_store())
+        assert 'serviceaccount "default" not found' in refused.error
 
 
 async def test_an_update_meets_only_the_object_that_was_planned_for(tmp_path: Path) -> None:
