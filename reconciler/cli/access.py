@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from reconciler.adapters.kube.profiles.live_access import LiveAccess
     from reconciler.cli.options import ProfileOptions
     from reconciler.daemon.observing.reach import Reach
+    from reconciler.daemon.once.access import Access
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-    from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
 
 
@@ -46,7 +46,7 @@ def access_to(
     from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.persons import person
     from reconciler.daemon.observing.reach import WHOLE
-    from reconciler.daemon.round.session import Access
+    from reconciler.daemon.once.access import Access
     from reconciler.daemon.vitals.logs import set_up_logging
 
     keys = keys or Keys(KeysNamed())

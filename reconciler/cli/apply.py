@@ -17,8 +17,8 @@ from reconciler.cli.revisions import older_revisions
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
+    from reconciler.daemon.once.applying import Applied
     from reconciler.daemon.round.act import Result
-    from reconciler.daemon.round.session import Applied
     from reconciler.engine import Round
     from reconciler.model.plan import Plan
 
@@ -59,7 +59,7 @@ def command(
     from there. In a Git work tree the commit at HEAD is applied, unless a rebase, merge or the like is under way there;
     --rev HEAD applies it even then. --dir applies the files as they lie.
     """
-    from reconciler.daemon.round.session import apply_once
+    from reconciler.daemon.once.applying import apply_once
     from reconciler.report.plan.json import plan_document
     from reconciler.report.plan.text import plan_text
 

@@ -14,7 +14,7 @@ from reconciler.cli.reading import read_fleet
 from reconciler.cli.running import run
 
 if TYPE_CHECKING:
-    from reconciler.daemon.round.session import Access
+    from reconciler.daemon.once.access import Access
     from reconciler.model.fleet import Fleet
 
 
@@ -76,7 +76,7 @@ def command(
 
 
 async def _versions(fleet: Fleet, access: Access) -> dict[str, str]:
-    from reconciler.daemon.round.session import open_members
+    from reconciler.daemon.once.access import open_members
     from reconciler.errors import MemberClusterError, ReconcilerError
     from reconciler.report.mask import scrub_text
 

@@ -19,8 +19,8 @@ from reconciler.cli.running import run
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.daemon.once.access import Access
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-    from reconciler.daemon.round.session import Access
     from reconciler.model.fleet import Fleet
     from reconciler.model.plan import Plan
     from reconciler.stages.fleet import ParsedFile
@@ -152,7 +152,7 @@ def command(
 
 
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
-    from reconciler.daemon.round.session import plan_once
+    from reconciler.daemon.once.planning import plan_once
 
     with bulk_load():
         return run(plan_once(fleet, access, at=at, server_side=server_side)).plan

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
     from reconciler.adapters.kube.kubeconfig import MemberConfig
     from reconciler.daemon.leadership.sight import Leading
-    from reconciler.daemon.round.session import Access
+    from reconciler.daemon.once.access import Access
     from reconciler.model.cluster import Cluster
     from reconciler.stages.rights import Level, Right
 
@@ -178,7 +178,7 @@ def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
 
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:
     from reconciler.daemon.leadership.sight import Leading, who_leads
-    from reconciler.daemon.round.session import configs_of, open_members
+    from reconciler.daemon.once.access import configs_of, open_members
     from reconciler.stages.rights import Level, resource_names
 
     decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)

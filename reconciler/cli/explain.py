@@ -104,7 +104,7 @@ def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
 def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
     """The document, as it is decided here."""
     from reconciler.adapters.clock import SystemClock
-    from reconciler.daemon.round.session import decide_once
+    from reconciler.daemon.once.planning import decide_once
     from reconciler.engine import decide, render_one
     from reconciler.report.explanation import explain, explanation_document
     from reconciler.stages.decision import without_outdated_caps

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconciler.adapters.kube.members import Members
     from reconciler.adapters.kube.table import Table
     from reconciler.cli.tables import Query
-    from reconciler.daemon.round.session import Access
+    from reconciler.daemon.once.access import Access
     from reconciler.errors import ReconcilerError
     from reconciler.model.fleet import Fleet
 
@@ -140,7 +140,7 @@ def _did_you_mean(discovery: Discovery, kind: str) -> str:
 
 
 async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole: bool) -> list[Found]:
-    from reconciler.daemon.round.session import open_members
+    from reconciler.daemon.once.access import open_members
 
     async with open_members(fleet, access) as members:
         return [await _ask_one(members, query, whole=whole) for query in queries]
@@ -149,7 +149,7 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
 async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
     """Print what is there, then what differs, until somebody interrupts."""
     from reconciler.cli.get_following import Following, follow
-    from reconciler.daemon.round.session import open_members
+    from reconciler.daemon.once.access import open_members
 
     async with open_members(fleet, access) as members:
         found = await _ask_one(members, query, whole=False)

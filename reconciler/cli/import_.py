@@ -22,7 +22,7 @@ from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
-    from reconciler.daemon.round.session import Access
+    from reconciler.daemon.once.access import Access
     from reconciler.model.fleet import Fleet
     from reconciler.model.observation import LiveObject
     from reconciler.model.refs import Identity
@@ -162,7 +162,7 @@ async def _read(
     Raises:
         ReconcilerError: a cluster cannot be read, or lacks one of the kinds.
     """
-    from reconciler.daemon.round.session import open_members
+    from reconciler.daemon.once.access import open_members
 
     async def one(member: MemberCluster) -> dict[Identity, LiveObject]:
         return await _read_one(member, kinds, *where)

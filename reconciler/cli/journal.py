@@ -66,7 +66,7 @@ def rebuild(
     Nothing in a cluster is changed but, with --takeover, who holds the fleet. Nothing is deleted before one complete
     round has been recorded.
     """
-    from reconciler.daemon.round.rebuild import rebuild_once
+    from reconciler.daemon.once.rebuild import rebuild_once
 
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
     check_clusters(clusters, fleet)

@@ -34,7 +34,7 @@ def command(
     output: Path | None,
 ) -> None:
     """Write nodes, free capacity, workloads and placements of every cluster of STORE as YAML."""
-    from reconciler.daemon.round.session import observe_once
+    from reconciler.daemon.once.planning import observe_once
     from reconciler.report.yaml_dump import dump_yaml
     from reconciler.stages.observations import dump_observations
 

@@ -9,7 +9,7 @@ from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
-    from reconciler.daemon.round.session import Access
+    from reconciler.daemon.once.access import Access
     from reconciler.engine import Decision
     from reconciler.report.role import Subject
     from reconciler.stages.rights import Level, Right
@@ -100,7 +100,7 @@ def _is_chosen(cluster: str, access: Access) -> bool:
 async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     """The plurals of what any of the chosen clusters serves; one that does not answer says nothing."""
     from reconciler.adapters.kube.discovery import Discovery
-    from reconciler.daemon.round.session import open_members
+    from reconciler.daemon.once.access import open_members
 
     async with open_members(fleet, access) as members:
         found = await members.each(lambda member: member.discover())

@@ -10,7 +10,9 @@ from typing import Any
 import yaml
 
 from reconciler.adapters.store.directory import read_directory
-from reconciler.daemon.round.session import Access, Applied, apply_once, plan_once
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.applying import Applied, apply_once
+from reconciler.daemon.once.planning import plan_once
 from reconciler.engine import Round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.plan import Action, Change, Plan

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.round.session import Access, apply_once, observe_once, plan_once
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.applying import apply_once
+from reconciler.daemon.once.planning import observe_once, plan_once
 from reconciler.interpreters.built_in import BUILT_IN
 from reconciler.interpreters.registry import Registry, registry_of
 from reconciler.model.observation import Health

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.daemon.round.session import Access, apply_once, plan_once
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.applying import apply_once
+from reconciler.daemon.once.planning import plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.plan import Plan
 from reconciler.sim import ClusterSpec, FleetInABox, Request

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.store.directory import read_directory
-from reconciler.daemon.round.session import plan_once
+from reconciler.daemon.once.planning import plan_once
 from reconciler.model.plan import Change
 from reconciler.stages.fleet.parse import parse
 from tests.conftest import ThreeClusters

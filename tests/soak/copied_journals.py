@@ -12,8 +12,8 @@ import shutil
 import time
 
 from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.round.rebuild import rebuild_once
-from reconciler.daemon.round.session import Access
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.rebuild import rebuild_once
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import SPEED, QuickClock

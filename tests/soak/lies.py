@@ -12,7 +12,9 @@ from pathlib import Path
 
 import yaml
 
-from reconciler.daemon.round.session import Access, apply_once, plan_once
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.applying import apply_once
+from reconciler.daemon.once.planning import plan_once
 from reconciler.errors import ReconcilerError
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet

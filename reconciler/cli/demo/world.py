@@ -19,7 +19,7 @@ from reconciler.adapters.kube.transport import TransportSettings
 from reconciler.adapters.plugins import with_plugins
 from reconciler.cli.commits import commits_of
 from reconciler.cli.demo.repository import MAIN, DemoRepository
-from reconciler.daemon.round.session import Access
+from reconciler.daemon.once.access import Access
 from reconciler.daemon.service.serve import Service, serve
 from reconciler.daemon.service.service import Signals
 from reconciler.daemon.vitals.logs import TextLines

@@ -19,9 +19,9 @@ from reconciler.adapters.kube.members import Members
 from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.observing.reading import answering
+from reconciler.daemon.once.rebuild import placements_of, rows_of_all
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.mark import Mark, is_own, refusal
-from reconciler.daemon.round.rebuild import placements_of, rows_of_all
 from reconciler.daemon.shards.custody import Custody
 from reconciler.errors import FleetHeld
 from reconciler.model.binding import PreviousPlacement

@@ -10,9 +10,9 @@ import logging
 
 from reconciler.containment import INTERNAL_ERROR, Contained, awaited, fault_fields
 from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.once.fleet_journal import rename_advice
 from reconciler.daemon.round.history.episodes import STORE, Episodes, advanced_event
 from reconciler.daemon.round.remember import record_source_error
-from reconciler.daemon.round.session import rename_advice
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot

@@ -21,8 +21,8 @@ from reconciler.containment import contained, fault_fields
 from reconciler.daemon.leadership.leadership import Leadership
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.once.access import Access, configs_of
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.session import Access, configs_of
 from reconciler.daemon.service.events import beside
 from reconciler.daemon.service.leading import Player, Process
 from reconciler.daemon.service.orders import orders_in, tell_orders

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.round.session import Access, plan_once
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.planning import plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, TargetCluster, Tick
 from reconciler.model.ledger import SuspensionRecord

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.applying import apply_once
+from reconciler.daemon.once.planning import plan_once
 from reconciler.daemon.round.recover import recover
-from reconciler.daemon.round.session import Access, apply_once, plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent

@@ -237,6 +237,6 @@ def test_tls_without_a_context_is_left_to_aiohttp() -> None:
 
 
 def test_no_import_of_the_light_session_brings_aiohttp() -> None:
-    code = "import sys, reconciler.daemon.round.session; print(sorted(n for n in sys.modules if 'aiohttp' in n))"
+    code = "import sys, reconciler.daemon.once.applying; print(sorted(n for n in sys.modules if 'aiohttp' in n))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=os.environ, text=True)
     assert found.stdout.strip() == "[]"

@@ -19,8 +19,9 @@ from reconciler.adapters.kube.discovery import Discovery
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reach import pulling
 from reconciler.daemon.observing.reading import answering
+from reconciler.daemon.once.access import Access, open_members
+from reconciler.daemon.once.fleet_journal import check_fleet
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.session import Access, check_fleet, open_members
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.fleet import Fleet

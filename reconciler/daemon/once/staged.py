@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -14,13 +14,14 @@ from reconciler.daemon.observing.reading import Known, Reading
 from reconciler.daemon.rollouts.look import Look, Writing, away_in
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import Stager
+from reconciler.daemon.round.facts import facts_of, looked_health, not_healthy
 from reconciler.engine import Decision, Round, World, copies_in, plan_round
 from reconciler.errors import ConfigurationError
 from reconciler.model.observation import Read
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.observations import moment_of
 from reconciler.stages.rollouts import lay_out
-from reconciler.stages.state import FleetState
+from reconciler.stages.state import FleetState, StateTables
 from reconciler.stages.windows import closed_clusters
 
 
@@ -51,12 +52,11 @@ class StagedOnce:
         self,
         reading: Reading,
         members: Members,
-        shown: Callable[[Reading, Round], FleetState],
         stage: str = "",
     ) -> tuple[Reading, Round]:
         """The plan that the service would carry out now; nothing is recorded.
 
-        `shown`: the state of the fleet by a plan. `stage`: only there may a revision begin; empty: in every stage.
+        `stage`: only there may a revision begin; empty: in every stage.
 
         Raises:
             ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
@@ -75,7 +75,7 @@ class StagedOnce:
         decision = await self._stager.as_recorded(reading.decision, look, now)
         reading = replace(reading, world=await self._opened(reading.world, decision))
         planned = plan_round(reading.world, now, decision)
-        look = replace(look, shown=shown(replace(reading, decision=decision), planned))
+        look = replace(look, shown=_looked_state(replace(reading, decision=decision), planned))
         self._last = (reading.decision, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not decision:
@@ -122,6 +122,19 @@ class StagedOnce:
             closed={name: found.until for name, found in closed.items()},
             former=self._known.former,
         )
+
+
+def _looked_state(reading: Reading, planned: Round) -> FleetState:
+    """How everything is by one look, before anything is made of the plan."""
+    world = reading.world
+    facts = replace(
+        facts_of(planned, world.members),
+        elsewhere=world.elsewhere,
+        health=not_healthy(looked_health(planned, world, world.interpreters)),
+        ledger=world.ledger,
+        closed=world.observations.closed,
+    )
+    return StateTables().update(facts)
 
 
 def _in_force(decision: Decision) -> set[tuple[str, str, str]]:

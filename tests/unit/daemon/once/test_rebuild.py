@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.discovery import Discovery, ServedKind
-from reconciler.daemon.round.rebuild import kinds_to_list, placements_of
+from reconciler.daemon.once.rebuild import kinds_to_list, placements_of
 from reconciler.model.binding import TargetCluster
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow

@@ -9,12 +9,14 @@ import pytest
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.applying import apply_once
+from reconciler.daemon.once.planning import plan_once
+from reconciler.daemon.once.rebuild import rebuild_once
 from reconciler.daemon.round import act
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.perform import Done, perform
-from reconciler.daemon.round.rebuild import rebuild_once
-from reconciler.daemon.round.session import Access, apply_once, plan_once
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Change

@@ -1,0 +1,1 @@
+"""What commands do once: look and plan, decide, observe, apply, make a lost journal again."""

@@ -1,0 +1,73 @@
+"""How a command reaches the members and the journal of one fleet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from reconciler.adapters.clock import Clock, SystemClock
+from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
+from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
+from reconciler.daemon.observing.reach import WHOLE, Reach
+from reconciler.errors import ConfigurationError
+from reconciler.interpreters.registry import Registry
+from reconciler.model.fleet import Fleet
+
+if TYPE_CHECKING:
+    from reconciler.adapters.kube.profiles.live_access import LiveAccess
+    from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """How the members and the journal are reached, and what is known of kinds.
+
+    `clusters`: only these; empty: all of the store.
+    """
+
+    interpreters: Registry
+    kubeconfig: Path | None = None
+    journal: Path | None = None
+    clusters: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=SystemClock)
+    store: str = ""
+    """How the store was named, for the picture that `status` shows."""
+    open: Opener = no_keys
+    """Decrypts what sops encrypted."""
+    later_keys: LaterKeys | None = None
+    """Tells what could be decrypted only later; None: all is known at once."""
+    who: str = ""
+    """The person who runs the command, for history; empty: nobody, a service."""
+    revisions: RevisionsInForce | None = None
+    """Older revisions of the store; None: it has none."""
+    profiles: LiveAccess | None = None
+    """How clusters that follow an inventory are reached; None: the kubeconfig says it of all."""
+    reach: Reach = WHOLE
+    """Which clusters a service applies to."""
+    stage: str = ""
+    """Only in this stage of a Rollout may a revision begin; empty: in every one."""
+
+
+def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
+    """How each member is reached, by name, or why that is not known.
+
+    Raises:
+        ConfigurationError: the kubeconfig cannot be read at all.
+    """
+    clusters = [cluster for _, cluster in sorted(fleet.clusters.items())]
+    return load_members(access.kubeconfig, clusters) if access.profiles is None else access.profiles.configs(clusters)
+
+
+@asynccontextmanager
+async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[Members]:
+    """The members of the fleet. Nothing is connected before the first request."""
+    if access.profiles is not None:
+        await access.profiles.refresh(fleet.settings.name)
+    configs = configs_of(fleet, access)
+    agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
+    async with Members.open(configs, agent=agent, clock=access.clock, is_brief=True) as members:
+        yield members

@@ -1,0 +1,122 @@
+"""Look once, and plan, decide or observe, without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.members import Members
+from reconciler.daemon.observing.reach import pulling
+from reconciler.daemon.observing.reading import Extent, Known, Reading, answering, read, remembered
+from reconciler.daemon.observing.suspensions import restrained
+from reconciler.daemon.once.access import Access, open_members
+from reconciler.daemon.round.dry_runs import dry_run
+from reconciler.daemon.round.recover import answered
+from reconciler.engine import Round, World, plan_round
+from reconciler.model.fleet import Fleet
+from reconciler.model.ledger import AppliedRow
+from reconciler.model.observation import ClusterObservation, Observations, Workload
+from reconciler.stages.observations import in_force
+from reconciler.stages.revisions import with_standing
+
+if TYPE_CHECKING:
+    from reconciler.daemon.once.staged import StagedOnce
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """A plan, the reading that it rests on, and what stages it; None: the store has no Rollouts."""
+
+    round: Round
+    reading: Reading
+    stages: StagedOnce | None
+
+
+async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
+    """The round that would be made now, without writing anything. The journal is read when there is one.
+
+    `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones. `at`: as of this
+    time, with what descheduling and failover would decide then.
+    """
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        planned = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
+    return planned.round
+
+
+async def read_and_plan(
+    fleet: Fleet, members: Members, known: Known, access: Access, *, at: str = "", server_side: bool = False
+) -> Planned:
+    """What would be made now by what the clusters show. As `plan_once`, with what is known of the journal.
+
+    Raises:
+        ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
+    """
+    elsewhere = pulling(fleet) - frozenset(access.clusters)
+    extent = Extent(clusters=access.clusters, elsewhere=elsewhere, at=at, open=access.open)
+    reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
+    stages = _stages(known, access) if fleet.rollouts or access.stage else None
+    if stages is None:
+        planned = plan_round(reading.world, reading.now, reading.decision)
+    else:
+        reading, planned = await stages.plan(reading, members, access.stage)
+    planned = await dry_run(planned, members, reading.world, every=server_side)
+    planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+    if stages is not None:
+        plan = with_standing(planned.plan, planned.decision, stages.progress)
+        planned = replace(planned, plan=plan, rollouts=stages.progress)
+    return Planned(round=planned, reading=reading, stages=stages)
+
+
+async def decide_once(fleet: Fleet, access: Access) -> Reading:
+    """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        reading = await read(fleet, members, known, access.clock, access.interpreters)
+        return reading if access.revisions is None else await _stages(known, access).as_recorded(reading, members)
+
+
+def _stages(known: Known, access: Access) -> StagedOnce:
+    from reconciler.daemon.once.staged import StagedOnce  # noqa: PLC0415 - most stores have no Rollouts
+
+    return StagedOnce(access.revisions, access.clock, known, access.open)
+
+
+async def observe_once(fleet: Fleet, access: Access) -> Observations:
+    """What is known of every member now: capacity, workloads, and what the journal remembers."""
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        reading = await read(fleet, members, known, access.clock, access.interpreters, Extent(deep=True))
+    world = reading.world
+    return replace(world.observations, clusters=dict(_with_what_served(world)))
+
+
+def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
+    for name, seen in world.observations.clusters.items():
+        rows = world.ledger.get(name, {})
+        workloads = {
+            identity: _as_recorded(workload, rows.get(identity)) for identity, workload in seen.workloads.items()
+        }
+        yield name, replace(seen, workloads=workloads)
+
+
+def _as_recorded(workload: Workload, row: AppliedRow | None) -> Workload:
+    """The workload with what the journal knows of it."""
+    if row is None:
+        return workload
+    return replace(workload, established=row.established, manifest_digest=row.manifest_digest)
+
+
+async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:
+    if path is None or not path.exists():
+        return Known()
+    with Journal.open(path, read_only=True) as journal, journal.transaction():
+        known = remembered(journal)
+    if not known.unanswered:
+        return known
+    reachable, _ = await answering(fleet, members, known.cluster_uids)
+    return await answered(known, reachable, fleet)
