@@ -27,6 +27,9 @@ APISERVER_TIMEOUT_S = 1200
 another worker that starts its own."""
 
 
+SHARED = ("m1", "m2", "m3")
+"""The clusters that files of tests share."""
+
 STARTED = pytest.StashKey[RealClusters]()
 """The clusters of this run, once they were asked for."""
 
@@ -136,24 +139,32 @@ def real_clusters(kubernetes_binaries: Path, pytestconfig: pytest.Config) -> Ite
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_pod_left_waiting(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[None]:
-    """A file of tests on real clusters leaves no pods that wait: they would take the nodes of the tests to come."""
+def no_cluster_idle(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[None]:
+    """A file of tests on real clusters leaves no more of them than most need, and no pods that wait there.
+
+    Such pods would take the nodes of the tests to come. A worker that has come to files without real clusters is given
+    no other ones any more (`tests.lanes`).
+    """
+    here = [item for item in request.session.items if item.path == request.path]
+    is_on_clusters = any(item.get_closest_marker("apiserver") for item in here)
+    clusters = pytestconfig.stash.get(STARTED, None)
+    if clusters is not None and not is_on_clusters and hasattr(pytestconfig, "workerinput"):
+        clusters.delete_all_but()
     yield
     clusters = pytestconfig.stash.get(STARTED, None)
-    here = [item for item in request.session.items if item.path == request.path]
-    if clusters is not None and any(item.get_closest_marker("apiserver") for item in here):
+    if clusters is not None and is_on_clusters:
+        clusters.delete_all_but(*SHARED)
         clusters.delete_namespaces()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def real_cluster(real_clusters: RealClusters) -> RealCluster:
-    """One real cluster, m1, shared by the session: use a namespace of your own (`new_namespace`)."""
+    """One real cluster, m1, shared with other files: use a namespace of your own (`new_namespace`)."""
     return real_clusters.create("m1")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def three_clusters(real_clusters: RealClusters) -> ThreeClusters:
-    """Three real clusters, shared by the session; m1 is the one of `real_cluster`."""
-    names = ("m1", "m2", "m3")
-    m1, m2, m3 = (real_clusters.create(name) for name in names)
-    return ThreeClusters(m1, m2, m3, real_clusters.merged_kubeconfig(*names))
+    """Three real clusters, shared with other files; m1 is the one of `real_cluster`."""
+    m1, m2, m3 = (real_clusters.create(name) for name in SHARED)
+    return ThreeClusters(m1, m2, m3, real_clusters.merged_kubeconfig(*SHARED))

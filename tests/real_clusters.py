@@ -100,7 +100,7 @@ class RealCluster:
         self.name = name
         self.kubeconfig = kubeconfig
         self.audit_log = audit_log
-        self._kwok_name = kwok_name
+        self.kwok_name = kwok_name
         self._run = run
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
@@ -189,11 +189,11 @@ class RealCluster:
     def stop(self) -> None:
         """Stop every process of the cluster; its data stay, and nobody takes its ports until `start`."""
         self._run.keep_ports()
-        self._run.kwokctl("stop", "cluster", "--name", self._kwok_name)
+        self._run.kwokctl("stop", "cluster", "--name", self.kwok_name)
 
     def start(self) -> None:
         """Bring a stopped cluster back at the same address."""
-        self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
+        self._run.kwokctl("start", "cluster", "--name", self.kwok_name, "--wait", "120s")
         self._run.release_ports()
 
     @contextlib.contextmanager
@@ -319,6 +319,12 @@ class RealClusters:
             # What a failed test left stopped cannot be asked.
             with contextlib.suppress(AssertionError):
                 cluster.delete_namespaces()
+
+    def delete_all_but(self, *names: str) -> None:
+        """Delete the other clusters: each takes processor time as long as it is there. `create` makes them anew."""
+        for name in sorted(self._clusters.keys() - set(names)):
+            gone = self._clusters.pop(name).kwok_name
+            self.kwokctl("delete", "cluster", "--name", gone, "--kubeconfig", str(self.folder / "none"))
 
     def keep_ports(self) -> None:
         """Until `release_ports` no other process of this user starts clusters here; waits for those that do.

@@ -26,12 +26,13 @@ def sim_side(sim_fleet: BackgroundFleet) -> Side:
     return Side("sim", sim_fleet.kubeconfig)
 
 
-@pytest.fixture(scope="session")
-def real_side(real_cluster: RealCluster) -> Side:
+@pytest.fixture(scope="module")
+def real_side(real_cluster: RealCluster) -> Iterator[Side]:
     """The real cluster."""
     key, value, effect = TAINT
     real_cluster.add_node(NODE, cpu="4", memory="8Gi", taints=[{"key": key, "value": value, "effect": effect}])
-    return Side("real", real_cluster.kubeconfig)
+    yield Side("real", real_cluster.kubeconfig)
+    real_cluster.remove_node(NODE)
 
 
 @pytest.fixture(params=["sim", pytest.param("real", marks=pytest.mark.apiserver)])

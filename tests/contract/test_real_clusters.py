@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import ThreeClusters
-from tests.real_clusters import RealCluster
+from tests.conftest import SHARED, ThreeClusters
+from tests.real_clusters import RealCluster, RealClusters
 
 pytestmark = pytest.mark.apiserver
 
@@ -35,6 +35,18 @@ def test_a_stopped_cluster_comes_back_with_its_data(three_clusters: ThreeCluster
         three_clusters.m2.kubectl("get", "namespace", namespace)
     three_clusters.m2.start()
     assert three_clusters.m2.get("namespace", namespace)["metadata"]["name"] == namespace
+
+
+def test_a_cluster_that_is_needed_no_more_goes_alone(
+    real_clusters: RealClusters, three_clusters: ThreeClusters
+) -> None:
+    extra = real_clusters.create("extra")
+    assert extra.get("namespaces")["items"]
+    real_clusters.delete_all_but(*SHARED)
+    with pytest.raises(AssertionError, match="refused"):
+        extra.kubectl("get", "namespaces")
+    assert real_clusters.create("m1") is three_clusters.m1
+    assert three_clusters.m1.get("namespaces")["items"]
 
 
 def test_the_merged_kubeconfig_reaches_each_cluster_by_its_name(three_clusters: ThreeClusters) -> None:
