@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DIST := dist
-# Many tests wait, so that two cores do with four processes what they would not do faster with two. One file needs none.
-WORKERS ?= $(if $(TESTS),0,4)
+# Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
+WORKERS ?= $(if $(TESTS),0,5)
 
 .PHONY: help setup test quick soak bench profile lint changelog format lock wheel build clean
 .DEFAULT_GOAL := help

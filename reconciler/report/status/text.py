@@ -77,7 +77,7 @@ def _head(document: Document, style: Style) -> list[str]:
         visible(f"  seen      {document['time']}  ({number})"),
         visible(f"  writer    {document['writer'] or 'none; no daemon runs'}"),
         *(
-            [visible(f"  standby   {document['ledBy']} leads; what follows is {_of_whom(document)}")]
+            [visible(f"  standby   led by {document['ledBy']}; what follows is {_of_whom(document)}")]
             if document.get("ledBy")
             else []
         ),
