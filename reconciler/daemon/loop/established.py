@@ -14,8 +14,7 @@ from reconciler.model.binding import Binding
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Health, LiveObject
 from reconciler.model.refs import Identity
-
-_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
+from reconciler.stages.decision import RUNS_ONCE
 
 
 class Established:
@@ -30,7 +29,7 @@ class Established:
         identity, ledger = live.identity, state.known.ledger
         decision, row = state.decision, ledger.get(cluster, {}).get(identity)
         binding = decision.bindings.get(identity) if decision is not None else None
-        if row is None or decision is None or binding is None or row.uid != live.uid or identity[:2] in _RUNS:
+        if row is None or decision is None or binding is None or row.uid != live.uid or identity[:2] in RUNS_ONCE:
             return
         wanted = binding.replicas_on(cluster) or 0
         if row.established == wanted or not _is_at_rest(binding, ledger):

@@ -14,10 +14,9 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.engine import Decision
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
+from reconciler.stages.decision import RUNS_ONCE
 from reconciler.stages.moves import Replicas, is_at_rest_beside
 
-_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
-"""What runs once: whether it may begin in one cluster is a matter of all the others."""
 _NONE: frozenset[Identity] = frozenset()
 
 
@@ -78,7 +77,7 @@ def scope_of(
     """
     where = _where(decision, ledger, copies, clusters)
     restless = (frozenset(unfinished) | decision.frozen) & where.keys()
-    wide = {*identities, *restless, *(identity for identity in where if identity[:2] in _RUNS)}
+    wide = {*identities, *restless, *(identity for identity in where if identity[:2] in RUNS_ONCE)}
     narrow = where.keys() - wide
     held = _copies_of(narrow, ledger)
     found: dict[str, set[Identity]] = {}

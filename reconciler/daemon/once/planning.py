@@ -77,7 +77,7 @@ async def decide_once(fleet: Fleet, access: Access) -> Reading:
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
-        return reading if access.revisions is None else await _stages(known, access).as_recorded(reading, members)
+        return await _stages(known, access).as_recorded(reading, members) if fleet.rollouts else reading
 
 
 def _stages(known: Known, access: Access) -> StagedOnce:

@@ -22,17 +22,15 @@ from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.once.access import Access, open_members
 from reconciler.daemon.once.fleet_journal import check_fleet
 from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.round.remember import marked_row
 from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.moves import Run, run_of
+from reconciler.stages.decision import RUNS_ONCE
 from reconciler.stages.ownership import FLEET_LABEL, ownership_of
-
-_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
-"""Kinds whose whole body is read: whether they have ended stands in their status."""
 
 
 class Rebuilt(Struct, frozen=True, kw_only=True):
@@ -148,7 +146,8 @@ async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> 
     missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
 
     async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
-        read = member.list_objects if gvk.group_kind in _RUNS else member.list_metadata
+        # Whether what runs once has ended stands in its status.
+        read = member.list_objects if gvk.group_kind in RUNS_ONCE else member.list_metadata
         try:
             listing = await read(gvk, label_selector=f"{FLEET_LABEL} in ({names})")
             missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
@@ -182,15 +181,4 @@ def _row(cluster: str, live: LiveObject, fleet: Fleet) -> AppliedRow | None:
     owner = ownership_of(live, fleet.settings.name, fleet.settings.previous_names).owner
     if owner is None:
         return None
-    return AppliedRow(
-        cluster=cluster,
-        gvk=live.gvk,
-        identity=live.identity,
-        uid=live.uid,
-        policy=str(owner.policy) if owner.policy else "",
-        keep=owner.keep,
-        flavor=owner.flavor,
-        replicas=owner.replicas,
-        dependency=owner.dependency,
-        finished=live.identity[:2] in _RUNS and run_of(live.body) is Run.FINISHED,
-    )
+    return marked_row(cluster, live.gvk, live, owner)

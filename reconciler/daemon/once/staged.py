@@ -48,12 +48,7 @@ class StagedOnce:
         """Where Rollouts stand."""
         return self._stager.progress if self._stager is not None else ()
 
-    async def plan(
-        self,
-        reading: Reading,
-        members: Members,
-        stage: str = "",
-    ) -> tuple[Reading, Round]:
+    async def plan(self, reading: Reading, members: Members, stage: str = "") -> tuple[Reading, Round]:
         """The plan that the service would carry out now; nothing is recorded.
 
         `stage`: only there may a revision begin; empty: in every stage.
@@ -61,16 +56,14 @@ class StagedOnce:
         Raises:
             ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
         """
-        fleet, now = reading.world.fleet, reading.now
+        now = reading.now
         asked = frozenset(reading.world.members)
         only = asked & _clusters_of(reading, stage) if stage else asked
-        if self._stager is None or not fleet.rollouts:
-            if fleet.rollouts:
-                raise ConfigurationError(
-                    "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
-                    "follow a Git repository"
-                )
-            return reading, plan_round(reading.world, now, reading.decision)
+        if self._stager is None:
+            raise ConfigurationError(
+                "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
+                "follow a Git repository"
+            )
         look = self._look(reading, members)
         decision = await self._stager.as_recorded(reading.decision, look, now)
         reading = replace(reading, world=await self._opened(reading.world, decision))

@@ -18,18 +18,18 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
-from reconciler.model.refs import Identity
+from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import Json
 from reconciler.report.plan.json import summary
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
+from reconciler.stages.decision import RUNS_ONCE
 from reconciler.stages.deletion import losses_after
 from reconciler.stages.moves import Run, run_of, still_established
-from reconciler.stages.ownership import hashed_leaves, is_marked, read_owner, recorded_digest
+from reconciler.stages.ownership import Owner, hashed_leaves, is_marked, read_owner, recorded_digest
 
 _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
 """What keeps a copy away, lets it come back, or says that it did."""
-_RUNS = frozenset({("batch", "Job"), ("", "Pod")})
 
 
 def remember(
@@ -225,22 +225,29 @@ def _row(
     owner = read_owner(live.body)
     if owner is None:
         return None
-    return AppliedRow(
-        cluster=cluster,
-        gvk=manifest.gvk,
-        identity=manifest.identity,
-        uid=live.uid,
+    return replace(
+        marked_row(cluster, manifest.gvk, live, owner),
         manifest_digest=recorded_digest(manifest.digest, manifest.identity, world.record_key),
         recorded=hashed_leaves(manifest.body, manifest.leaves, world.record_key),
+        revision=world.fleet.revision,
+        source=manifest.source,
+        established=still_established(known, live.uid, owner.replicas),
+    )
+
+
+def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: Owner) -> AppliedRow:
+    """What an object itself tells of its copy: its marks, and whether a run has ended. `gvk`: as it is written."""
+    return AppliedRow(
+        cluster=cluster,
+        gvk=gvk,
+        identity=live.identity,
+        uid=live.uid,
         policy=str(owner.policy) if owner.policy else "",
         keep=owner.keep,
         flavor=owner.flavor,
         replicas=owner.replicas,
         dependency=owner.dependency,
-        finished=manifest.identity[:2] in _RUNS and run_of(live.body) is Run.FINISHED,
-        revision=world.fleet.revision,
-        source=manifest.source,
-        established=still_established(known, live.uid, owner.replicas),
+        finished=live.identity[:2] in RUNS_ONCE and run_of(live.body) is Run.FINISHED,
     )
 
 
