@@ -100,7 +100,7 @@ class RealCluster:
         self.name = name
         self.kubeconfig = kubeconfig
         self.audit_log = audit_log
-        self.kwok_name = kwok_name
+        self._kwok_name = kwok_name
         self._run = run
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
@@ -189,12 +189,17 @@ class RealCluster:
     def stop(self) -> None:
         """Stop every process of the cluster; its data stay, and nobody takes its ports until `start`."""
         self._run.keep_ports()
-        self._run.kwokctl("stop", "cluster", "--name", self.kwok_name)
+        self._run.kwokctl("stop", "cluster", "--name", self._kwok_name)
 
     def start(self) -> None:
         """Bring a stopped cluster back at the same address."""
-        self._run.kwokctl("start", "cluster", "--name", self.kwok_name, "--wait", "120s")
+        self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
         self._run.release_ports()
+
+    def delete(self) -> None:
+        """End every process of the cluster, and take its data away."""
+        elsewhere = str(self.kubeconfig.with_name("none"))  # kwokctl would edit that of the person otherwise.
+        self._run.kwokctl("delete", "cluster", "--name", self._kwok_name, "--kubeconfig", elsewhere)
 
     @contextlib.contextmanager
     def controllers_asleep(self) -> Iterator[None]:
@@ -323,8 +328,7 @@ class RealClusters:
     def delete_all_but(self, *names: str) -> None:
         """Delete the other clusters: each takes processor time as long as it is there. `create` makes them anew."""
         for name in sorted(self._clusters.keys() - set(names)):
-            gone = self._clusters.pop(name).kwok_name
-            self.kwokctl("delete", "cluster", "--name", gone, "--kubeconfig", str(self.folder / "none"))
+            self._clusters.pop(name).delete()
 
     def keep_ports(self) -> None:
         """Until `release_ports` no other process of this user starts clusters here; waits for those that do.

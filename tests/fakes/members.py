@@ -14,6 +14,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing.reading import Known, Reading, read
+from reconciler.daemon.once.access import Access
 from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
@@ -31,6 +32,12 @@ class Open(NamedTuple):
     box: FleetInABox
     members: Members
     journal: Journal
+
+    def access(self, journal: Path, who: str = "") -> Access:
+        """How a command reaches the two, with a journal of its own."""
+        return Access(
+            kubeconfig=self.box.kubeconfig, journal=journal, clock=QuickClock(), interpreters=BUILT_IN_KINDS, who=who
+        )
 
     async def plan(self, fleet: Fleet, known: Known | None = None) -> tuple[Reading, Round]:
         """A look at everything, and the round that follows from it."""

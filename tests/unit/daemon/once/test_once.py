@@ -9,7 +9,6 @@ import pytest
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.once.access import Access
 from reconciler.daemon.once.applying import apply_once
 from reconciler.daemon.once.planning import plan_once
 from reconciler.daemon.once.rebuild import rebuild_once
@@ -17,7 +16,6 @@ from reconciler.daemon.round import act
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.perform import Done, perform
-from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Change
 from reconciler.model.rollouts.record import Record
@@ -34,12 +32,7 @@ async def test_changes_of_a_cluster_that_cannot_be_held_have_failed(tmp_path: Pa
     async with opened(tmp_path / "scene") as scene:
         faults = scene.box.servers["m2"].faults
         faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=100)
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-        )
+        access = scene.access(tmp_path / "journal.db")
         told: list[Result] = []
         applied = await apply_once(fleet, access, lambda planned: True, told.append)
         assert scene.live("m1", "app") is not None
@@ -60,12 +53,7 @@ async def test_applying_again_and_again_gets_no_further_than_one_plan(tmp_path: 
         return fleet_of(*(config_map(name) for name in kept), *own, clusters=("m1", "m2"))
 
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-        )
+        access = scene.access(tmp_path / "journal.db")
         applied = await apply_once(store(names), access, lambda planned: True)
         for number in range(1, 9):
             applied = await apply_once(store(names[number:]), access, lambda planned: True)
@@ -89,12 +77,7 @@ async def test_a_change_that_fails_by_a_fault_of_ours_fails_by_itself(
     monkeypatch.setattr(act, "perform", faulty)
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-        )
+        access = scene.access(tmp_path / "journal.db")
         told: list[Result] = []
         applied = await apply_once(fleet, access, lambda planned: True, told.append)
         assert scene.live("m1", "app") is not None
@@ -162,12 +145,7 @@ async def test_who_is_told_may_fail_without_any_change_to_what_was_made(
 
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-        )
+        access = scene.access(tmp_path / "journal.db")
         applied = await apply_once(fleet, access, lambda planned: True, deaf)
         assert scene.live("m1", "app") is not None
     assert [result.error for result in applied.results] == [""] * 4
@@ -176,13 +154,7 @@ async def test_who_is_told_may_fail_without_any_change_to_what_was_made(
 async def test_history_has_who_applied_and_which_cluster_was_away(tmp_path: Path) -> None:
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-            who="li@host",
-        )
+        access = scene.access(tmp_path / "journal.db", who="li@host")
         await scene.box.servers["m2"].stop()
         for _ in range(2):
             await apply_once(fleet, access, lambda planned: True)
@@ -209,9 +181,7 @@ async def test_a_lost_journal_learns_from_the_marks_where_rollouts_stand(tmp_pat
     path = tmp_path / "journal.db"
     record = Record(revision="c2", begun_at="2020-11-21T10:00:00Z")
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig, journal=path, clock=QuickClock(), interpreters=BUILT_IN_KINDS
-        )  # fmt: skip
+        access = scene.access(path)
         with Journal.open(path) as journal:
             holder = Holder(journal, QuickClock())
             for name in ("m1", "m2"):
@@ -235,13 +205,7 @@ async def test_a_lost_journal_learns_from_the_marks_where_rollouts_stand(tmp_pat
 async def test_history_has_who_built_the_journal_anew(tmp_path: Path, *, takes_over: bool) -> None:
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1"), clusters=("m1",))
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-            who="li@host",
-        )
+        access = scene.access(tmp_path / "journal.db", who="li@host")
         await apply_once(fleet, access, lambda planned: True)
         await rebuild_once(fleet, access, take_over=takes_over)
     with Journal.open(tmp_path / "journal.db", read_only=True) as journal:

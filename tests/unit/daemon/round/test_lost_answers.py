@@ -8,17 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.daemon.once.access import Access
 from reconciler.daemon.once.applying import apply_once
 from reconciler.daemon.once.planning import plan_once
 from reconciler.daemon.round.recover import recover
-from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Intent
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, Request, is_write
-from tests.fakes.clocks import QuickClock
 from tests.fakes.members import Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy
 from tests.unit.daemon.loop.test_loop import running
@@ -181,12 +178,7 @@ async def test_the_service_looks_again_until_it_has_seen(tmp_path: Path) -> None
 @pytest.mark.parametrize("fault", LOST)
 async def test_apply_and_diff_look_at_what_an_earlier_apply_left_open(tmp_path: Path, fault: FaultKind) -> None:
     async with opened(tmp_path / "scene") as scene:
-        access = Access(
-            kubeconfig=scene.box.kubeconfig,
-            journal=tmp_path / "journal.db",
-            clock=QuickClock(),
-            interpreters=BUILT_IN_KINDS,
-        )
+        access = scene.access(tmp_path / "journal.db")
         await apply_once(fleet_of(clusters=("m1", "m2")), access, lambda planned: True)
         scene.box.servers["m1"].faults.order(Fault(kind=fault), when=of_app, times=9)
         await apply_once(store(), access, lambda planned: True)

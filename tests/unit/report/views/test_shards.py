@@ -169,6 +169,8 @@ def test_status_as_text_says_who_applies_and_what_is_not_known() -> None:
     assert f"  b: {OLD}" in text
     assert "  a: box-1 (this process)" in text
     assert not asked["complete"]
+    spare = status_text({**asked, **beside, "ledBy": "box-1 (shard a), box-2 (shard b)"})
+    assert "  standby   led by box-1 (shard a), box-2 (shard b); what follows is what the shards tell" in spare
 
 
 def test_a_cluster_whose_label_names_no_shard_is_nobodys() -> None:
