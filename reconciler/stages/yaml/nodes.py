@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from yaml import YAMLError
 from yaml._yaml import CParser
+from yaml.composer import Composer as PythonComposer
+from yaml.events import AliasEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.problem import Severity
@@ -74,8 +76,47 @@ class Composer(CParser):
         """Nothing: types do not depend on the path."""
 
 
+class ReanchoringComposer(PythonComposer):
+    """A composer for a document that gives one anchor to several nodes: an alias is the one before it that came last.
+
+    Source: YAML 1.2.2, 3.2.2.2 (1.1 likewise); libyaml's own composer takes a second one for an error.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Read the whole of `data`, parsed by libyaml."""
+        super().__init__()
+        events = CParser(data)
+        self.check_event, self.peek_event, self.get_event = events.check_event, events.peek_event, events.get_event
+        self._depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """The next node, after which its anchor means no other.
+
+        Raises:
+            YamlRefused: it is nested too deep, which would end the recursion of Python sooner than that of libyaml.
+        """
+        event: Any = self.peek_event()
+        if not isinstance(event, AliasEvent):
+            self.anchors.pop(event.anchor, None)
+        if self._depth > MAX_DEPTH:
+            raise too_deep(int(event.start_mark.line) + 1)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def resolve(self, kind: object, value: object, implicit: object) -> None:
+        """Nothing, as in `Composer`."""
+
+    def descend_resolver(self, parent: object, index: object) -> None:
+        """Nothing, as in `Composer`."""
+
+    def ascend_resolver(self) -> None:
+        """Nothing, as in `Composer`."""
+
+
 _ALIAS: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))\*[0-9A-Za-z_-]")
-_ANCHOR: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))&[0-9A-Za-z_-]")
+_ANCHOR: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))&[0-9A-Za-z_-]+")
 _NON_SPECIFIC: Final = regex(r"(?:&\S+\s+)?!\s")
 
 
@@ -83,6 +124,12 @@ def may_have_aliases(data: bytes) -> bool:
     """Whether there could be an alias. A false alarm costs time only."""
     # Most files have no asterisk, and finding that out is much quicker than a search for what surrounds it.
     return b"*" in data and b"&" in data and bool(_ALIAS.search(data) and _ANCHOR.search(data))
+
+
+def _may_repeat_anchors(data: bytes) -> bool:
+    """Whether an anchor could stand twice. A false alarm costs time only."""
+    anchors = _ANCHOR.findall(data) if b"&" in data else []
+    return len(set(anchors)) < len(anchors)
 
 
 def compose(data: bytes) -> Iterator[Node]:
@@ -93,7 +140,7 @@ def compose(data: bytes) -> Iterator[Node]:
     """
     text = data.decode("utf-8").removeprefix("\ufeff") if b"! " in data or b"!\n" in data else None
     try:
-        parser = Composer(data)
+        parser = (ReanchoringComposer if _may_repeat_anchors(data) else Composer)(data)
         while parser.check_node():
             node = parser.get_node()
             if node is not None:
