@@ -18,6 +18,9 @@ from reconciler.model.rollouts.rollout import Rollout
 from reconciler.model.rollouts.window import FleetWindow
 from reconciler.model.tree import JsonObject
 
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""The label of a Namespace that has its name for a value, whatever a manifest says."""
+
 
 class StoreFile(Struct, frozen=True, kw_only=True):
     """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one.
@@ -74,9 +77,13 @@ class Template(_TemplateFields, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """metadata.labels, empty when there are none."""
+        """metadata.labels, and of a Namespace its name, as every API server labels it (Kubernetes 1.22)."""
         given = _given_body(self)
-        return given.labels() if isinstance(given, Content) else mapping_in_metadata(given, "labels")
+        labels = given.labels() if isinstance(given, Content) else mapping_in_metadata(given, "labels")
+        identity = self.identity
+        return (
+            {**labels, NAMESPACE_NAME: identity.name} if identity.kind == "Namespace" and not identity.group else labels
+        )
 
     @property
     def content(self) -> Content | None:
