@@ -1,8 +1,8 @@
 """Parse results between runs, in a SQLite file that may be deleted at any time.
 
 Kept is what files say, and what is wrong with them: nearly all of a store. Secrets are never written, nor files that
-hold one or may speak of one. A row counts only when its checksum and the versions of the parser and of the program are
-right.
+hold one or may speak of one. A row counts only when its checksum is right, and when the program that parsed it is this
+one to the letter.
 """
 
 from __future__ import annotations
@@ -14,21 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from reconciler import __version__
 from reconciler.adapters.store.parse_cache_rows import Unpacker, packed_file
 from reconciler.adapters.store.parse_cache_secrets import is_cacheable
+from reconciler.adapters.store.parse_fingerprint import parse_fingerprint
 from reconciler.model.fleet import StoreFile
-from reconciler.stages.fleet import PARSER_VERSION, ParsedFile, memo_key
+from reconciler.stages.fleet import ParsedFile, memo_key
 
-_FORMAT: Final = 14
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS files (key TEXT NOT NULL UNIQUE, checksum INTEGER NOT NULL, body BLOB NOT NULL)"
 )
 _REVISIONS: Final = 3
 """So many times the files of a store are kept: those of another revision are soon asked for again."""
-_VERSION: Final = PARSER_VERSION * 1000 + _FORMAT
-_USER_VERSION: Final = zlib.crc32(f"{_VERSION} {__version__}".encode()) >> 1
-"""Another release may read something else out of a body, so that each begins anew. SQLite keeps 31 bits of it."""
 
 
 class ParseCache:
@@ -94,13 +90,19 @@ class ParseCache:
             connection.execute("PRAGMA page_size = 16384")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")
-            if connection.execute("PRAGMA user_version").fetchone() != (_USER_VERSION,):
+            version = _user_version()
+            if connection.execute("PRAGMA user_version").fetchone() != (version,):
                 connection.execute("DROP TABLE IF EXISTS files")
-                connection.execute(f"PRAGMA user_version = {_USER_VERSION}")
+                connection.execute(f"PRAGMA user_version = {version}")
             connection.execute(_SCHEMA)
             yield connection
         finally:
             connection.close()
+
+
+def _user_version() -> int:
+    """What SQLite keeps of the fingerprint: 31 bits."""
+    return int(parse_fingerprint(), 16) & 0x7FFF_FFFF
 
 
 def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:

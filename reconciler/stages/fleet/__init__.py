@@ -5,14 +5,13 @@ from reconciler.stages.fleet.clusters import CLUSTER_APIS
 from reconciler.stages.fleet.every_field import KINDS
 from reconciler.stages.fleet.file import ParsedFile
 from reconciler.stages.fleet.last_good import Replaced, emptied, good_files, says_nothing, with_last_good
-from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedAsRead, is_store_file, memo_key, parse, parse_file
+from reconciler.stages.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.tables import FleetTables
 from reconciler.stages.fleet.withheld import without_secrets
 
 __all__ = [
     "CLUSTER_APIS",
     "KINDS",
-    "PARSER_VERSION",
     "FleetTables",
     "ParsedAsRead",
     "ParsedFile",

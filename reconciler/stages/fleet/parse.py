@@ -27,9 +27,6 @@ from reconciler.stages.yaml import SUFFIXES, read_yaml
 
 __all__ = ["ParsedAsRead", "ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
 
-PARSER_VERSION: Final = 5
-"""To be raised when the same text parses to something else: caches of parse results carry it."""
-
 _Parser = Callable[[Document], tuple[Any, tuple[Problem, ...]]]
 _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
     DocumentKind.TEMPLATE: ("templates", read_template),

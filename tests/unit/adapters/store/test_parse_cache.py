@@ -1,23 +1,19 @@
 from __future__ import annotations
 
-import hashlib
-import re
 import sqlite3
 import sys
 from base64 import b64encode
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
 from bench import unkind
-from reconciler.adapters.store.parse_cache import _VERSION, ParseCache
-from reconciler.adapters.store.parse_cache_rows import KeptFile
+from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.adapters.store.parse_cache_secrets import is_cacheable
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.stages.fleet.parse import PARSER_VERSION, ParsedFile, memo_key, parse, parse_file
+from reconciler.stages.fleet.parse import ParsedFile, memo_key, parse, parse_file
 from reconciler.stages.templates.facts import facts_of, references_of
 from tests.unit.stages.policy_cases import cases
 
@@ -228,20 +224,6 @@ def test_parses_again_what_may_hold_a_secret(tmp_path: Path, mark: str) -> None:
     marked, kept = _file("a.yaml", CONFIG.replace("'b'", f"'{mark}'")), _file("b.yaml", CONFIG)
     _saved(tmp_path / "c.db", marked, kept)
     assert set(ParseCache(tmp_path / "c.db").load([marked, kept])) == {memo_key(kept)}
-
-
-def test_its_version_goes_up_with_the_shape_of_what_is_kept() -> None:
-    """A new shape needs another `_FORMAT` (or `PARSER_VERSION`), and then this digest."""
-    shape = msgspec.json.encode(msgspec.json.schema(KeptFile), order="sorted")
-    fields = re.sub(rb'"(description|title)":"(?:[^"\\\\]|\\\\.)*",?', b"", shape)
-    assert (_VERSION, hashlib.sha256(fields).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 14, "896af9b3837f487e")
-
-
-def test_its_version_goes_up_with_what_interpreters_read_out_of_a_body() -> None:
-    """Another answer needs another `_FORMAT` (unless it comes with a release), and then this digest."""
-    parsed = [parse_file(_file(f"{kind}.yaml", WORKLOAD.format(kind=kind))) for kind in ("Deployment", "StatefulSet")]
-    facts = msgspec.msgpack.encode([facts_of(file.templates[0], BUILT_IN_KINDS) for file in parsed])
-    assert (_VERSION, hashlib.sha256(facts).hexdigest()[:16]) == (PARSER_VERSION * 1000 + 14, "b2937e78a84adf3d")
 
 
 def test_keeps_what_a_workload_asks_for_and_refers_to(tmp_path: Path) -> None:
