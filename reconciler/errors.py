@@ -40,6 +40,19 @@ A message says what, where, and what to do next; the subject comes first; the or
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class RefusedField(NamedTuple):
+    """A field of an object that an API server refused: its path with positions, the code of the reason, and the words.
+
+    `message` may quote values. Source: Kubernetes API conventions, StatusCause.
+    """
+
+    field: str
+    reason: str
+    message: str
+
 
 class ReconcilerError(Exception):
     """Anything that the world did to us. `str()` is fit for a user."""
@@ -128,9 +141,13 @@ class WriteConflict(MemberClusterError):
 
 
 class InvalidObject(MemberClusterError):
-    """The API server refused the object: validation, admission, an immutable field."""
+    """The API server refused the object: validation, admission, an immutable field.
+
+    `causes`: what it said of which field; empty where it named none.
+    """
 
     changed_nothing = True
+    causes: tuple[RefusedField, ...] = ()
 
 
 class ListExpired(MemberClusterError):

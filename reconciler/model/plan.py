@@ -129,6 +129,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """Replicas that `manifest` carries only so that they stay: if another number is there by then, nothing is sent."""
     removed_paths: tuple[str, ...] = ()
     """Fields to be taken away explicitly, since ownership of them moved to another manager."""
+    in_the_way: tuple[FieldChange, ...] = ()
+    """Entries of others that go as well where the API server refuses ours beside them."""
     predecessors: tuple[str, ...] = ()
     """Field managers whose fields become ours first: those of earlier names of the fleet."""
     previous_names: tuple[str, ...] = ()

@@ -25,7 +25,8 @@ def path_of(body: Body) -> str:
     """The REST path of an object."""
     version = body["apiVersion"]
     kind = body["kind"].lower()
-    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
+    is_like_policy = kind.endswith("y") and kind[-2] not in "aeiou"
+    plural = f"{kind[:-1]}ies" if is_like_policy else f"{kind}es" if kind.endswith("s") else f"{kind}s"
     namespace = body["metadata"].get("namespace")
     root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
     return f"{root}{f'/namespaces/{namespace}' if namespace else ''}/{plural}/{body['metadata']['name']}"

@@ -27,6 +27,7 @@ from reconciler.errors import (
     ListExpired,
     MemberClusterError,
     ObjectNotFound,
+    RefusedField,
     Throttled,
     WriteConflict,
 )
@@ -81,7 +82,13 @@ def refusal(
         message = f"an object of kind {request.kind} exists there already"
     else:
         message = _message(request, status, answer, body)
-    return error(cluster, message, status=status, retry_after_s=retry_after_s)
+    refused = error(cluster, message, status=status, retry_after_s=retry_after_s)
+    if isinstance(refused, InvalidObject):
+        refused.causes = tuple(
+            RefusedField(*(str(cause.get(name) or "") for name in ("field", "reason", "message")))
+            for cause in _causes(answer)
+        )
+    return refused
 
 
 def watch_failure(cluster: str, request: Request, answer: Mapping[str, Any]) -> MemberClusterError:

@@ -15,10 +15,10 @@ from reconciler.daemon.observing.members import told_fault
 from reconciler.engine import Round, World, schemas_of
 from reconciler.errors import InvalidObject, MemberClusterError
 from reconciler.model.observation import Read
-from reconciler.model.plan import Action, Change, Engine
+from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.problem import Problem, with_problems
 from reconciler.stages.comparison import overall_cause
-from reconciler.stages.diff import dry_run_changes, is_write_needed
+from reconciler.stages.diff import dry_run_changes, is_write_needed, refused_beside
 from reconciler.stages.ownership import field_manager
 from reconciler.stages.plan import waves_without
 
@@ -99,6 +99,8 @@ async def _ask(
             dry_run=True,
         )
     except InvalidObject as error:
+        if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
+            return _without(change, beside), None
         # The dry run cannot know of fields that are taken over first, and that may be what it does not like.
         return (change, None) if change.removed_paths else _refused(change, error)
     except MemberClusterError:
@@ -107,7 +109,30 @@ async def _ask(
     fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
     if not is_write_needed(fields) and not change.removed_paths:
         return None, None
+    fields = _with_what_was_told(fields, change)
     return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
+
+
+def _with_what_was_told(answered: tuple[FieldChange, ...], change: Change) -> tuple[FieldChange, ...]:
+    """The fields of a dry run with the causes that the comparison told, and what is taken over before the apply."""
+    told = {field.path: field for field in change.fields}
+    fields = [
+        replace(field, cause=told[field.path].cause)
+        if field.path in told and field.cause is not Cause.SIDE_EFFECT
+        else field
+        for field in answered
+    ]
+    shown = {field.path for field in fields}
+    fields += [told[path] for path in change.removed_paths if path in told and path not in shown]
+    return tuple(sorted(fields, key=lambda field: field.path))
+
+
+def _without(change: Change, entries: tuple[FieldChange, ...]) -> Change:
+    """The change that takes entries of others away, too. Source: design#replaced-entries."""
+    paths = (*change.removed_paths, *(entry.path for entry in entries))
+    fields = sorted((*change.fields, *entries), key=lambda field: field.path)
+    engine = Engine.SERVER_SIDE
+    return replace(change, fields=tuple(fields), removed_paths=tuple(sorted(paths)), in_the_way=(), engine=engine)
 
 
 def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:

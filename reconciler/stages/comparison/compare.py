@@ -171,6 +171,7 @@ def _ours(manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: 
             change,
             fields=difference.fields,
             removed_paths=difference.removed_paths,
+            in_the_way=difference.in_the_way,
             predecessors=predecessors,
             engine=Engine.SERVER_SIDE if difference.unsure else Engine.THREE_WAY,
         ),

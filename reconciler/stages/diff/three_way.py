@@ -20,6 +20,7 @@ from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.diff.canonical import equal
 from reconciler.stages.diff.immutable import immutable_change
 from reconciler.stages.diff.one_of import displaced
+from reconciler.stages.diff.substitutes import Substitutes, substitutes
 from reconciler.stages.diff.trees import declared
 from reconciler.stages.diff.walk import Owned, Walk, indexed, key_names
 from reconciler.stages.ownership import (
@@ -48,13 +49,15 @@ class Difference(Struct, frozen=True, kw_only=True):
     """What an apply would change, sorted by path.
 
     `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
-    (or by nobody), and those that what is wanted excludes: server-side apply alone would leave them. Take them over
-    (`adoption.takeover_operations`) before the apply. `unsure` says why engine S has to decide; `replace` names an
-    immutable field that changes.
+    (or by nobody), entries that others put in the place of ours, and fields that what is wanted excludes: server-side
+    apply alone would leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries
+    that may stand in the place of ours, which go as well where the API server refuses ours beside them. `unsure` says why engine
+    S has to decide; `replace` names an immutable field that changes.
     """
 
     fields: tuple[FieldChange, ...] = ()
     removed_paths: tuple[str, ...] = ()
+    in_the_way: tuple[FieldChange, ...] = ()
     unsure: str | None = None
     replace: str | None = None
 
@@ -120,9 +123,10 @@ def difference_from(
     lost: tuple[FieldPath, ...] = ()
     if previous is not None and previous is not wanted.recorded:
         lost = _lost(previous, wanted.recorded, live, owned, manager, node)
-    if not walk.changed and not walk.removed and not lost:
+    others = substitutes(walk.shared, live, manager) if walk.shared else Substitutes()
+    if not walk.changed and not walk.removed and not lost and not others.certain:
         return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
-    return _assembled(_Found(wanted, live, manager, previous, schema), walk, lost, ignored)
+    return _assembled(_Found(wanted, live, manager, previous, schema), walk, lost, others, ignored)
 
 
 class _Found(Struct, frozen=True):
@@ -154,7 +158,9 @@ class _Found(Struct, frozen=True):
         return any(e.get("operation") == "Apply" and subtree(e["fieldsV1"], path) is not None for e in others)
 
 
-def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tuple[str, ...]) -> Difference:
+def _assembled(
+    found: _Found, walk: Walk, lost: tuple[FieldPath, ...], others: Substitutes, left: tuple[str, ...]
+) -> Difference:
     patterns = tuple(pattern for pattern in map(parse_path, left) if pattern is not None)
 
     def is_left(path: FieldPath) -> bool:
@@ -166,11 +172,14 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
     displacing = {path: because for path, because in found.rivals(changed).items()
                   if path not in removed and path not in taken and not is_left(path)}  # fmt: skip
     rivals = {path: because for path, because in displacing.items() if not found.is_declared_by_others(path)}
+    replaced = [path for path in others.certain if not is_left(path)]
+    possible = [path for path in others.possible if not is_left(path)]
     pairs = [
         *((path, _changed(found, path, before, after)) for path, before, after in changed),
         *((path, _removed(found, path, before)) for path, before in removed.items()),
         *((path, _removed(found, path, value_at(found.live, path))) for path in taken),
         *((path, _removed(found, path, value_at(found.live, path), found.cause_of(rivals[path]))) for path in rivals),
+        *((path, _removed(found, path, value_at(found.live, path), Cause.DRIFT)) for path in replaced),
     ]
     if not pairs:
         return NO_DIFFERENCE
@@ -184,10 +193,12 @@ def _assembled(found: _Found, walk: Walk, lost: tuple[FieldPath, ...], left: tup
         f"{replace} cannot be changed in place" if replace else None,
         f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
         _contested(displacing.keys() - rivals.keys()),
+        f"{min(map(path_text, possible))} may stand in the place of an entry of ours" if possible else None,
     )
     return Difference(
         fields=tuple(change for _, change in pairs),
-        removed_paths=tuple(sorted(map(path_text, (*taken, *rivals)))),
+        removed_paths=tuple(sorted(map(path_text, (*taken, *rivals, *replaced)))),
+        in_the_way=tuple(_removed(found, path, value_at(found.live, path), Cause.DRIFT) for path in possible),
         unsure=next((reason for reason in reasons if reason), None),
         replace=replace,
     )

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from reconciler.model.plan import MISSING
 from reconciler.model.tree import Json, JsonObject
 from reconciler.stages.diff.canonical import ALLOCATED, Verdict, covered, null_in_map, same_scalar, says_nothing
+from reconciler.stages.diff.substitutes import SharedList
 from reconciler.stages.ownership import (
     NOTHING,
     FieldPath,
@@ -43,7 +44,10 @@ def path_of(trail: Trail) -> FieldPath:
 
 
 class Walk:
-    """Collects what differs. `changed` and `removed` hold (path, before, after); `doubts` why T alone cannot tell."""
+    """Collects what differs. `changed` and `removed` hold (path, before, after); `doubts` why T alone cannot tell.
+
+    `shared`: map lists that have entries of others.
+    """
 
     def __init__(
         self, *, live: JsonObject, previous: JsonObject | None, schema: Schema | None, others: tuple[Owned, ...]
@@ -56,6 +60,7 @@ class Walk:
         self.changed: list[tuple[FieldPath, Json, Json]] = []
         self.removed: list[tuple[FieldPath, Json, Json]] = []
         self.doubts: list[str] = []
+        self.shared: list[SharedList] = []
 
     def objects(self, desired: JsonObject, live: JsonObject, owned: Owned, node: Node, trail: Trail) -> None:
         """Compare two mappings, then what we own below them and no longer want."""
@@ -194,6 +199,18 @@ class Walk:
             if key not in wanted and key in places:
                 step = Keyed(tuple(zip(names, key, strict=True)))
                 self.gone(inner, node.item, (trail, step), is_struct_field=False)
+        strangers = tuple([key for key in places if key not in wanted and key not in ours])
+        if strangers:
+            path = path_of(trail)
+            record = SharedList(
+                path,
+                names,
+                want={key: want[index] for key, index in wanted.items()},
+                found={key: found[index] for key, index in places.items()},
+                sent=entries_by_key(value_at(self.previous, path), node),
+                strangers=strangers,
+            )
+            self.shared.append(record)
 
     def _set(self, want: list[Json], found: list[Json], owned: Owned, node: Node, trail: Trail) -> None:
         if any(value.__class__ in (dict, list) for value in (*want, *found)):
@@ -267,6 +284,12 @@ def key_names(node: Node) -> tuple[tuple[str, ...], tuple[Json, ...]]:
 def _key_values(raw: str) -> tuple[Json, ...]:
     step = step_of(raw)
     return tuple(value for _, value in step.pairs) if isinstance(step, Keyed) else ()
+
+
+def entries_by_key(items: Json, node: Node) -> dict[tuple[Json, ...], JsonObject]:
+    """The entries of a map list by key; none when it is no list, or keys do not tell its entries apart."""
+    places = indexed(items, *key_names(node)) if isinstance(items, list) else None
+    return {key: items[index] for key, index in (places or {}).items()}
 
 
 def indexed(

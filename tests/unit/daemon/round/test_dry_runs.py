@@ -84,3 +84,15 @@ async def test_where_it_may_not_be_asked_the_answer_of_the_comparison_stands(tmp
         before, after = await judged(scene, "S")
         assert the_change(after) == the_change(before)
         assert after.plan.waves == before.plan.waves
+
+
+async def test_what_the_comparison_called_drift_is_drift_when_the_api_server_was_asked(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        fleet = fleet_of(config_map(a="1"), policy("ConfigMap", "m1"), clusters=("m1", "m2"))
+        await scene.apply(fleet)
+        scene.by_hand("m1", "PATCH", {"data": {"a": "9"}})
+        reading, planned = await scene.plan(fleet)
+        planned = await dry_run(planned, scene.members, reading.world, every=True)
+        change = the_change(planned)
+        assert (change.engine, change.cause) == ("S", "drift")
+        assert [field.cause for field in change.fields] == ["drift"]

@@ -61,6 +61,7 @@ def test_difference(case: dict[str, Any]) -> None:
     )
     assert [written(change) for change in said.fields] == case["changes"]
     assert list(said.removed_paths) == case.get("removed_paths", [])
+    assert [change.path for change in said.in_the_way] == case.get("in_the_way", [])
     assert said.replace == case.get("replace")
     assert bool(said.unsure) == ("unsure" in case), said.unsure
     assert re.search(case.get("unsure", ""), said.unsure or "")

@@ -1,0 +1,164 @@
+"""Entries of map lists that somebody put in the place of ours: an entry whose key was edited by hand.
+
+A key tells the entries of such a list apart, so that an entry with another key is another entry for an API server:
+server-side apply would add ours again beside the edited one, or be refused since the two cannot stand together. So the
+edited one has to go with the same apply. An entry that somebody added beside ours is theirs, and stays.
+
+Source: design#replaced-entries; docs/concepts/three-way-diff.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+from typing import Final, NamedTuple
+
+from reconciler.model.plan import MISSING, FieldChange
+from reconciler.model.tree import Json, JsonObject
+from reconciler.stages.diff.canonical import same_scalar
+from reconciler.stages.ownership import FieldPath, Keyed, entries_of, is_applied_by, parse_path, subtree
+
+Key = tuple[Json, ...]
+Entries = Mapping[Key, JsonObject]
+"""The entries of a list by key, in their order."""
+
+_ALIKE_ABOVE: Final = 0.5
+"""Of what we said of an entry besides its key, more than this share stands in the one that took its place."""
+
+
+class SharedList(NamedTuple):
+    """A map list of a live object with entries that are neither wanted nor ours: `strangers`.
+
+    `names`: the fields of a key. `sent`: what was sent last; empty where that is not known.
+    """
+
+    path: FieldPath
+    names: tuple[str, ...]
+    want: Entries
+    found: Entries
+    sent: Entries
+    strangers: tuple[Key, ...]
+
+    def place_of(self, key: Key) -> FieldPath:
+        """The path of an entry."""
+        return (*self.path, Keyed(tuple(zip(self.names, key, strict=True))))
+
+
+class Substitutes(NamedTuple):
+    """`certain`: entries that are one of ours under another key. `possible`: those that may stand in the place of one.
+
+    What is only possible goes where the API server refuses ours beside it, and stays elsewhere.
+    """
+
+    certain: tuple[FieldPath, ...] = ()
+    possible: tuple[FieldPath, ...] = ()
+
+
+def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -> Substitutes:
+    """The entries that took the place of entries of ours, as the live object and what was sent last tell.
+
+    One of ours is gone, and the other came by an update of somebody else since our last apply, when ours was there.
+    What another tool applied is its declared will, and no substitute.
+    """
+    certain: list[FieldPath] = []
+    possible: list[FieldPath] = []
+    since = max((str(entry.get("time", "")) for entry in entries_of(live) if is_applied_by(entry, manager)), default="")
+    for shared in lists:
+        gone = [key for key in shared.sent or shared.want if key not in shared.found]
+        came = [key for key in shared.strangers if gone and _came_since(live, shared.place_of(key), since)]
+        renamed = _renamed(shared, gone, came)
+        certain += [shared.place_of(key) for key in came if key in renamed]
+        left = [shared.place_of(key) for key in came if key not in renamed]
+        possible += left if len(left) <= len(gone) - len(renamed) else []
+    return Substitutes(tuple(certain), tuple(possible))
+
+
+def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -> tuple[FieldChange, ...]:
+    """Of entries that go, those in whose list an API server refused something.
+
+    `refused`: paths of fields as API servers write them, which name entries by their position.
+    """
+    places = [_named_steps(parse_path(path) or ()) for path in refused]
+    lists = [_named_steps((parse_path(entry.path) or ())[:-1]) for entry in entries]
+    return tuple(
+        entry
+        for entry, steps in zip(entries, lists, strict=True)
+        if any(place[: len(steps)] == steps for place in places)
+    )
+
+
+def _named_steps(path: FieldPath) -> FieldPath:
+    return tuple(step for step in path if isinstance(step, str))
+
+
+def _came_since(live: JsonObject, path: FieldPath, since: str) -> bool:
+    """Whether somebody holds the entry, all by updates, and none of them older than our last apply.
+
+    Times are those of the last write of a manager, in seconds. An entry that was there when we last applied is older.
+    """
+    holders = [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], path) is not None]
+    return bool(holders) and all(
+        entry.get("operation") == "Update" and str(entry.get("time", "")) >= since for entry in holders
+    )
+
+
+def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
+    """Of the entries that came, those that are one that is gone under another key.
+
+    The most alike come first. Where more entries are as alike as are gone, nothing tells which of them it is: none.
+    """
+    if not shared.sent:
+        return set()
+    alike: dict[tuple[float, int], list[tuple[Key, Key]]] = {}
+    for old, new in product(gone, came):
+        share, more = _likeness(shared, old, new)
+        if share > _ALIKE_ABOVE:
+            alike.setdefault((-share, more), []).append((old, new))
+    renamed: set[Key] = set()
+    settled: set[Key] = set()
+    for _, pairs in sorted(alike.items()):
+        free = [(old, new) for old, new in pairs if old not in settled and new not in renamed]
+        for olds, news in _groups(free):
+            settled |= olds
+            renamed |= news if len(news) <= len(olds) else set()
+    return renamed
+
+
+def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]]]:
+    """The pairs as groups of entries that any of its own could be."""
+    groups: list[tuple[set[Key], set[Key]]] = []
+    for old, new in pairs:
+        olds, news = {old}, {new}
+        for group in [group for group in groups if old in group[0] or new in group[1]]:
+            groups.remove(group)
+            olds, news = olds | group[0], news | group[1]
+        groups.append((olds, news))
+    return groups
+
+
+def _likeness(shared: SharedList, old: Key, new: Key) -> tuple[float, int]:
+    """The share of what we said of an entry that stands in another one, and how much else stands there.
+
+    All of it where nothing but the key was said. Values that are encrypted in the store are known as hashes of what was
+    sent, so that what is wanted counts as well.
+    """
+    said = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
+    return max((_compared(entry, shared.found[new], shared.names) for entry in said), key=lambda found: found[0])
+
+
+def _compared(said: JsonObject, found: JsonObject, names: tuple[str, ...]) -> tuple[float, int]:
+    leaves = [(steps, value) for steps, value in _leaves(said, ()) if steps[0] not in names]
+    there = dict(_leaves(found, ()))
+    same = sum(same_scalar(value, there.get(steps, MISSING)) for steps, value in leaves)
+    return (same / len(leaves) if leaves else 1.0), len(there) - same
+
+
+def _leaves(value: Json, steps: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*steps, name))
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _leaves(inner, (*steps, position))
+    else:
+        yield steps, value
