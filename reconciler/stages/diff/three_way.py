@@ -50,9 +50,9 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
     (or by nobody), entries that others put in the place of ours, and fields that what is wanted excludes: server-side
-    apply alone would leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries
-    that may stand in the place of ours, which go as well where the API server refuses ours beside them. `unsure` says why engine
-    S has to decide; `replace` names an immutable field that changes.
+    apply alone would leave them. Take them over (`adoption.takeover_operations`) before the apply.
+    `in_the_way`: entries that may stand in the place of ours; they go where the API server refuses ours beside them.
+    `unsure` says why engine S has to decide; `replace` names an immutable field that changes.
     """
 
     fields: tuple[FieldChange, ...] = ()
