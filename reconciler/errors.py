@@ -18,6 +18,7 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     │   ├── AlreadyExists         409 of a create: something of that name is there
     │   ├── WriteConflict         409: another field manager, a uid or a resourceVersion is in the way
     │   ├── InvalidObject         400, 422: the API server refuses the object
+    │   ├── AdmissionFailed       500: an admission webhook did not answer, and may not be passed over
     │   ├── ListExpired           410: the continue token or resourceVersion is too old
     │   ├── Throttled             429 and 503 with Retry-After, after our own retries
     │   ├── BadAnswer             a body that is not what the API promises: truncated, HTML, wrong kind
@@ -148,6 +149,12 @@ class InvalidObject(MemberClusterError):
 
     changed_nothing = True
     causes: tuple[RefusedField, ...] = ()
+
+
+class AdmissionFailed(MemberClusterError):
+    """An admission webhook that has to be asked did not answer: the object was not even stored."""
+
+    changed_nothing = True
 
 
 class ListExpired(MemberClusterError):

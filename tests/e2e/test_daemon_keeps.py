@@ -354,6 +354,23 @@ def test_a_lost_journal_is_refused_by_the_clusters_and_deletes_nothing(box: Box)
     assert box.value("m1", "more") is None
 
 
+def test_a_journal_whose_folder_is_removed_under_the_service_ends_it_before_the_next_write(box: Box) -> None:
+    """Source: design#intents: what cannot be recorded is not sent."""
+    box.store.commit()
+    with box.daemon().start() as daemon:
+        box.shows("1")
+        wait_until(lambda: not daemon.has_open_intents(), "no open intent")
+        before = box.writes()
+        daemon.journal.parent.rename(box.folder / "taken-away")
+        box.put("2")
+        box.store.commit()
+        assert daemon.wait() == 1
+        log = box.folder / "taken-away" / daemon.log.name
+        assert "the journal was removed or replaced while it was in use" in log.read_text()
+        assert box.writes() == before
+        assert box.value("m1") == "1"
+
+
 def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
     box.store.commit()
     with box.daemon().start() as daemon:

@@ -68,6 +68,15 @@ def _is_at_rest(path: Path) -> bool:
     return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """What tells a file from every other one: device and inode; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class JournalFile:
     """A connection. Everything is called from the thread that opened it."""
 
@@ -100,6 +109,7 @@ class JournalFile:
         self._is_durable = False
         self._is_closed = False
         self._connection = self._connect()
+        self._is_of = _file_at(path)
         try:
             with self.reported():
                 self._prepare()
@@ -215,6 +225,8 @@ class JournalFile:
                 if not self.read_only:
                     reach("before a commit of the journal")
                 self._connection.execute("COMMIT")
+                if durable:
+                    self._refuse_where_it_is_gone()
                 if not self.read_only:
                     reach("after a commit of the journal")
             except BaseException:
@@ -224,6 +236,19 @@ class JournalFile:
                 raise
             finally:
                 self._depth = 0
+
+    def _refuse_where_it_is_gone(self) -> None:
+        """SQLite goes on to write into a file that was removed or replaced, where nobody will ever read it.
+
+        Looked at once a durable commit is made, since what follows it rests on it.
+        """
+        is_there = _file_at(self.path) == self._is_of and self.path.with_name(f"{self.path.name}-wal").exists()
+        if not is_there:
+            raise JournalError(
+                f"{self.path}: the journal was removed or replaced while it was in use; nothing more is done that it "
+                "could not remember. Put it back, or let `reconciler journal rebuild` make a new one from the members' "
+                "marks, and start again"
+            )
 
     @contextmanager
     def view(self) -> Iterator[None]:

@@ -1,10 +1,11 @@
 """Who we are to one API server: TLS context and headers, renewed when they run out or are refused.
 
 Token files and authorities are read again every minute, exec plugins run when their token expires, and a 401 renews
-everything once. A file that is spoiled for a while costs nothing: what was read before is used until it is refused.
-Static entries come from the kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds
-the command's environment; it is run here, since the package's own runner has no deadline. The auth providers of old
-(oidc, gcp) are the package's alone.
+everything once; so does a connection that ended without an answer, once the files of certificates were replaced. A file
+that is spoiled for a while costs nothing: what was read before is used until it is refused. Static entries come from
+the kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds the command's environment;
+it is run here, since the package's own runner has no deadline. The auth providers of old (oidc, gcp) are the package's
+alone.
 
 Source: Kubernetes, "Authenticating, client-go credential plugins"; "kubeconfig (v1), AuthInfo".
 """
@@ -116,7 +117,7 @@ class Credentials:
             pair = (self._read(config.client_certificate), self._read(config.client_key))
         if config.ca and not config.is_insecure:
             ca = self._read(config.ca)
-        made_of = b"".join(hashlib.sha256(part).digest() for part in (ca, *(pair or ())))
+        made_of = _digests(ca, pair)
         if self._context is None or self._is_distrusted or made_of != self._made_of:
             self._context, self._made_of = self._tls_context(ca, pair), made_of
 
@@ -144,6 +145,25 @@ class Credentials:
         """Read and run everything again before the next request: a certificate was refused, by us or by the server."""
         if self._headers is not None:
             self._is_distrusted, self._stale_from_s = True, self._clock.monotonic_s()
+
+    def are_replaced(self) -> bool:
+        """Whether the files of certificates and keys hold other bytes than what is in use was made of.
+
+        A server that refuses a client certificate over TLS 1.3 says so after the handshake, and all that may be seen of
+        it is a connection that ended. Source: RFC 8446, 4.4.2.4.
+        """
+        config = self._config
+        has_files = any(pem.file for pem in (config.ca, config.client_certificate)) and config.exec_plugin is None
+        if self._context is None or not has_files:
+            return False
+        pair = None
+        try:
+            if config.client_certificate:
+                pair = (config.client_certificate.read(), config.client_key.read())
+            ca = config.ca.read() if config.ca and not config.is_insecure else b""
+        except OSError:
+            return False  # They are being replaced just now.
+        return _digests(ca, pair) != self._made_of
 
     def _is_stale(self) -> bool:
         return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s
@@ -267,6 +287,10 @@ class Credentials:
 
     def _rejected(self, message: str) -> CredentialsRejected:
         return CredentialsRejected(self._config.name, f"{message}; run 'reconciler doctor'")
+
+
+def _digests(ca: bytes, pair: tuple[bytes, bytes] | None) -> bytes:
+    return b"".join(hashlib.sha256(part).digest() for part in (ca, *(pair or ())))
 
 
 async def run_plugin(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """What an API server's refusal means: one of our exceptions, with a message that is fit for a user.
 
-A refusal of a Secret never repeats the API server's words, since they may quote a value: only field paths remain.
+A refusal of a Secret never repeats the API server's words, since they may quote a value: field paths remain, and who
+refused it, as the API server itself words that before anybody else's words begin.
 Source: Kubernetes API conventions, Response Status Kind; the cases that deviate were seen on 1.36 and are in the
 contract tests.
 """
@@ -17,6 +18,7 @@ import orjson
 from reconciler.adapters.kube.requests import Purpose, Request
 from reconciler.errors import (
     AccountNotMade,
+    AdmissionFailed,
     AlreadyExists,
     BadAnswer,
     ClusterUnreachable,
@@ -48,6 +50,23 @@ _RIGHT = regex(
 `forbiddenMessage`. Other refusals with 403 come from admission and name no right."""
 _NO_ACCOUNT = regex(r"error looking up service account [a-z0-9.-]{1,253}/default: ")
 """How the admission of pods words it. Source: Kubernetes, plugin/pkg/admission/serviceaccount, `Admit`."""
+_FORBIDDEN = r'(?:[a-z0-9.]{1,253} "[a-z0-9.:-]{1,253}" is forbidden: )?'
+_WEBHOOK_FAILED = regex(r'(?:Internal error occurred: )?failed calling webhook "([a-z0-9./-]{1,253})":')
+"""How an API server words that a webhook did not answer and may not be passed over (failurePolicy: Fail).
+Source: Kubernetes, apiserver, `webhook.ErrCallingWebhook`; admission comes before anything is stored."""
+_REFUSED_BY: Mapping[re.Pattern[str], str] = {
+    regex(r'admission webhook "([a-z0-9./-]{1,253})" denied the request'): "admission webhook {} denied it",
+    _WEBHOOK_FAILED: "admission webhook {} could not be asked",
+    regex(
+        _FORBIDDEN + r"((?:Validating|Mutating)AdmissionPolicy '[a-z0-9.-]{1,253}' with binding '[a-z0-9.-]{1,253}') "
+    ): "{} denied it",
+    regex(_FORBIDDEN + r"exceeded quota: ([a-z0-9.-]{1,253}), requested: "): "ResourceQuota {} is exhausted",
+    regex(_FORBIDDEN + r"unable to create new content in namespace ([a-z0-9-]{1,63}) because it is being terminated"):
+        "namespace {} is being deleted",
+}  # fmt: skip
+"""How an API server itself begins to say who refused an object, to how that is told. Matched at the beginning alone,
+since what follows are words of others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`,
+`policy/validating.dispatcher`; plugin/pkg/admission/resourcequota and namespace/lifecycle."""
 _LEVEL_WITH_VERB: Mapping[str, str] = {
     **dict.fromkeys(("get", "list", "watch"), "read"),
     **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
@@ -119,8 +138,11 @@ def _class_of(
         return WriteConflict
     if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
         return Throttled
-    if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ and _is_schema_error(answer):
-        return InvalidObject
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ:
+        if _is_schema_error(answer):
+            return InvalidObject
+        if _WEBHOOK_FAILED.match(str(answer.get("message") or "")):
+            return AdmissionFailed
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return BadAnswer
     return _PLAIN_BY_STATUS.get(status, MemberClusterError)
@@ -183,7 +205,15 @@ def _message_without_values(status: int, answer: Mapping[str, Any]) -> str:
     fields = sorted({str(cause.get("field") or "") for cause in _causes(answer)} - {""})
     reason = str(answer.get("reason") or _phrase(status))
     at = f" at {', '.join(fields[:CAUSES_MAX])}" if fields else ""
-    return clean(f"{reason}{at} (the API server's words are left out, since they may quote the Secret)")
+    who = _refused_by(str(answer.get("message") or ""))
+    by = f"{who}, " if who else ""
+    return clean(f"{by}HTTP {status} {reason}{at} (its words are left out, since they may quote the Secret)")
+
+
+def _refused_by(message: str) -> str:
+    """Who refused an object, without anybody's words; empty: the API server does not begin with it."""
+    found = ((pattern.match(message), told) for pattern, told in _REFUSED_BY.items())
+    return next((told.format(match.group(1)) for match, told in found if match), "")
 
 
 def _cause_text(cause: Mapping[str, Any]) -> str:

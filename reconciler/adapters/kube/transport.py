@@ -14,11 +14,12 @@ import resource
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from msgspec import Struct, field
 
-from reconciler.adapters.clock import Clock
+from reconciler.adapters.clock import Clock, epoch_s, rfc3339
 from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
 from reconciler.adapters.kube.bounds.budget import Budget, SumBudget
 from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts
@@ -45,6 +46,7 @@ _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _RAISE_LIMIT = "raise its limit (LimitNOFILE= of the unit, ulimit -n of the shell, --ulimit nofile= of the container)"
 _BEFORE_VALUES = (b",", b"{", b"[")
 """Each value of a JSON text has one of these before it. Inside of strings they are counted too."""
+_SECONDS_DIGITS = 12
 _GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 
 
@@ -64,7 +66,9 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     attempts_max: int = 4
     back_off_s: float = 0.25
     retry_after_max_s: float = 15.0
-    """Asked to wait longer than this, the request is given up as Throttled, with the time that was asked for."""
+    """Asked to wait longer than this, the request is given up as Throttled, and nothing is sent before that time."""
+    left_alone_max_s: float = 86_400.0
+    """Asked to wait for longer, a cluster is asked again after a day: it may have meant something else."""
     body_max_bytes: int = 32 * MIB
     """Of one answer. A page of a list that is larger is asked for again in smaller ones."""
     body_max_values: int = 1_000_000
@@ -123,6 +127,8 @@ class Transport:
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
+        self._left_alone: tuple[float, str] | None = None
+        """Until when nothing is sent, since the cluster asked for it (monotonic seconds), and what is told of it."""
         self.answers = 0
         """Parts of answers that have come in, but for those of watches."""
         self.trees = shared.trees
@@ -203,6 +209,7 @@ class Transport:
     @asynccontextmanager
     async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[Response]:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
+        self._refuse_while_left_alone()
         # A cluster whose writes hang behind a dead webhook answers every read: each has a breaker of its own.
         breaker = self._breaker(request)
         wait_s = breaker.wait_s()
@@ -223,7 +230,8 @@ class Transport:
                     breaker.succeeded()
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES and response.status != HTTPStatus.NOT_MODIFIED:
                     body = await self._read(response)
-                    raise refusal(self.name, request, response.status, body, _retry_after_s(response))
+                    asked_s = _retry_after_s(response, self._shared.clock)
+                    raise self._remembered(refusal(self.name, request, response.status, body, asked_s))
                 if is_watch:
                     deadline.reschedule(None)
                 try:
@@ -232,7 +240,8 @@ class Transport:
                     response.hang_up()
         except (SessionFault, OSError) as error:
             seen = as_fault(error)
-            if seen.is_about_certificates:
+            is_ended = not is_answered and not seen.is_timeout
+            if seen.is_about_certificates or (is_ended and self._credentials.are_replaced()):
                 self._credentials.distrust()
             if seen.is_timeout and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
@@ -246,6 +255,29 @@ class Transport:
             if not is_answered:
                 breaker.abandoned()
             raise
+
+    def _remembered(self, error: MemberClusterError) -> MemberClusterError:
+        """The error; a cluster that asks for a long pause is left alone for as long, by every request."""
+        asked_s = error.retry_after_s or 0.0
+        if isinstance(error, Throttled) and asked_s > self._settings.retry_after_max_s:
+            pause_s = min(asked_s, self._settings.left_alone_max_s)
+            clock = self._shared.clock
+            until = rfc3339(epoch_s(clock.now()) + pause_s)
+            asked = f"it asked for a pause (Retry-After: {asked_s:.0f} s), and is left alone until {until}"
+            why = f"{error.message}; {asked}"
+            self._left_alone = clock.monotonic_s() + pause_s, why
+            return Throttled(self.name, why, status=error.status, retry_after_s=asked_s)
+        return error
+
+    def _refuse_while_left_alone(self) -> None:
+        """Send nothing to a cluster that asked for it. The words stay the same, so that they are told once."""
+        if self._left_alone is None:
+            return
+        until_s, why = self._left_alone
+        left_s = until_s - self._shared.clock.monotonic_s()
+        if left_s > 0:
+            raise Throttled(self.name, why, retry_after_s=left_s)
+        self._left_alone = None
 
     def _breaker(self, request: Request) -> Breaker:
         return self.reading if request.purpose is Purpose.READ else self.writing
@@ -319,10 +351,16 @@ def _never_sent(error: MemberClusterError) -> MemberClusterError:
     return error
 
 
-def _retry_after_s(response: Response) -> float | None:
-    """Seconds of the Retry-After header; API servers write nothing else into it."""
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdecimal() and len(value) < 7 else None
+def _retry_after_s(response: Response, clock: Clock) -> float | None:
+    """Seconds of the Retry-After header, in either form. Source: RFC 9110, 10.2.3; API servers write seconds."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdecimal() and value.isascii():
+        return float(value[:_SECONDS_DIGITS])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - epoch_s(clock.now())) if moment.tzinfo is not None else None
 
 
 def as_fault(error: SessionFault | OSError) -> SessionFault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from reconciler.adapters.journal.file import APPLICATION_ID, JournalFile, migrat
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.journal.rows import APPLIED, TABLES, TIMER
 from reconciler.errors import JournalCorrupt, JournalError, JournalTooNew
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Intent
+from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
 
 
@@ -226,3 +228,30 @@ def test_statements_end_where_sql_says() -> None:
     assert len(list(statements(script))) == 2
     with pytest.raises(AssertionError, match="without an end"):
         list(statements("CREATE TABLE a (x TEXT)"))
+
+
+def _whole_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+def _by_another(path: Path) -> None:
+    path.with_name("other.db").write_bytes(path.read_bytes())
+    path.with_name("other.db").replace(path)
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [Path.unlink, lambda path: path.with_name("journal.db-wal").unlink(), _whole_folder, _by_another],
+    ids=["the file", "the write-ahead log", "the folder", "replaced"],
+)
+def test_what_is_begun_in_a_journal_that_is_gone_is_refused(tmp_path: Path, gone: Callable[[Path], None]) -> None:
+    """SQLite would go on to write into a file without a name. Source: design#intents."""
+    path = tmp_path / "state" / "journal.db"
+    web = Identity("apps", "Deployment", "demo", "web")
+    intent = Intent(cluster="m1", gvk=GVK("apps", "v1", "Deployment"), identity=web, action=Action.CREATE)
+    with Journal.open(path) as journal:
+        journal.begin([intent])
+        gone(path)
+        for _ in range(2):
+            with pytest.raises(JournalError, match="removed or replaced while it was in use"):
+                journal.begin([intent])

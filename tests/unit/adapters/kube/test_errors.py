@@ -11,6 +11,7 @@ from reconciler.adapters.kube.errors import MESSAGE_MAX, refusal
 from reconciler.adapters.kube.requests import Purpose, Request
 from reconciler.errors import (
     AccountNotMade,
+    AdmissionFailed,
     AlreadyExists,
     BadAnswer,
     ClusterUnreachable,
@@ -35,7 +36,8 @@ def error_of(code: int, body: Any, purpose: Purpose = Purpose.APPLY, kind: str =
 
 UID = {"field": "metadata.uid", "reason": "FieldValueInvalid", "message": "field is immutable"}
 CONFLICT = {"field": ".data.a", "reason": "FieldManagerConflict", "message": 'conflict with "x"'}
-INTERNAL = status(500, "InternalError", "Internal error occurred: failed calling webhook")
+INTERNAL = status(500, "InternalError", "Internal error occurred: etcdserver: request timed out")
+HANGS = status(500, "InternalError", 'Internal error occurred: failed calling webhook "w.example.com": failed to call')
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,7 @@ INTERNAL = status(500, "InternalError", "Internal error occurred: failed calling
         (429, b"", Purpose.READ, Throttled),
         (500, {"kind": "Status", "code": 500, "message": "failed to create typed"}, Purpose.APPLY, InvalidObject),
         (500, INTERNAL, Purpose.APPLY, MemberClusterError),
+        (500, HANGS, Purpose.APPLY, AdmissionFailed),
         (500, b"<html>", Purpose.APPLY, MemberClusterError),
         (500, {"kind": "Status", "code": 500, "message": "boom"}, Purpose.READ, MemberClusterError),
         (502, b"<html>Bad gateway</html>", Purpose.READ, ClusterUnreachable),
@@ -122,6 +125,31 @@ def test_a_refused_secret_says_which_field() -> None:
     cause = {"field": "data[password]", "message": "no"}
     error = error_of(422, status(422, "Invalid", "", causes=[cause]), kind="Secret")
     assert "Invalid at data[password]" in str(error)
+
+
+_QUOTA = 'secrets "s" is forbidden: exceeded quota: few, requested: count/secrets=1, used: 2, limited: 2'
+_POLICY = "secrets \"s\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "words", "told"),
+    [
+        (400, "BadRequest", f'admission webhook "w.example.com" denied the request: {SECRET_WORD}',
+         "admission webhook w.example.com denied it, HTTP 400 BadRequest"),
+        (500, "InternalError", 'Internal error occurred: failed calling webhook "w.example.com": context deadline',
+         "admission webhook w.example.com could not be asked, HTTP 500 InternalError"),
+        (403, "Forbidden", _QUOTA, "ResourceQuota few is exhausted, HTTP 403 Forbidden"),
+        (422, "Invalid", f"{_POLICY}{SECRET_WORD}",
+         "ValidatingAdmissionPolicy 'p' with binding 'b' denied it, HTTP 422 Invalid"),
+        (403, "Forbidden", f'{SECRET_WORD} admission webhook "{SECRET_WORD}" denied the request', "HTTP 403 Forbidden"),
+        (403, "Forbidden", f'admission webhook "{SECRET_WORD} X" denied the request', "HTTP 403 Forbidden"),
+    ],
+)  # fmt: skip
+def test_a_refused_secret_says_who_refused_it_and_nothing_that_they_said(
+    code: int, reason: str, words: str, told: str
+) -> None:
+    message = error_of(code, status(code, reason, words), kind="Secret").message
+    assert message == f"{told} (its words are left out, since they may quote the Secret)"
 
 
 def test_reading_a_secret_that_is_not_there_says_so() -> None:

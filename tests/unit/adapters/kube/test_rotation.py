@@ -128,3 +128,18 @@ async def test_a_replaced_authority_is_read_when_the_server_is_not_trusted_any_m
                         await members["m1"].version()
                     except ClusterUnreachable:  # It is left alone for some seconds after failures in a row.
                         await asyncio.sleep(0.2)
+
+
+async def test_a_replaced_client_certificate_is_read_when_the_front_refuses_the_old_one(folder: Path) -> None:
+    """Over TLS 1.3 the alert comes after the handshake has ended for the client."""
+    async with TlsServer(folder) as server, member_of(server) as members:
+        await members["m1"].version()
+        port = server.port
+        await server.__aexit__()
+        (folder / "trusted-1.crt").unlink()
+        for suffix in ("crt", "key"):
+            (folder / f"client.{suffix}").rename(folder / f"old.{suffix}")
+            (folder / f"next.{suffix}").rename(folder / f"client.{suffix}")
+        async with TlsServer(folder, port) as successor:
+            await members["m1"].version()
+            assert successor.seen == [("client2", "Bearer t1")]

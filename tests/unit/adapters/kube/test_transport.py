@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.adapters.clock import epoch_s
 from reconciler.adapters.kube import members
 from reconciler.adapters.kube.bounds.breaker import BreakerSettings
 from reconciler.adapters.kube.bounds.budget import SumBudget
@@ -94,6 +96,35 @@ async def test_gives_up_when_asked_to_wait_too_long_and_says_for_how_long() -> N
     error, sent = await outcome((reply(429, Retry_After="600"), OK), READ, clock)
     assert isinstance(error, Throttled)
     assert (error.retry_after_s, sent, clock.slept) == (600, 1, [])
+
+
+_NOON_S = epoch_s("2026-11-21T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "left_alone_s"),
+    [
+        ("3600", "Retry-After: 3600 s), and is left alone until 2026-11-21T13:00:00Z", 3600),
+        ("Sat, 21 Nov 2026 13:00:00 GMT", "Retry-After: 3600 s), and is left alone until 2026-11-21T13:00:00Z", 3600),
+        ("99999999", "Retry-After: 99999999 s), and is left alone until 2026-11-22T12:00:00Z", 86_400),
+    ],
+)
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_cluster_that_asks_for_an_hour_is_left_alone_for_that_hour(
+    code: int, asked: str, told: str, left_alone_s: float
+) -> None:
+    clock = TestClock(_NOON_S)
+    async with (
+        ScriptedServer(reply(code, Retry_After=asked), OK) as server,
+        transport_to(server, clock=clock) as (transport,),
+    ):
+        for request in (READ, APPLY, CREATE, READ):
+            with pytest.raises(Throttled, match=re.escape(told)) as found:
+                await transport.send(request, "test")
+            assert found.value.changed_nothing
+        assert len(server.asked) == 1, "it is asked nothing, for whatever"
+        clock.advance(left_alone_s)
+        assert (await transport.send(READ, "test")).status == 200
 
 
 async def test_backs_off_longer_each_time_and_not_for_ever() -> None:
