@@ -238,6 +238,12 @@ CLUSTERS: Mapping[str, Code] = {
         "Somebody deleted the object, and its finalizers keep it; a wanted one is made anew when it is gone.",
         "Nothing, or see who should do the finalizers' work.",
     ),
+    "deletes-others": Code(
+        "Deletes objects of others",
+        "The deletion of a CustomResourceDefinition deletes all objects of its kind, that of a Namespace everything in "
+        "it; the message says how many in this cluster are not ours, or are ours and would have stayed.",
+        "Look at these objects before you confirm it, or keep it: `preserveResourcesOnDeletion: true` releases it.",
+    ),
     "not-deleted": Code(
         "Not deleted",
         "The object is no longer wanted, and a proof that it is ours is missing; the message names which.",

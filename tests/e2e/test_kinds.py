@@ -120,11 +120,25 @@ def test_deleting_a_definition_needs_confirmation(fleet: FleetOnClusters) -> Non
         "policy", cluster_policy(f"d-{fleet.fleet}", ("apiextensions.k8s.io/v1", "CustomResourceDefinition", name))
     )
     fleet.apply()
+    m1, kind = fleet.clusters["m1"], definition["spec"]["names"]["kind"]
+    m1.kubectl("create", "namespace", fleet.namespace)
+    for number in range(4):
+        metadata = {"name": f"foreign-{number}", "namespace": fleet.namespace}
+        m1.apply({"apiVersion": "example.com/v1", "kind": kind, "metadata": metadata})
     fleet.write("definition")
     plan = fleet.apply().round.plan
-    assert [(str(c.action), c.held) for c in plan.changes] == [
-        ("delete", "guard: deleting a CustomResourceDefinition needs confirmation")
-    ]
+    (change,) = plan.changes
+    (problem,) = [found for found in plan.problems if found.code == "deletes-others"]
+    names = ", ".join(f"{fleet.namespace}/foreign-{number}" for number in range(3))
+    assert problem.cluster == "m1"
+    assert problem.message == (
+        f"deleting CustomResourceDefinition {name} deletes 4 {kind} ({names}, …) that are not ours with it"
+    )
+    assert (str(change.action), change.held) == (
+        "delete",
+        "guard: deleting a CustomResourceDefinition needs confirmation: all objects of its kind go with it, those of "
+        "others too",
+    )
     assert plan.held_digest
     settings = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": fleet.fleet},
                 "spec": {"guards": {"confirm": plan.held_digest}}}  # fmt: skip
@@ -132,6 +146,43 @@ def test_deleting_a_definition_needs_confirmation(fleet: FleetOnClusters) -> Non
     fleet.apply()
     # The API server removes the custom resources first, and then the definition.
     wait_until(lambda: name not in fleet.clusters["m1"].kubectl("get", "crd", "-o", "name"), f"{name} is gone")
+
+
+def test_an_operator_stays_until_the_finalizers_of_its_resources_are_done(fleet: FleetOnClusters) -> None:
+    """All of it leaves the store in one commit, and nothing of it hangs."""
+    definition, widget = widgets(fleet)
+    rbac, name, m1 = "rbac.authorization.k8s.io", f"operator-{fleet.fleet}", fleet.clusters["m1"]
+    rule = {"apiGroups": ["example.com"], "resources": ["*"], "verbs": ["*"]}
+    account = {"kind": "ServiceAccount", "name": name, "namespace": fleet.namespace}
+    bound = {"roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name}, "subjects": [account]}
+    documents: list[dict[str, Any]] = [
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name}, **bound},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": fleet.namespace}},
+        fleet.deployment(name, serviceAccountName=name),
+    ]
+    fleet.write("fleet", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": fleet.fleet},
+                          "spec": {"guards": {"maxDeletes": 100, "maxDeletePercent": 100}}})  # fmt: skip
+    kinds = [("example.com/v1", widget["kind"], "first")]
+    kinds += [(body["apiVersion"], body["kind"], name) for body in documents]
+    kinds.append((definition["apiVersion"], definition["kind"], definition["metadata"]["name"]))
+    fleet.write("policy", cluster_policy(f"d-{fleet.fleet}", *kinds))
+    fleet.write("definition", definition)
+    fleet.write("operator", widget, *documents)
+    fleet.apply()
+    resource, at = f"{definition['spec']['names']['plural']}.example.com", ("-n", fleet.namespace)
+    cleanup = '{"metadata":{"finalizers":["example.com/cleanup"]}}'
+    m1.kubectl("patch", resource, "first", *at, "--type=merge", "-p", cleanup)
+    m1.kubectl("delete", resource, "first", *at, "--wait=false")
+    fleet.write("operator")
+    held = {(change.identity.kind, change.held) for change in fleet.apply().round.plan.changes}
+    why = f"waits until {widget['kind']} {fleet.namespace}/first has left, which example.com/cleanup keeps"
+    assert {(body["kind"], why) for body in documents} <= held
+    assert fleet.live("m1", "deployment", name) is not None
+    m1.kubectl("patch", resource, "first", *at, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    fleet.apply()
+    assert fleet.live("m1", "deployment", name) is None
+    assert name not in m1.kubectl("get", "clusterrole", "-o", "name")
 
 
 def test_all_kinds_of_the_page_are_applied_and_then_at_rest(fleet: FleetOnClusters) -> None:

@@ -41,6 +41,7 @@ from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.pace.taking_in import TakingIn
+from reconciler.daemon.round.contents import Contents
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
@@ -85,6 +86,7 @@ class ControlLoop:
         self._away, self._denials = memory.away, memory.denials
         self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
+        self._contents = Contents(parts.clock)
         self._told = Transitions(log)
         self._taking_in = TakingIn(self._lanes, parts.clock)
         self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
@@ -359,6 +361,7 @@ class ControlLoop:
         asking = partial(parts.beat, "asking for dry runs")
         free = {name: member for name, member in parts.members.items() if name not in self._lanes.busy}
         planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
+        planned = await self._contents.add(planned, free, fleet.settings, PROMPT_S)
         planned = with_holders(self._writer.restrained(planned, now), state.held_elsewhere)
         if self._stop.is_set():
             return

@@ -15,6 +15,7 @@ from reconciler.daemon.observing.reach import pulling
 from reconciler.daemon.observing.reading import Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.once.access import Access, open_members
+from reconciler.daemon.round.contents import Contents
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.recover import answered
 from reconciler.engine import Round, World, plan_round
@@ -65,6 +66,7 @@ async def read_and_plan(
     else:
         reading, planned = await stages.plan(reading, members, access.stage)
     planned = await dry_run(planned, members, reading.world, every=server_side)
+    planned = await Contents(access.clock).add(planned, members, fleet.settings)
     planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
     if stages is not None:
         plan = with_standing(planned.plan, planned.decision, stages.progress)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -22,7 +22,7 @@ from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
 from reconciler.daemon.round.faults import fault_of
-from reconciler.daemon.round.perform import Done, perform
+from reconciler.daemon.round.perform import Done, is_gone, perform
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
@@ -54,6 +54,8 @@ class Result(Struct, frozen=True, kw_only=True):
     fault: Problem | None = None
     uid: str = ""
     resource_version: str = ""
+    is_terminating: bool = False
+    """The deletion was accepted, and finalizers keep the object for now."""
     health: HealthState | None = None
     """How the object was when it was written; None: it left, or was not written."""
 
@@ -65,6 +67,8 @@ AT_ONCE: Final = 16
 AT_ONCE_IN_ALL: Final = 256
 """The same over all clusters. A change that takes long counts no longer, so that no cluster waits for another one."""
 _SLOW_AFTER_S: Final = 1.0
+_TERMINATING_WAIT_S: Final = 20.0
+"""So long what needs another object to leave waits for its finalizers; after that it waits for a later round."""
 
 
 def all_turns() -> SharedSlots:
@@ -115,12 +119,6 @@ def tell_each(acting: Acting, results: Iterable[Result]) -> None:
         if told.fault is not None:
             subject = fault_fields(result.change.cluster, result.change.identity)
             log.error("what became of a change could not be told", exc_info=told.fault, extra=subject)
-
-
-def _why_stays(change: Change, failed: Collection[Identity]) -> str:
-    """Why a change is not begun after others failed; empty: it may be."""
-    owner = min(change.after.intersection(failed), default=None)
-    return f"it stays, since {owner} could not be deleted" if owner is not None else ""
 
 
 Waves = tuple[tuple[Change, ...], ...]
@@ -181,9 +179,9 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
         JournalError: nothing is sent that could not be journaled first.
     """
     lost: MemberClusterError | None = None
-    failed: set[Identity] = set()
+    staying = _Staying(member)
     for number, wave in enumerate(waves):
-        why = [_why_stays(change, failed) for change in wave]
+        why = [await staying.why(change) for change in wave]
         left = [Result(change=change, error=reason) for change, reason in zip(wave, why, strict=True) if reason]
         due = [change for change, reason in zip(wave, why, strict=True) if not reason]
         if number and lost is None and any(change.action in _LEAVES for change in due):
@@ -193,22 +191,48 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
         tell_each(acting, left)
         if left:
             acting.made(member.name, left)
-            failed |= {result.change.identity for result in left}
+            staying.take_in(left)
         if lost is None:
-            failed |= await _wave(member, due, acting)
+            await _wave(member, due, acting, staying)
 
 
-async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> set[Identity]:
-    """Make all changes of one wave in one cluster, group by group: what it takes at one time does not grow with it.
+class _Staying:
+    """The objects of one cluster that were to leave in earlier waves and have not left."""
 
-    What could not be made.
-    """
-    failed: set[Identity] = set()
+    def __init__(self, member: MemberCluster) -> None:
+        """Start with none."""
+        self._member = member
+        self._failed: set[Identity] = set()
+        self._terminating: dict[Identity, Change] = {}
+
+    def take_in(self, results: Iterable[Result]) -> None:
+        """Note what failed, and what finalizers keep."""
+        for result in results:
+            if result.error:
+                self._failed.add(result.change.identity)
+            elif result.is_terminating:
+                self._terminating[result.change.identity] = result.change
+
+    async def why(self, change: Change) -> str:
+        """Return why a change is not begun, once the finalizers of others had their time; empty: it may be."""
+        owner = min(change.after & self._failed, default=None)
+        if owner is not None:
+            return f"it stays, since {owner} could not be deleted"
+        for identity in sorted(change.after & self._terminating.keys()):
+            gone = await awaited(is_gone(self._member, self._terminating[identity], _TERMINATING_WAIT_S))
+            if gone.value is not True:
+                self._failed.add(identity)
+                return f"it stays until {identity} has left, which finalizers keep"
+            del self._terminating[identity]
+        return ""
+
+
+async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting, staying: _Staying) -> None:
+    """Make all changes of one wave in one cluster, group by group: what it takes at one time does not grow with it."""
     for begin in range(0, len(changes), GROUP):
         results = await _group(member, changes[begin : begin + GROUP], acting)
         acting.made(member.name, results)
-        failed.update(result.change.identity for result in results if result.error)
-    return failed
+        staying.take_in(results)
 
 
 async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> Sequence[Result]:
@@ -249,7 +273,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
         removed=[
             (member.name, result.change.identity)
             for result, _ in ended
-            if not result.error and result.change.action in _LEAVES
+            if not result.error and result.change.action in _LEAVES and not result.is_terminating
         ],
     )
     return [*unsent, *(result for result, _ in ended)]
@@ -266,7 +290,13 @@ async def _tried(
             assert ended.value is not None, "what did not fail gives something"
             done, row = ended.value
             health = _health(change, done, acting)
-            result = Result(change=change, uid=done.uid, resource_version=done.resource_version, health=health)
+            result = Result(
+                change=change,
+                uid=done.uid,
+                resource_version=done.resource_version,
+                is_terminating=change.action is Action.DELETE and done.live is not None,
+                health=health,
+            )
         case MemberClusterError() as error:
             # What an API server says may quote what was sent to it.
             result = Result(change=change, error=masker.text(error.message), is_open=not error.changed_nothing)

@@ -54,7 +54,8 @@ class Done(Struct, frozen=True, kw_only=True):
     uid: str
     resource_version: str = ""
     live: LiveObject | None = None
-    """The object as it was acknowledged; None: it left, or was not shown."""
+    """The object as it was acknowledged; of one that was deleted what its finalizers keep. None: it left, or was not
+    shown."""
 
 
 class _Attempt:
@@ -246,10 +247,10 @@ async def _delete(attempt: _Attempt, change: Change, fleet: str) -> Done:
     namespace, name = change.identity.namespace, change.identity.name
     try:
         live = await _planned_for(attempt, change, fleet)
-        await attempt.write(attempt.member.delete(change.gvk, namespace, name, uid=live.uid))
+        rest = await attempt.write(attempt.member.delete(change.gvk, namespace, name, uid=live.uid))
     except ObjectNotFound:
         return Done(uid=change.uid)
-    return Done(uid=live.uid)
+    return Done(uid=live.uid, live=rest)
 
 
 async def _release(attempt: _Attempt, change: Change, fleet: str) -> Done:
@@ -280,18 +281,29 @@ async def _planned_for(attempt: _Attempt, change: Change, fleet: str) -> LiveObj
 
 
 async def _until_gone(attempt: _Attempt, change: Change) -> None:
-    deadline = asyncio.get_running_loop().time() + _GONE_WAIT_S
-    while asyncio.get_running_loop().time() < deadline:
+    if not await is_gone(attempt.member, change, _GONE_WAIT_S):
+        raise WriteConflict(
+            attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
+        )
+
+
+async def is_gone(member: MemberCluster, change: Change, within_s: float) -> bool:
+    """Wait until an object that was deleted is gone, or another one has its name; False: it is still there.
+
+    Raises:
+        MemberClusterError: it could not be read.
+    """
+    deadline = asyncio.get_running_loop().time() + within_s
+    while True:
         try:
-            live = await attempt.member.get(change.gvk, change.identity.namespace, change.identity.name)
+            live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
         except ObjectNotFound:
-            return
+            return True
         if live.uid != change.uid:
-            return
+            return True
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
         await asyncio.sleep(_POLL_S)
-    raise WriteConflict(
-        attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
-    )
 
 
 async def _until_established(attempt: _Attempt, change: Change) -> None:

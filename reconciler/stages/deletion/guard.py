@@ -34,6 +34,11 @@ ALWAYS_CONFIRMED = frozenset(
 )
 """Kinds whose deletion takes data or other objects with it."""
 
+_GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
+    ("", "Namespace"): ": everything in it goes with it, what is not ours too",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ": all objects of its kind go with it, those of others too",
+}
+
 HELD_BY_GUARD = "guard: "
 """How the reason of a guard begins; other holds pass by themselves, these wait for a person."""
 
@@ -188,7 +193,8 @@ def _reasons(
         if not change.guarded:
             continue
         if change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED:
-            reasons[index] = f"deleting a {change.identity.kind} needs confirmation"
+            along = _GOES_ALONG.get(change.identity[:2], "")
+            reasons[index] = f"deleting a {change.identity.kind} needs confirmation{along}"
         elif clusters[change.cluster].is_over:
             reasons[index] = _too_many(clusters[change.cluster], guards, "in one cluster")
         elif fleet.is_over:

@@ -14,6 +14,7 @@ from reconciler.stages.dependencies.namespaces import (
     namespace_identity,
     namespaces,
 )
+from reconciler.stages.dependencies.operators import operator_parts
 from reconciler.stages.dependencies.sources import Sources
 from reconciler.stages.dependencies.travel import travel
 
@@ -34,6 +35,7 @@ __all__ = [
     "may_be_missing",
     "namespace_identity",
     "namespaces",
+    "operator_parts",
     "travel",
     "with_defined_kinds",
 ]

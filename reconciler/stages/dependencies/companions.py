@@ -21,9 +21,8 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import Companion, PropagationPolicy
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig
-from reconciler.stages.dependencies.following import Brought, following
+from reconciler.stages.dependencies.following import Brought, following, inherited_policy
 from reconciler.stages.dependencies.fronts import FRONTS, services_behind, why_in_front
-from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.pod_selection import selected_by_labels, selected_by_selector
 from reconciler.stages.dependencies.sources import Sources
 from reconciler.stages.dependencies.travel import travel

@@ -17,9 +17,8 @@ from reconciler.model.fleet import Fleet, Template
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.stages.dependencies.following import Brought, following
+from reconciler.stages.dependencies.following import Brought, following, inherited_policy
 from reconciler.stages.dependencies.grants import not_granted
-from reconciler.stages.dependencies.inherited_policy import inherited_policy
 from reconciler.stages.dependencies.links import Links, LinkTables, Mention
 from reconciler.stages.dependencies.sources import Found, Sources
 from reconciler.stages.dependencies.travel import Travel, travel

@@ -25,7 +25,7 @@ from reconciler.stages.documents.policy_annotations import (
     read_fail_back,
 )
 from reconciler.stages.documents.problem_code import ProblemCode
-from reconciler.stages.documents.scopes import BUILT_IN, is_namespaced
+from reconciler.stages.documents.scopes import BUILT_IN, guessed_plural, is_namespaced
 from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status, either_case, exactly, shape, walk
 from reconciler.stages.documents.shared_fields import (
     AFFINITY_FIELDS,
@@ -70,6 +70,7 @@ __all__ = [
     "document_shape",
     "either_case",
     "exactly",
+    "guessed_plural",
     "is_api_version",
     "is_dns_label",
     "is_dns_subdomain",

@@ -68,3 +68,20 @@ def is_namespaced(group: str, kind: str) -> bool | None:
     (True, False, None)
     """
     return BUILT_IN.get((group, kind))
+
+
+def guessed_plural(kind: str) -> str:
+    """Return the plural of a kind as paths and roles name it.
+
+    Source: apimachinery, meta.UnsafeGuessKindToResource, which is right for every built-in kind (a test compares it
+    with an API server).
+
+    >>> guessed_plural("NetworkPolicy"), guessed_plural("StorageClass"), guessed_plural("Endpoints")
+    ('networkpolicies', 'storageclasses', 'endpoints')
+    """
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"

@@ -67,7 +67,7 @@ from reconciler.stages.ownership.recorded import (
     recorded_form,
 )
 from reconciler.stages.ownership.shared_lists import shared_list, with_entries_of_others
-from reconciler.stages.ownership.terminating import is_terminating, terminating
+from reconciler.stages.ownership.terminating import finalizers_of_others, is_terminating, terminating
 from reconciler.stages.ownership.yielded import Yielded, replicas_path, steady_path, with_live_replicas, yielded
 
 __all__ = [
@@ -95,6 +95,7 @@ __all__ = [
     "entries_of",
     "field_manager",
     "fields_of",
+    "finalizers_of_others",
     "foreign_mark",
     "hashed_leaves",
     "holds_field",

@@ -45,9 +45,10 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
     """Indexes into `changes`, wave by wave; held changes are in none.
 
     `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is
-    opened.
+    opened. A deletion comes after all that is named in its `after`, whatever the ranks of their kinds.
     """
     depth = _depths({change.identity for change in changes}, needs)
+    phase = _phases(changes)
     grouped: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for index, change in enumerate(changes):
         if change.held is not None:
@@ -57,10 +58,28 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
             # Its owner is released with it: were that done first, a crash in between would leave one to be deleted.
             grouped[0, _LAST_RANK, 0].append(index)
         elif change.action in (Action.DELETE, Action.RELEASE):
-            grouped[1, -rank, -below].append(index)
+            grouped[1 + phase(change), -rank, -below].append(index)
         else:
             grouped[0, rank, below].append(index)
     return tuple(tuple(grouped[key]) for key in sorted(grouped))
+
+
+def _phases(changes: Iterable[Change]) -> Callable[[Change], int]:
+    """Return by change the longest chain of others in its cluster that have to leave before it."""
+    waiting = {(change.cluster, change.identity): change for change in changes if change.after}
+    found: dict[tuple[str, Identity], int] = {}
+
+    def phase(change: Change) -> int:
+        copy = change.cluster, change.identity
+        if copy not in waiting:
+            return 0
+        if copy not in found:
+            found[copy] = 1  # A circle is opened where it was entered.
+            others = (waiting[change.cluster, one] for one in change.after if (change.cluster, one) in waiting)
+            found[copy] = 1 + max(map(phase, others), default=0)
+        return found[copy]
+
+    return phase
 
 
 def is_follower(change: Change) -> bool:

@@ -1,8 +1,7 @@
 """How kinds are called in paths and roles: `deployments` for a Deployment.
 
-Source: Kubernetes, apimachinery, meta.UnsafeGuessKindToResource, which is right for every built-in kind (a test
-compares it with an API server); a CustomResourceDefinition says it for its own kind. Those of the Gateway API come with
-clusters as a rule, and not with a store, so their names are known here.
+A CustomResourceDefinition says it for its own kind. Those of the Gateway API come with clusters as a rule, and not with
+a store, so their names are known here.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Final
 
 from reconciler.model.fleet import Fleet
 from reconciler.model.tree import dig
-from reconciler.stages.documents import BUILT_IN
+from reconciler.stages.documents import BUILT_IN, guessed_plural
 
 _GATEWAY_API: Final = {
     ("gateway.networking.k8s.io", "BackendTLSPolicy"): "backendtlspolicies",
@@ -29,21 +28,7 @@ _GATEWAY_API: Final = {
 
 def resource_names(fleet: Fleet) -> dict[tuple[str, str], str]:
     """The plural of each (group, kind) that is built in, of the Gateway API, or that the store itself defines."""
-    return {group_kind: _plural(group_kind[1]) for group_kind in BUILT_IN} | _GATEWAY_API | _defined(fleet)
-
-
-def _plural(kind: str) -> str:
-    """The plural of a built-in kind.
-
-    >>> _plural("NetworkPolicy"), _plural("StorageClass"), _plural("Endpoints"), _plural("Deployment")
-    ('networkpolicies', 'storageclasses', 'endpoints', 'deployments')
-    """
-    name = kind.lower()
-    if name.endswith("endpoints"):
-        return name
-    if name.endswith("s"):
-        return f"{name}es"
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return {group_kind: guessed_plural(group_kind[1]) for group_kind in BUILT_IN} | _GATEWAY_API | _defined(fleet)
 
 
 def _defined(fleet: Fleet) -> dict[tuple[str, str], str]:

@@ -503,6 +503,58 @@ async def test_a_dependency_that_waits_for_its_owner_leaves_as_soon_as_that_is_g
         await scene.until(lambda: scene.value("m1", "settings") is None)
 
 
+def operator_of_config_maps() -> list[dict[str, Any]]:
+    """A Deployment that may finalize ConfigMaps by its Role."""
+    group = "rbac.authorization.k8s.io"
+    metadata = {"name": "operator", "namespace": "demo"}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["update"]}
+    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
+    binding = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": metadata,
+               "roleRef": {"apiGroup": group, "kind": "Role", "name": "operator"},
+               "subjects": [{"kind": "ServiceAccount", "name": "operator"}]}  # fmt: skip
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    workload = deployment("operator", 1)
+    workload["spec"]["template"]["spec"]["serviceAccountName"] = "operator"
+    rules = [policy("ServiceAccount", "m1", name="account", preserveResourcesOnDeletion=False),
+             policy("Deployment", "m1", name="operator", preserveResourcesOnDeletion=False)]  # fmt: skip
+    for kind in ("Role", "RoleBinding"):
+        chosen = policy(kind, "m1", name=kind.lower(), preserveResourcesOnDeletion=False)
+        chosen["spec"]["resourceSelectors"][0]["apiVersion"] = f"{group}/v1"
+        rules.append(chosen)
+    return [role, binding, account, workload, *rules]
+
+
+async def test_an_operator_leaves_as_soon_as_what_it_finalizes_is_gone(tmp_path: Path) -> None:
+    path = "/api/v1/namespaces/demo/configmaps/app"
+
+    def by_hand(scene: Running, method: str, body: Any = None) -> None:
+        request = Request(method=method, path=path, query={}, body=body, accept="application/json",
+                          content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m1"].request(request).status < 300
+
+    def parts(scene: Running) -> list[bool]:
+        state = scene.box["m1"].state
+        kinds = ("Role", "RoleBinding", "ServiceAccount", "Deployment")
+        return [state.get(kind, "demo", "operator") is not None for kind in kinds]
+
+    async with running(tmp_path, guards={"maxDeletes": 100, "maxDeletePercent": 100}) as scene:
+        documents = operator_of_config_maps()
+        scene.put(operator=documents[:4], rules=documents[4:])
+        scene.app("1", "m1")
+        await scene.until(lambda: all(parts(scene)) and scene.value("m1") == "1")
+        await scene.quiet()
+        by_hand(scene, "PATCH", {"metadata": {"finalizers": ["example.com/cleanup"]}})
+        await scene.quiet()
+        by_hand(scene, "DELETE")
+        scene.put(operator=None, app=None)
+        held = "waits until ConfigMap demo/app has left, which example.com/cleanup keeps"
+        await scene.until(lambda: held in str(scene.journal.state()))
+        await scene.quiet()
+        assert all(parts(scene))
+        by_hand(scene, "PATCH", {"metadata": {"finalizers": None}})
+        await scene.until(lambda: not any(parts(scene)))
+
+
 async def test_a_quiet_fleet_is_not_written_to_over_many_resyncs(tmp_path: Path) -> None:
     async with running(tmp_path, drift={"resync": "10s"}) as scene:
         before, rounds = scene.writes(), scene.vitals.rounds

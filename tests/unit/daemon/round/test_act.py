@@ -5,6 +5,7 @@ Source: design#promise-4; design#promise-7.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
-from reconciler.sim import Fault, FaultKind, is_write
-from tests.fakes.members import FLEET, opened
+from reconciler.sim import Fault, FaultKind, Request, is_write
+from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -137,3 +138,49 @@ async def test_what_follows_an_owner_that_could_not_be_deleted_stays(tmp_path: P
         assert not scene.journal.open_intents()
         await scene.apply(fleet_of(rule, clusters=("m1", "m2")))
         assert scene.live("m1") is None
+
+
+async def test_what_finalizers_keep_is_remembered_until_it_is_gone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        await scene.apply(store("m1"))
+        keep(scene, "example.com/cleanup")
+        gone = fleet_of(policy("ConfigMap", "m1", preserveResourcesOnDeletion=False), clusters=("m1", "m2"))
+        results = await scene.apply(gone)
+        assert [(result.error, result.is_terminating) for result in results if result.change.identity == APP] == [
+            ("", True)
+        ]
+        assert APP in scene.journal.applied("m1")
+
+
+async def test_what_needs_another_object_to_leave_waits_for_its_finalizers(tmp_path: Path) -> None:
+    secret = {**config_map("follower"), "kind": "Secret", "data": {}}
+    rules = [
+        policy(kind, "m1", name=kind.lower(), preserveResourcesOnDeletion=False) for kind in ("ConfigMap", "Secret")
+    ]
+    async with opened(tmp_path) as scene:
+        await scene.apply(fleet_of(config_map(), secret, *rules, clusters=("m1", "m2")))
+        keep(scene, "example.com/cleanup")
+        _, planned = await scene.plan(fleet_of(*rules, clusters=("m1", "m2")))
+        changes = tuple(
+            replace(change, after=frozenset({APP})) if change.identity.kind == "Secret" else change
+            for change in planned.plan.changes
+        )
+        first, second = (
+            [i for i, one in enumerate(changes) if (one.identity.kind == "Secret") is late] for late in (False, True)
+        )
+        plan = replace(planned.plan, changes=changes, waves=(tuple(first), tuple(second)))
+        acting = asyncio.create_task(scene.act(replace(planned, plan=plan)))
+        while "deletionTimestamp" not in str(scene.live("m1")):
+            await asyncio.sleep(0)
+        assert scene.box["m1"].state.get("Secret", "demo", "follower") is not None
+        keep(scene, None)
+        assert {result.error for result in await acting} == {""}
+        assert scene.box["m1"].state.get("Secret", "demo", "follower") is None
+
+
+def keep(scene: Open, finalizer: str | None) -> None:
+    body = {"metadata": {"finalizers": [finalizer] if finalizer else None}}
+    path = "/api/v1/namespaces/demo/configmaps/app"
+    request = Request(method="PATCH", path=path, query={}, body=body, accept="application/json",
+                      content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
+    assert scene.box["m1"].request(request).status < 300
