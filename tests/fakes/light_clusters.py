@@ -2,9 +2,10 @@
 
 They keep what is applied as bytes, with the defaults, managed fields and status that an API server would add; they
 list, in pages too, and watch. They check nothing: what is right is for the embedded clusters to say. The path of a URL
-begins with the name of the cluster, so that all of them share one port. `/counts` tells what was asked, and after
-`/lose/NAME` that cluster answers nothing any more. With a certificate they speak TLS, each at a port of its own, so
-that they share no connection.
+begins with the name of the cluster, so that all of them share one port. `/counts` tells what was asked, `/asked` of
+which cluster. After `/lose/NAME` that cluster answers nothing any more and its watches end; after `/hang/NAME` they
+stay open; `/find/NAME` brings it back. With a certificate they speak TLS, each at a port of its own, so that they
+share no connection.
 """
 
 from __future__ import annotations
@@ -97,6 +98,13 @@ class LightCluster:
         return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
+def verb_of(method: str, query: dict[str, str]) -> str:
+    """Return what a request does: `watch`, `read` or `write`."""
+    if method == "GET":
+        return "watch" if "watch" in query else "read"
+    return "write"
+
+
 def owned_fields(sent: dict[str, Any]) -> dict[str, Any]:
     """The fieldsV1 of what was sent; items of lists are keyed by name where they have one."""
     owned = {key: value for key, value in sent.items() if key not in ("apiVersion", "kind", "metadata")}
@@ -149,6 +157,8 @@ class LightClusters:
     def __init__(self) -> None:
         self.clusters: dict[str, LightCluster] = {}
         self.counts: Counter[str] = Counter()
+        self.asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """By cluster, by verb."""
         self.lost: set[str] = set()
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes, to: Exchange) -> None:
@@ -160,10 +170,16 @@ class LightClusters:
             watching = sum(len(found) for cluster in self.clusters.values() for found in cluster.watchers.values())
             to.send(200, orjson.dumps({**self.counts, "watching": watching}))
             return
-        if name == "lose":
-            self.lose(rest)
+        if name == "asked":
+            to.send(200, orjson.dumps(self.asked))
+            return
+        if name in ("lose", "hang", "find"):
+            (self.lost.discard if name == "find" else self.lost.add)(rest)
+            if name == "lose":
+                self.lose(rest)
             to.send(200, b"{}")
             return
+        self.asked[name][verb_of(method, query)] += 1
         if name in self.lost:
             return
         cluster = self.clusters.setdefault(name, LightCluster(name))
@@ -181,8 +197,7 @@ class LightClusters:
         self._resource(cluster, method, where, query, headers, body, to)
 
     def lose(self, name: str) -> None:
-        """From now on a cluster answers nothing; its watches end."""
-        self.lost.add(name)
+        """End the watches of a cluster that answers nothing any more."""
         for watchers in self.clusters[name].watchers.values():
             for watcher in tuple(watchers):
                 watcher.end()
@@ -310,9 +325,21 @@ class RunningClusters:
         """What was asked of all of them together; `watching`: watches that are open now."""
         return dict(json.loads(self._asked("counts")))
 
+    def asked(self) -> dict[str, Counter[str]]:
+        """Return how often each cluster was asked, by verb: `read`, `watch`, `write`."""
+        return {name: Counter(found) for name, found in json.loads(self._asked("asked")).items()}
+
     def lose(self, name: str) -> None:
         """Have a cluster answer nothing any more."""
         self._asked(f"lose/{name}")
+
+    def hang(self, name: str) -> None:
+        """Have a cluster answer nothing any more, and its watches stay open."""
+        self._asked(f"hang/{name}")
+
+    def find(self, name: str) -> None:
+        """Have a cluster answer again."""
+        self._asked(f"find/{name}")
 
     def _asked(self, path: str) -> bytes:
         trusted = ssl.create_default_context(cafile=f"{self.certificate}.crt") if self.certificate else None
