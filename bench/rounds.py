@@ -239,7 +239,7 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
             store=StoreInForce({}, source.read_blob),
             journal=journal,
             holder=Holder(journal, clock),
-            members=cast("Members", members),
+            opened=cast("Members", members),
             configs_of=lambda fleet: {},
             agent=UserAgent(FLEET),
             clock=clock,

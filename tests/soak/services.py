@@ -36,7 +36,7 @@ async def service_on(
                 store=StoreInForce(journal.good_blobs(), source.read_blob),
                 journal=journal,
                 holder=Holder(journal, clock),
-                members=members,
+                opened=members,
                 configs_of=lambda fleet: load_members(
                     box.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())]
                 ),

@@ -9,7 +9,8 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
 
 from reconciler import __version__
 from reconciler.adapters.clock import Clock, SystemClock
@@ -33,50 +34,73 @@ _T = TypeVar("_T")
 _NOT_IN_A_HEADER = regex(r"[^A-Za-z0-9._:/@+-]")
 
 
-class Members(Mapping[str, MemberCluster]):
-    """The clusters whose configuration is usable, by name; `failed` says why the others are not here."""
+class _Reached(NamedTuple):
+    """Each client, what it was made of, and why others could not be made."""
 
-    def __init__(self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always) -> None:
-        """No clusters yet."""
+    clusters: Mapping[str, MemberCluster] = MappingProxyType({})
+    configs: Mapping[str, tuple[MemberConfig, tuple[bytes, ...]]] = MappingProxyType({})
+    failed: Mapping[str, ConfigurationError] = MappingProxyType({})
+
+
+_NONE: Final = _Reached()
+
+
+class Members(Mapping[str, MemberCluster]):
+    """The clusters whose configuration is usable, by name; `failed` says why the others are not here.
+
+    A value: it never changes, so that whoever holds it over an await finds every name that was there. Clusters that are
+    reached otherwise are another value. Nothing has to be closed of a client that is in no value any more: what it
+    began ends by itself, and its connections belong to the pool of the session.
+    """
+
+    def __init__(
+        self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always, reached: _Reached = _NONE
+    ) -> None:
+        """These clusters. Whoever opens a session begins with none."""
         self._writing_left_s = writing_left_s
         self._shared = shared
         self._agent = agent
-        self._configs: dict[str, tuple[MemberConfig, tuple[bytes, ...]]] = {}
-        self._clusters: dict[str, MemberCluster] = {}
-        self.failed: Mapping[str, ConfigurationError] = {}
+        self._reached = reached
 
-    def update(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> None:
-        """Be these clusters from now on. One whose configuration is unchanged keeps its connections and its breaker.
+    def reached_by(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> Members:
+        """These clusters over the same session. One whose configuration is unchanged keeps its client and breaker.
 
         Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
         """
+        before = self._reached
         usable = {
             name: (config, file_contents(config))
             for name, config in sorted(configs.items())
             if isinstance(config, MemberConfig)
         }
-        self._clusters = {
-            name: self._clusters[name] if self._configs.get(name) == found else self._member(found[0])
+        clusters = {
+            name: before.clusters[name] if before.configs.get(name) == found else self._member(found[0])
             for name, found in usable.items()
         }
-        self._configs = usable
-        self.failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
+        failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
+        reached = _Reached(MappingProxyType(clusters), MappingProxyType(usable), MappingProxyType(failed))
+        return Members(self._shared, self._agent, self._writing_left_s, reached)
+
+    @property
+    def failed(self) -> Mapping[str, ConfigurationError]:
+        """Why clusters are not here, by name."""
+        return self._reached.failed
 
     def servers(self) -> dict[str, str]:
         """The address of each cluster, as the kubeconfig names it."""
-        return {name: config.server for name, (config, _) in self._configs.items()}
+        return {name: config.server for name, (config, _) in self._reached.configs.items()}
 
     def _member(self, config: MemberConfig) -> MemberCluster:
         return MemberCluster(Transport(config, self._shared), self._agent.header, self._writing_left_s)
 
     def __getitem__(self, name: str) -> MemberCluster:
-        return self._clusters[name]
+        return self._reached.clusters[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._clusters)
+        return iter(self._reached.clusters)
 
     def __len__(self) -> int:
-        return len(self._clusters)
+        return len(self._reached.clusters)
 
     @classmethod
     @asynccontextmanager
@@ -108,9 +132,7 @@ class Members(Mapping[str, MemberCluster]):
                 answered=answered,
                 trees=SharedTrees(BRIEF_APART_BYTES if is_brief else 0),
             )
-            members = cls(shared, agent, writing_left_s)
-            members.update(configs)
-            yield members
+            yield cls(shared, agent, writing_left_s).reached_by(configs)
 
     async def each(
         self, ask: Callable[[MemberCluster], Awaitable[_T]]
@@ -123,8 +145,8 @@ class Members(Mapping[str, MemberCluster]):
             except MemberClusterError as error:
                 return error
 
-        answers = await asyncio.gather(*(outcome(cluster) for cluster in self._clusters.values()))
-        return {**self.failed, **dict(zip(self._clusters, answers, strict=True))}
+        answers = await asyncio.gather(*(outcome(cluster) for cluster in self.values()))
+        return {**self.failed, **dict(zip(self, answers, strict=True))}
 
 
 def session_for(*, is_brief: bool) -> AbstractAsyncContextManager[Session]:

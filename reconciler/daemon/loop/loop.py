@@ -13,9 +13,12 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.members import Members
 from reconciler.adapters.sources.watch import wait_for
-from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
+from reconciler.containment import awaited, fault_fields
 from reconciler.daemon.loop.agenda import Agenda
+from reconciler.daemon.loop.connections import exchanged, reconnected
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
 from reconciler.daemon.loop.parts import Parts
@@ -49,7 +52,6 @@ from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
 from reconciler.daemon.watches.watches import Watches
-from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 
@@ -89,8 +91,8 @@ class ControlLoop:
         self._contents = Contents(parts.clock)
         self._told = Transitions(log)
         self._taking_in = TakingIn(self._lanes, parts.clock)
-        self._late = LateReadings(self._mark_in, self._mark_cluster, parts.members)
-        self._state = State(fleet=fleet)
+        self._late = LateReadings(self._mark_in, self._mark_cluster, lambda: len(self._state.members))
+        self._state = State(members=parts.opened, fleet=fleet)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._wake)
@@ -118,23 +120,16 @@ class ControlLoop:
         self._agenda.mark_everything()
 
     def reload(self) -> None:
-        """Read the kubeconfig again; while it is unusable, the one in force stays."""
-        if self._state.fleet is not None:
-            self._reach(self._state.fleet)
+        """Have the next round read the kubeconfig again; while it is unusable, the one in force stays."""
         self._parts.ask_keys_again()
         self._parts.vitals.is_reloading = self._agenda.reload = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
 
-    def _reach(self, fleet: Fleet) -> None:
-        """Reach the clusters as the kubeconfig says now; as it said before, if it is unusable."""
-        read = contained(self._parts.configs_in_reach, fleet)
-        if read.value is not None:
-            self._parts.members.update(read.value)
-            return
-        is_told = isinstance(read.fault, ConfigurationError)
-        log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
-                  extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
+    @property
+    def members(self) -> Members:
+        """The clusters as they are reached now."""
+        return self._state.members
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; what is being written then is waited for, but not for long.
@@ -198,10 +193,11 @@ class ControlLoop:
             await self._parts.clock.sleep(_SETTLE_S)
 
     async def _watch_absent(self) -> None:
-        clock, parts = self._parts.clock, self._parts
+        clock = self._parts.clock
         while True:
             await clock.sleep(_ABSENT_S)
-            back = await self._away.came_back(parts.members, self._state.known.cluster_uids, clock.monotonic_s())
+            state = self._state
+            back = await self._away.came_back(state.members, state.known.cluster_uids, clock.monotonic_s())
             if back:
                 self._agenda.mark_cluster(*back)
 
@@ -210,7 +206,7 @@ class ControlLoop:
             await self._parts.clock.sleep(ASKED_EVERY_S)
             fleet = self._state.fleet
             selector = our_label(fleet.settings) if fleet is not None else ""
-            given = await self._denials.answered_now(self._parts.members, selector)
+            given = await self._denials.answered_now(self._state.members, selector)
             if given:
                 self._agenda.mark_cluster(*given)
 
@@ -278,6 +274,8 @@ class ControlLoop:
         if agenda.store:
             await self._read_store(agenda)
         fleet = self._state.fleet
+        if fleet is not None and agenda.reload:
+            self._reconnect(fleet, agenda)
         if fleet is not None and self._parts.is_other_part(fleet):
             self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
             return
@@ -327,9 +325,10 @@ class ControlLoop:
         self._state = replace(self._state, fleet=fleet, decision=None)
         if before is None:
             # Whoever starts the service is to be told what is wrong with its options.
-            self._parts.members.update(self._parts.configs_in_reach(fleet))
+            members = self._state.members.reached_by(self._parts.configs_in_reach(fleet))
+            self._state, _ = exchanged(self._state, members)
         elif needs_other_members(before, fleet):
-            self._reach(fleet)
+            self._reconnect(fleet, agenda)
         if needs_other_members(before, fleet):
             own = self._parts.reach.own(fleet)
             self._away.keep(own)
@@ -338,6 +337,10 @@ class ControlLoop:
             agenda.mark_everything()
         else:
             agenda.mark_cluster(*other_clusters(before, fleet))
+
+    def _reconnect(self, fleet: Fleet, agenda: Agenda) -> None:
+        self._state, other = reconnected(self._parts, self._state, fleet)
+        agenda.mark_cluster(*other)
 
     async def _pass(self, state: State, fleet: Fleet, scope: Scope | None, now: str) -> None:
         """Read, plan, write and record what is in the scope; None: everything."""
@@ -359,13 +362,14 @@ class ControlLoop:
         parts.beat("planning", copies)
         planned, health = await asyncio.to_thread(planned_with_health, world, now, decision)
         asking = partial(parts.beat, "asking for dry runs")
-        free = {name: member for name, member in parts.members.items() if name not in self._lanes.busy}
+        met = {name: member for name, member in state.reachable.items() if isinstance(member, MemberCluster)}
+        free = {name: member for name, member in met.items() if name not in self._lanes.busy}
         planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
         planned = await self._contents.add(planned, free, fleet.settings, PROMPT_S)
         planned = with_holders(self._writer.restrained(planned, now), state.held_elsewhere)
         if self._stop.is_set():
             return
-        self._writer.begin(planned.plan, fleet, now)
+        self._writer.begin(planned.plan, fleet, now, met)
         await self._written()
         ended = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in ended))
@@ -375,7 +379,7 @@ class ControlLoop:
             self._judge.caught_up(each)
         self._judge.round_ends()
         self._lanes.round_ends()
-        self._keeper.follow(decision, state.known.ledger, parts.members, anew=scope is None)
+        self._keeper.follow(decision, state.known.ledger, state.members, anew=scope is None)
 
     async def _written(self) -> None:
         """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""

@@ -46,7 +46,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     store: StoreInForce
     journal: Journal
     holder: Holder
-    members: Members
+    opened: Members
+    """The session, with the clusters that the loop begins with; those of now are in its state."""
     configs_of: ConfigsOf
     agent: UserAgent
     clock: Clock

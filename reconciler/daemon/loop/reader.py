@@ -252,7 +252,7 @@ class Reader:
         parts.beat("meeting the clusters")
         known = remembered(parts.journal)
         own = parts.reach.own(fleet)
-        reachable, uids = await answering(fleet, parts.members, known.cluster_uids, own if names is None else names)
+        reachable, uids = await answering(fleet, state.members, known.cluster_uids, own if names is None else names)
         held = state.held_elsewhere
         if not fleet.settings.observe_only:
             met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]

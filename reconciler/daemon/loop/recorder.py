@@ -32,7 +32,7 @@ from reconciler.daemon.vitals.board import Shown
 from reconciler.daemon.vitals.picture_vitals import show, show_step
 from reconciler.daemon.vitals.turns import tell_turns
 from reconciler.engine import Decision, Round, World
-from reconciler.model.observation import Member, Observations, Read
+from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
@@ -242,7 +242,7 @@ class Recorder:
             rollouts=state.rollouts,
         )
         document = record_picture(parts.journal, shown, self._tables)
-        self._put_up(replace(shown, number=document["round"]), state.observations, document["since"])
+        self._put_up(replace(shown, number=document["round"]), state, document["since"])
         show(parts.vitals, picture, fleet_state, heard)
         tell_turns(self._states.turns)
         self._told.take_in(fleet_state, self._states.turns, now)
@@ -251,10 +251,10 @@ class Recorder:
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
 
-    def _put_up(self, picture: Picture, observations: Observations, since: str) -> None:
+    def _put_up(self, picture: Picture, state: State, since: str) -> None:
         """Show it to whoever looks."""
-        servers = self._parts.members.servers
-        shown = Shown(picture=picture, observations=observations, since=since, servers=servers)
+        servers = state.members.servers
+        shown = Shown(picture=picture, observations=state.observations, since=since, servers=servers)
         self._parts.vitals.board.show(shown)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
@@ -279,7 +279,7 @@ class Recorder:
         for name, member in world.members.items():
             if isinstance(member, Read):
                 self._away.was_read(name)
-            elif name in self._parts.members:
+            elif name in state.members:
                 self._away.was_not_read(name, now_s)
                 missing[name] = member.why
         # Until it answers, no other cluster waits for it.

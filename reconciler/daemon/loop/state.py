@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reading import Known
 from reconciler.daemon.round.failures import Failures
@@ -25,6 +26,8 @@ class State(Struct, frozen=True, kw_only=True):
     round over everything, with what later rounds changed of it.
     """
 
+    members: Members
+    """The clusters as the kubeconfig in force says that they are reached."""
     fleet: Fleet | None = None
     decision: Decision | None = None
     observations: Observations = field(default_factory=Observations)

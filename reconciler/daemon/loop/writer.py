@@ -94,17 +94,18 @@ class Writer:
         waves = kept_waves(plan.waves, lambda index: index not in fought)
         return replace(planned, plan=replace(plan, waves=waves))
 
-    def begin(self, plan: Plan, fleet: Fleet, now: str) -> None:
+    def begin(self, plan: Plan, fleet: Fleet, now: str, met: Mapping[str, MemberCluster]) -> None:
         """Begin what is due, a lane for each cluster; in one that is busy still, it is looked at again after that.
 
-        What becomes of it, errors too, is what the lanes give when they end.
+        `met`: the clients that the plan was made of, which have said who they are. What becomes of it, errors too, is
+        what the lanes give when they end.
         """
         if not plan.waves:
             return
         parts, name = self._parts, fleet.settings.name
         parts.beat(f"making {sum(map(len, plan.waves))} changes")
         acting = Acting(
-            members=parts.members,
+            members=met,
             journal=parts.journal,
             fleet=name,
             revision=fleet.revision,
@@ -123,12 +124,12 @@ class Writer:
             else:
                 free[cluster] = waves
         # Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
-        holds = {cluster: asyncio.ensure_future(parts.holder.hold([parts.members[cluster]], name)) for cluster in free}
+        holds = {cluster: asyncio.ensure_future(parts.holder.hold([met[cluster]], name)) for cluster in free}
         told = asyncio.ensure_future(_told_in_time(holds))
         told.add_done_callback(lambda _: told.cancelled() or told.exception())  # it is raised where it is waited for
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=now, identities=_identities(waves))
-            self._lanes.begin(task, self._write(parts.members[cluster], waves, acting, holds[cluster], told))
+            self._lanes.begin(task, self._write(met[cluster], waves, acting, holds[cluster], told))
 
     async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told) -> None:
         """The boundary of one cluster's part of a plan: what no result came of may have been made."""

@@ -8,7 +8,7 @@ ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -35,6 +35,7 @@ class _Late(Struct, kw_only=True):
     `kinds`: what it lists. `is_to_list`: lists are wanted that are not among these.
     """
 
+    member: MemberCluster
     task: asyncio.Task[Member]
     identities: frozenset[Identity]
     kinds: frozenset[GVK]
@@ -55,11 +56,11 @@ class LateReadings:
         self,
         mark: Callable[[str, Iterable[Identity]], None],
         mark_cluster: Callable[[str], None],
-        members: Sized,
+        members: Callable[[], int],
     ) -> None:
         """`mark` is told what the next round has to look at in a cluster, `mark_cluster` that it is all of it.
 
-        `members`: all clusters of the fleet.
+        `members`: how many clusters are reached.
         """
         self._mark, self._mark_cluster, self._members = mark, mark_cluster, members
         self._late: dict[str, _Late] = {}
@@ -80,6 +81,7 @@ class LateReadings:
             if isinstance(member, str):
                 found[name] = NotRead(name=name, why=member)
                 continue
+            self._leave_other(name, member)
             known = self._answered(name, wanted)
             if known is not None:
                 found[name] = known
@@ -92,17 +94,24 @@ class LateReadings:
                 continue
             reading = read_member(member, wanted, fleet_names, interpreters, progress)
             begun[name] = asyncio.create_task(reading, name=f"reading {name}"), wanted
-        await _patiently([task for task, _ in begun.values()], len(self._members))
+        await _patiently([task for task, _ in begun.values()], self._members())
         for name, (task, wanted) in begun.items():
             member, known = members[name], found.get(name)
             assert not isinstance(member, str), "a reading was begun"
             if task.done():
                 found[name] = _joined(known, task.result())
             else:
-                self._late[name] = _Late(task=task, identities=_identities(wanted), kinds=wanted.kinds)
+                self._late[name] = _Late(member=member, task=task, identities=_identities(wanted), kinds=wanted.kinds)
                 task.add_done_callback(partial(self._ended, name))
                 found[name] = await _unknown(member, wanted, known)
         return dict(sorted(found.items()))
+
+    def _leave_other(self, name: str, member: MemberCluster) -> None:
+        """Leave a reading over a client that was exchanged since: it may have been of another cluster."""
+        late = self._late.get(name)
+        if late is not None and late.member is not member:
+            del self._late[name]
+            late.task.cancel()
 
     def _answered(self, name: str, wanted: Interest) -> Member | None:
         """What a reading that began in an earlier round has given, once; None: there is none, or it goes on."""

@@ -75,6 +75,8 @@ class Player:
         self._process = process
         self._parts = replace(process.parts, is_other_part=self._is_other_loop, tell_revision=self._tell_revision)
         self._leadership = process.leadership
+        self._members = process.parts.opened
+        """The clusters as the last loop left them: the next one goes on with their clients."""
         self._follower = StoreFollower(self._parts)
         self._reach = process.parts.reach
         """As it was asked for; while a Lease is held, that of the parts says of which shard, and what others tell."""
@@ -149,15 +151,15 @@ class Player:
 
     async def _act(self, parts: Parts, fleet: Fleet, *ends: asyncio.Event) -> Fleet:
         """Run the control loop until an event is set, or the store gives another part; the fleet in force then."""
-        parts.members.update(parts.configs_in_reach(fleet))
+        opened = self._members.reached_by(parts.configs_in_reach(fleet))
         parts.vitals.leads, parts.vitals.applies = True, parts.reach.applies
         parts.journal.record_led_by("")
-        self.loop = loop = ControlLoop(parts, self._follower, fleet)
+        self.loop = loop = ControlLoop(replace(parts, opened=opened), self._follower, fleet)
         try:
             async with either(*ends) as end:
                 await loop.run(end)
         finally:
-            self.loop = None
+            self.loop, self._members = None, loop.members
         return self._follower.fleet or fleet
 
     async def _with_lease(self, fleet: Fleet, ha: HighAvailability, stop: asyncio.Event) -> Fleet:
@@ -294,7 +296,7 @@ class Player:
                 return fleet
             try:
                 left = await seat.left.read()
-                fleet = await self._news(seat, fleet, left.revision if left is not None else "")
+                fleet, seat = await self._news(seat, fleet, left.revision if left is not None else "")
                 if stop.is_set() or lost.is_set() or self._is_other_part(fleet):
                     return fleet
                 if left is None and seat.exchange is not None and not seat.elector.shard:
@@ -316,14 +318,14 @@ class Player:
                 fleet, taken = await self._turn(seat, fleet, taken, (stop, lost))
         return fleet
 
-    async def _news(self, seat: Seat, fleet: Fleet, left: str) -> Fleet:
-        """The fleet to lead by, its clusters reached as it says."""
+    async def _news(self, seat: Seat, fleet: Fleet, left: str) -> tuple[Fleet, Seat]:
+        """The fleet to lead by, and the seat with its clusters reached as it says."""
         found = await news(self._parts, self._follower, fleet, left)
         if found.clusters != fleet.clusters:
             configs = contained(self._parts.configs_of, found)
             if configs.value is not None:
-                seat.members.update(configs.value)
-        return found
+                seat = replace(seat, members=seat.members.reached_by(configs.value))
+        return found, seat
 
     async def _hear_all(self, seat: Seat, fleet: Fleet, ends: tuple[asyncio.Event, ...]) -> Fleet:
         """Wait until each shard has told something once: what is divided by room would be divided without theirs."""

@@ -130,7 +130,7 @@ def _parts(
         store=StoreInForce(journal.good_blobs(), source.read_blob, cache),
         journal=journal,
         holder=holder,
-        members=members,
+        opened=members,
         configs_of=lambda fleet: configs_of(fleet, access),
         agent=agent,
         clock=access.clock,

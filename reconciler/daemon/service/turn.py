@@ -134,12 +134,12 @@ class Turn:
         if not unread:
             return False
         configs = contained(parts.configs_of, self._fleet)
-        if configs.value is not None:
-            seat.members.update(configs.value)  # It may be reached in another way by now.
+        # It may be reached in another way by now.
+        members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
         cut = parts.reach.cut(self._fleet)
         shard, custody = seat.elector.shard, seat.custody
         found = await awaited(
-            read_unread(cut, parts.journal, seat.members, unread, parts.clock, shard=shard, custody=custody)
+            read_unread(cut, parts.journal, members, unread, parts.clock, shard=shard, custody=custody)
         )
         if found.fault is not None:
             self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())

@@ -126,6 +126,9 @@ class Polls:
 
     def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
         """List exactly these kinds of a cluster from now on; it was read just now."""
+        kept = self._kept.get(member.name)
+        if kept is not None and kept.member is not member:
+            self.drop(member.name)  # What is asked may be asked of another cluster.
         self._kept[member.name] = _Kept(member, kinds, selector)
         self._turns.begin(member.name, self._clock.monotonic_s())
 

@@ -52,7 +52,7 @@ class WatchKeeper:
         self._chosen: _Lookout = watches
         self._placed = PlacedKinds()
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
-        self._kept: dict[str, frozenset[GVK]] = {}
+        self._kept: dict[str, tuple[MemberCluster, frozenset[GVK]]] = {}
 
     def follow(self, decision: Decision, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
         """Watch or poll the kinds that matter in every member, and nothing elsewhere.
@@ -72,9 +72,9 @@ class WatchKeeper:
         lookout = frozenset() if is_polled else self._lookout()
         for name, member in members.items():
             kinds = self._placed.of(name) | self._applied_in(name, ledger) | everywhere or lookout
-            if anew or kinds != self._kept.get(name):
+            if anew or (member, kinds) != self._kept.get(name):
                 self._chosen.keep(member, kinds, selector)
-                self._kept[name] = kinds
+                self._kept[name] = member, kinds
 
     def _choose(self, settings: FleetSettings) -> None:
         """Watch or poll, as the store says now; what was done before ends."""

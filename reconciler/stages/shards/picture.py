@@ -90,8 +90,8 @@ class ToldCluster(Struct, frozen=True, kw_only=True):
     why_away: str = ""
     is_left: bool = False
     last_contact: str = ""
-    syncs: dict[str, Count] = field(default_factory=dict)
-    healths: dict[str, Count] = field(default_factory=dict)
+    syncs: Mapping[str, Count] = field(default_factory=dict)
+    healths: Mapping[str, Count] = field(default_factory=dict)
     kept: Count = 0
 
 
@@ -106,7 +106,7 @@ class ShardPicture(Struct, frozen=True, kw_only=True):
     shard: str
     process: str = ""
     revision: str = ""
-    clusters: dict[str, ToldCluster] = field(default_factory=dict)
+    clusters: Mapping[str, ToldCluster] = field(default_factory=dict)
     copies: tuple[ToldCopy, ...] = ()
     changes: tuple[ToldChange, ...] = ()
     changes_total: Count = 0

@@ -68,14 +68,14 @@ async def test_many_clusters_are_asked_at_once_within_the_bound_of_all() -> None
 
 async def test_an_update_keeps_what_is_unchanged_and_drops_what_is_gone() -> None:
     m1, m2, m3 = (MemberConfig(name=f"m{index}", server=f"http://{index}.example") for index in (1, 2, 3))
-    async with Members.open({"m1": m1, "m2": m2}, agent=UserAgent("f")) as members:
-        before = dict(members)
+    async with Members.open({"m1": m1, "m2": m2}, agent=UserAgent("f")) as before:
         moved = MemberConfig(name="m2", server="http://elsewhere.example")
-        members.update({"m3": m3, "m2": moved, "m1": m1, "bad": ConfigurationError("no")})
-        assert list(members) == ["m1", "m2", "m3"]
-        assert members["m1"] is before["m1"]
-        assert members["m2"] is not before["m2"]
-        assert list(members.failed) == ["bad"]
-        members.update({"m3": m3})
-        assert list(members) == ["m3"]
-        assert members.failed == {}
+        after = before.reached_by({"m3": m3, "m2": moved, "m1": m1, "bad": ConfigurationError("no")})
+        assert list(after) == ["m1", "m2", "m3"]
+        assert after["m1"] is before["m1"]
+        assert after["m2"] is not before["m2"]
+        assert list(after.failed) == ["bad"]
+        last = after.reached_by({"m3": m3})
+        assert list(last) == ["m3"]
+        assert last.failed == {}
+        assert list(before) == ["m1", "m2"], "whoever holds it finds what was there"

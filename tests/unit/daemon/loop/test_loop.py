@@ -59,7 +59,7 @@ class Running:
             store=StoreInForce({}, self.source.read_blob),
             journal=self.journal,
             holder=Holder(self.journal, clock),
-            members=members,
+            opened=members,
             configs_of=lambda fleet: load_members(self.box.kubeconfig, list(fleet.clusters.values())),
             agent=agent,
             clock=clock,
@@ -133,21 +133,26 @@ class Running:
 
 
 @asynccontextmanager
-async def running(folder: Path, down: str = "", **settings: Any) -> AsyncIterator[Running]:
-    """The loop works until the block ends. `down`: a cluster that does not answer at first."""
+async def running(
+    folder: Path, down: str = "", others: tuple[str, ...] = (), **settings: Any
+) -> AsyncIterator[Running]:
+    """The loop works until the block ends. `down`: does not answer at first. `others`: clusters not of the fleet."""
     clock, agent, vitals = QuickClock(), UserAgent("test"), Vitals()
-    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2")], folder, speed=20.0) as box:
+    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2", *others)], folder, speed=20.0) as box:
         with Journal.open(folder / "journal.db") as journal:
             async with Members.open({}, agent=agent, clock=clock) as members:
                 scene = Running(box, journal, vitals)
                 scene.settings = {"drift": {"resync": "100h"}, **settings}
+                scene.left_out = set(others)
                 parts = scene.parts_of(members, agent, clock)
                 scene.app("1", "m1", "m2")
                 if down:
                     await box.servers[down].stop()
                 scene.start(parts)
                 try:
-                    await scene.until(lambda: all(scene.value(name) == "1" for name in box.names if name != down))
+                    await scene.until(
+                        lambda: all(scene.value(name) == "1" for name in box.names if name not in (down, *others))
+                    )
                     await scene.quiet()
                     yield scene
                 finally:

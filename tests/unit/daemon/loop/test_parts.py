@@ -11,7 +11,7 @@ from tests.fakes.clocks import QuickClock
 def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() -> None:
     nothing: Any = None
     vitals = Vitals()
-    parts = Parts(source=nothing, store=nothing, journal=nothing, holder=nothing, members=nothing,
+    parts = Parts(source=nothing, store=nothing, journal=nothing, holder=nothing, opened=nothing,
                   configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals,
                   interpreters=BUILT_IN_KINDS)  # fmt: skip
     parts.beat("parsing", 10_000)

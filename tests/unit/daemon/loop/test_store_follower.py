@@ -89,7 +89,7 @@ class Followed:
                 store=StoreInForce(journal.good_blobs(), source.read_blob),
                 journal=journal,
                 holder=Holder(journal, SystemClock()),
-                members=cast("Members", None),
+                opened=cast("Members", None),
                 configs_of=lambda fleet: {},
                 agent=UserAgent("test"),
                 clock=SystemClock(),

@@ -32,7 +32,7 @@ class Scene:
         self.marked: set[Identity] = set()
         self.clusters: set[str] = set()
         self.came = asyncio.Event()
-        self.late = LateReadings(self._mark, self.clusters.add, members)
+        self.late = LateReadings(self._mark, self.clusters.add, lambda: len(members))
 
     def _mark(self, cluster: str, identities: Iterable[Identity]) -> None:
         self.marked.update(identities)
@@ -109,7 +109,7 @@ async def test_one_that_never_answers_is_not_read_when_its_time_is_up(tmp_path: 
 async def test_the_only_cluster_is_waited_for(tmp_path: Path) -> None:
     async with slow(tmp_path) as scene:
         only = {"m2": scene.members["m2"]}
-        late = LateReadings(scene._mark, scene.clusters.add, only)
+        late = LateReadings(scene._mark, scene.clusters.add, lambda: 1)
         found = await late.read(only, {"m2": Interest(wanted=frozenset({A}))}, ("test",), BUILT_IN_KINDS)
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()

@@ -56,7 +56,7 @@ async def turned(scene: Running, elector: Elector, error: FleetHeld | None) -> t
     seat = Seat(
         elector=cast("Any", elector),
         left=cast("Any", SimpleNamespace(write=written, is_spoiled=written)),
-        members=scene.parts.members,
+        members=scene.parts.opened,
         custody=cast("Any", None),
     )
     stop, lost = asyncio.Event(), asyncio.Event()
