@@ -99,9 +99,14 @@ class MemberCluster:
         answer = await self._send(requests.read("/version"))
         return self._read(answer, Version, "version").git_version
 
-    async def identity(self) -> str:
-        """The uid of kube-system, which tells clusters apart."""
-        uid = self._object(await self._send(requests.get(_KUBE_SYSTEM)), _NAMESPACE, _KUBE_SYSTEM).uid
+    async def identity(self, *, is_anew: bool = False) -> str:
+        """The uid of kube-system, which tells clusters apart.
+
+        `is_anew`: over a new connection, also while the cluster is left alone, to see if one that was away is back.
+        What is asked from then on is asked over new connections too.
+        """
+        request = replace(requests.get(_KUBE_SYSTEM), is_anew=is_anew)
+        uid = self._object(await self._send(request), _NAMESPACE, _KUBE_SYSTEM).uid
         if not uid:
             raise BadAnswer(self.name, "namespace kube-system has no uid")
         return uid

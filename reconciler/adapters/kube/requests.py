@@ -58,6 +58,8 @@ class Request(Struct, frozen=True, kw_only=True):
     kind: str = ""
     deadline_s: float = READ_DEADLINE_S
     if_none_match: str = ""
+    is_anew: bool = False
+    """Sent over a new connection, beside all others, also while the cluster is left alone: to see if it is back."""
 
     def __repr__(self) -> str:
         """Without the body, which may hold secrets."""

@@ -13,7 +13,7 @@ import random
 import resource
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
@@ -30,7 +30,7 @@ from reconciler.adapters.kube.errors import clean, refusal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.requests import Purpose, Request
 from reconciler.adapters.kube.sessions.proxies import proxy_of
-from reconciler.adapters.kube.sessions.session import Call, Content, Response, Session, SessionFault, reason
+from reconciler.adapters.kube.sessions.session import POOLS, Call, Content, Response, Session, SessionFault, reason
 from reconciler.adapters.kube.shown import shown_without
 from reconciler.adapters.kube.timed import Answered, nobody, timed
 from reconciler.errors import (
@@ -134,13 +134,15 @@ class Transport:
         self.trees = shared.trees
         self.lists = Budget(config.name, shared.settings.lists_max_bytes)
         self._proxy = proxy_of(config)
+        self._pool = 0
+        """Of connections to this cluster. Those of one before may be open on our side alone."""
 
     async def send(self, request: Request, user_agent: str) -> Answer:
         """The answer, after at most `attempts_max` attempts within the bounds.
 
         An error that `changed_nothing` says so of all attempts.
         """
-        async with self._reads if request.purpose is Purpose.READ else self._writes:
+        async with self._slot(request):
             attempt, has_renewed, is_certain = 1, False, True
             while True:
                 seen = self._credentials.generation
@@ -161,6 +163,12 @@ class Transport:
                         raise
                     attempt += 1
                     await self._shared.clock.sleep(pause_s)
+
+    def _slot(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """What bounds how many of its kind are under way. One that is sent anew waits for none of them."""
+        if request.is_anew:
+            return nullcontext()
+        return self._reads if request.purpose is Purpose.READ else self._writes
 
     @asynccontextmanager
     async def stream(self, request: Request, user_agent: str) -> AsyncIterator[Content]:
@@ -212,7 +220,7 @@ class Transport:
         self._refuse_while_left_alone()
         # A cluster whose writes hang behind a dead webhook answers every read: each has a breaker of its own.
         breaker = self._breaker(request)
-        wait_s = breaker.wait_s()
+        wait_s = breaker.wait_s() if not request.is_anew else 0.0
         if wait_s:
             left_alone = "it is left alone" if breaker is self.reading else "nothing is written to it"
             raise _never_sent(ClusterUnreachable(self.name, f"{breaker.why}; {left_alone} for {wait_s:.0f} s"))
@@ -312,6 +320,8 @@ class Transport:
 
     def _open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[Response]:
         settings = self._settings
+        if request.is_anew:
+            self._pool = (self._pool + 1) % POOLS
         return self._shared.session.request(
             Call(
                 method=request.method,
@@ -322,6 +332,7 @@ class Transport:
                 tls_server_name=self._config.tls_server_name,
                 proxy=self._proxy,
                 connect_s=settings.connect_deadline_s,
+                pool=self._pool,
                 silence_s=settings.watch_silence_max_s if "watch" in request.query else None,
             )
         )

@@ -158,6 +158,7 @@ class ControlLoop:
         finally:
             await self._lanes.close()
             await self._late.close()
+            await self._away.close()
             await self._stages.close()
             for task in tasks:
                 task.cancel()
@@ -198,8 +199,10 @@ class ControlLoop:
             await clock.sleep(_ABSENT_S)
             state = self._state
             back = await self._away.came_back(state.members, state.known.cluster_uids, clock.monotonic_s())
-            if back:
-                self._agenda.mark_cluster(*back)
+            for name in back:
+                # A watch may hang at a connection from before, or pause for long: it begins anew with what is read.
+                self._keeper.drop(name)
+                self._agenda.mark_cluster(name)
 
     async def _watch_rights(self) -> None:
         while True:

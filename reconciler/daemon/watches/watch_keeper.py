@@ -64,8 +64,7 @@ class WatchKeeper:
         selector = our_label(settings)
         self._choose(settings)
         for name in self._kept.keys() - members.keys():
-            self._chosen.drop(name)
-            del self._kept[name]
+            self.drop(name)
             self._applied.pop(name, None)
         is_polled = self._chosen is self._polls
         everywhere = self._placed.everywhere if is_polled else frozenset()
@@ -75,6 +74,11 @@ class WatchKeeper:
             if anew or (member, kinds) != self._kept.get(name):
                 self._chosen.keep(member, kinds, selector)
                 self._kept[name] = member, kinds
+
+    def drop(self, cluster: str) -> None:
+        """Ask a cluster nothing until it is followed again."""
+        self._chosen.drop(cluster)
+        self._kept.pop(cluster, None)
 
     def _choose(self, settings: FleetSettings) -> None:
         """Watch or poll, as the store says now; what was done before ends."""

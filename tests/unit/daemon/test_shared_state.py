@@ -137,8 +137,9 @@ def torn(watched: Watched) -> Iterator[str]:
     for node in within(watched.function):
         if isinstance(node, ast.For) and attribute_of(node.iter) in watched.kept and awaits(node):
             yield f"{watched.where}:{node.lineno} goes through {attribute_of(node.iter)} while it awaits"
-        is_read = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
-        if is_read and attribute_of(node.value) in watched.kept and node.lineno > first:
+        if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)):
+            continue
+        if attribute_of(node.value) in watched.kept and node.lineno > first:
             yield f"{watched.where}:{node.lineno} looks a name up in {attribute_of(node.value)} after an await"
 
 

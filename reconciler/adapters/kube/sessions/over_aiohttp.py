@@ -14,22 +14,41 @@ from reconciler.adapters.kube.bounds.tls_buffers import keep_tls_buffers_small
 from reconciler.adapters.kube.sessions.session import Call, SessionFault, reason
 
 _NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_KEPT_S = 75.0
+"""So long a connection that is idle may be used again."""
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 
 
 class AiohttpSession:
     """Without cookies, redirects or environment; its only limits are our own."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        """Over this one, which whoever opened it closes."""
-        self.session = session
+    def __init__(self) -> None:
+        """No pool of connections is open yet."""
+        self._pools: dict[int, aiohttp.ClientSession] = {}
+
+    def pool(self, number: int) -> aiohttp.ClientSession:
+        """The pool of this number."""
+        pool = self._pools.get(number)
+        if pool is None:
+            pool = self._pools[number] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=_KEPT_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=_NO_TIMEOUT,
+                trust_env=False,
+            )
+        return pool
+
+    async def close(self) -> None:
+        """Close every pool."""
+        for pool in self._pools.values():
+            await pool.close()
 
     @asynccontextmanager
     async def request(self, call: Call) -> AsyncIterator[AiohttpResponse]:
         """See Session."""
         plain: ssl.SSLContext | bool = system_tls() if call.proxy.startswith("https:") else True
         try:
-            async with self.session.request(
+            async with self.pool(call.pool).request(
                 call.method,
                 URL(call.url, encoded=True),
                 data=call.body or None,
@@ -66,13 +85,11 @@ class AiohttpResponse:
 async def open_session() -> AsyncIterator[AiohttpSession]:
     """A session that is closed with the block, in its loop."""
     keep_tls_buffers_small()
-    async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=75),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=_NO_TIMEOUT,
-        trust_env=False,
-    ) as session:
-        yield AiohttpSession(session)
+    session = AiohttpSession()
+    try:
+        yield session
+    finally:
+        await session.close()
 
 
 def _fault(error: aiohttp.ClientError) -> SessionFault:

@@ -9,9 +9,12 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
+
+POOLS: Final = 32
+"""So many pools of connections there are. One that is left for the next is empty long before its turn comes again."""
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -26,6 +29,8 @@ class Call(Struct, frozen=True, kw_only=True):
     proxy: str = ""
     connect_s: float
     silence_s: float | None = None
+    pool: int = 0
+    """Of connections that may be used again; one of another pool never is. Below `POOLS`."""
 
 
 class Content(Protocol):

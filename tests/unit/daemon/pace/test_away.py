@@ -1,12 +1,29 @@
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from reconciler.adapters.kube.kubeconfig import MemberConfig
+from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.pace.away import Away
 from tests.fakes.members import opened
+from tests.fakes.scripted_server import ScriptedServer, reply
 
 LATER_S = 1000.0
+
+
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[tuple[ScriptedServer, Members]]:
+    """Cluster m1, whose server answers always the same."""
+    async with ScriptedServer(answer) as server:
+        config = MemberConfig(name="m1", server=server.url)
+        async with Members.open({"m1": config}, agent=UserAgent("f")) as members:
+            yield server, members
 
 
 class Steady(random.Random):
@@ -60,3 +77,51 @@ async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> Non
         absent.was_not_read("m1", 0)
         absent.keep(frozenset({"m2"}))
         assert not await absent.came_back(scene.members, {}, LATER_S)
+
+
+async def test_one_that_hangs_is_no_reason_to_ask_another_one_later(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Away(Steady())
+        for name in ("m1", "m2"):
+            absent.was_not_read(name, 0)
+        scene.box.servers["m1"].pause()
+        assert await absent.came_back(scene.members, {}, 1) == ["m2"]
+        scene.box.servers["m1"].resume()
+        assert await absent.came_back(scene.members, {}, 1) == ["m1"], "what was asked is answered late"
+        await absent.close()
+
+
+async def test_after_days_a_cluster_is_still_asked_every_few_seconds() -> None:
+    absent, now_s = Away(Steady()), 0.0
+    absent.was_not_read("m1", 0)
+    async with answering(reply(404)) as (server, members):
+        for _ in range(30):
+            asked, now_s = len(server.asked), now_s + 8
+            await absent.came_back(members, {}, now_s)
+            assert len(server.asked) > asked
+
+
+async def test_where_hundreds_are_away_no_more_than_so_many_are_asked_in_a_second() -> None:
+    absent = Away(Steady())
+    for number in range(1000):
+        absent.was_not_read(f"m{number}", 0)
+    dues = [due_s for due_s, _ in absent._due.values()]
+    assert max(dues) >= 1000 / 20 - 1
+
+
+async def test_it_is_asked_over_a_new_connection_and_so_is_what_follows() -> None:
+    """Those from before may be open on our side alone, and the breaker be open too."""
+    uid = reply(200, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u1"}})
+    async with answering(uid) as (server, members):
+        await asyncio.gather(*(members["m1"].identity() for _ in range(5)))
+        server.half_open = server.connections
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await members["m1"].identity()
+            members["m1"]._transport.reading.failed("no answer")
+        assert members["m1"]._transport.reading.is_open
+        absent = Away(Steady())
+        absent.was_not_read("m1", 0)
+        assert await absent.came_back(members, {"m1": "u1"}, 1) == ["m1"]
+        assert await members["m1"].identity() == "u1", "neither a dead connection nor the breaker is in the way"

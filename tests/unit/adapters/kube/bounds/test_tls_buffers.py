@@ -32,7 +32,7 @@ async def test_a_connection_has_a_small_buffer_and_reads_what_is_larger(tmp_path
         trusted = ssl.create_default_context(cafile=tmp_path / "server.crt")
         async with (
             open_session() as session,
-            session.session.get(f"https://127.0.0.1:{runner.addresses[0][1]}/", ssl=trusted) as response,
+            session.pool(0).get(f"https://127.0.0.1:{runner.addresses[0][1]}/", ssl=trusted) as response,
         ):
             assert response.connection is not None
             transport: Any = response.connection.transport
