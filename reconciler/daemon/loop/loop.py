@@ -18,14 +18,13 @@ from reconciler.adapters.kube.members import Members
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.containment import awaited, fault_fields
 from reconciler.daemon.loop.agenda import Agenda
-from reconciler.daemon.loop.connections import exchanged, reconnected
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Differing, Reader
 from reconciler.daemon.loop.recorder import Recorder
 from reconciler.daemon.loop.staged_rounds import StagedRounds
-from reconciler.daemon.loop.state import State
+from reconciler.daemon.loop.state import State, exchanged, reconnected
 from reconciler.daemon.loop.store_follower import (
     StoreFollower,
     concerns_everything,
@@ -289,15 +288,15 @@ class ControlLoop:
             return
         started_s = self._parts.clock.monotonic_s()
         now = self._parts.clock.now()
-        if agenda.clusters and not self._state.known.has_history:
-            # Deletions wait for one round over everything, in which nobody is away.
-            agenda.everything = True
         before, rollouts = self._state.observations.clusters, self._state.rollouts
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
         for name, seen in self._state.observations.clusters.items():
             if name in before and seen.denied != before[name].denied:
                 # A right was given, or taken: what is told of the cluster is another thing now.
                 agenda.clusters.add(name)
+        if agenda.clusters and not self._state.known.has_history and not self._state.is_anybody_away:
+            # Deletions wait for one round over everything, in which nobody is away: this can be it.
+            agenda.everything = True
         self._state, restaged = await self._stages.stage(self._state, self._reader, agenda, now)
         agenda.identities |= restaged
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.adapters.kube.members import Members
+from reconciler.containment import INTERNAL_ERROR, contained
+from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reading import Known
 from reconciler.daemon.round.failures import Failures
 from reconciler.engine import Decision, Round
+from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.schemas import Schema
 from reconciler.stages.state import FleetState
+
+log = logging.getLogger("reconciler")
+
+_UNMET: Final = "it is reached in another way now, and has not said who it is yet"
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -44,8 +54,35 @@ class State(Struct, frozen=True, kw_only=True):
     """Where Rollouts stand."""
 
     @property
+    def is_anybody_away(self) -> bool:
+        """Whether a cluster did not answer when it was asked last."""
+        return any(isinstance(member, str) for member in self.reachable.values())
+
+    @property
     def copies(self) -> int:
         """How many copies a round over everything has to do with, at most."""
         bindings = self.decision.bindings.values() if self.decision is not None else ()
         wanted = sum(len(binding.targets) for binding in bindings)
         return wanted + sum(len(rows) for rows in self.known.ledger.values())
+
+
+def reconnected(parts: Parts, state: State, fleet: Fleet) -> tuple[State, frozenset[str]]:
+    """The state with clusters reached as the kubeconfig says now, and which of them are reached otherwise.
+
+    Both are as before while the kubeconfig is unusable, which is logged.
+    """
+    read = contained(parts.configs_in_reach, fleet)
+    if read.value is not None:
+        return exchanged(state, state.members.reached_by(read.value))
+    is_told = isinstance(read.fault, ConfigurationError)
+    log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
+              extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
+    return state, frozenset()
+
+
+def exchanged(state: State, members: Members) -> tuple[State, frozenset[str]]:
+    """The state with these clusters, and which of them are reached otherwise: these have to say first who they are."""
+    before = state.members
+    other = frozenset(name for name in {*before, *members} if members.get(name) is not before.get(name))
+    unmet = dict.fromkeys(other & state.reachable.keys(), _UNMET)
+    return replace(state, members=members, reachable={**state.reachable, **unmet}), other
