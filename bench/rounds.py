@@ -38,6 +38,7 @@ from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.lineage import Lineage
+from reconciler.stages.fleet import Earlier
 from reconciler.stages.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
@@ -191,6 +192,18 @@ class CommitSource:
         """Earlier contents are gone."""
         return None
 
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """Nothing stands anywhere."""
+        return {}
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """Nothing is known."""
+        return Earlier()
+
+    def good_blobs(self) -> dict[str, str]:
+        """None are known."""
+        return {}
+
     async def close(self) -> None:
         """Nothing is open."""
         return None
@@ -203,7 +216,7 @@ def files_of(workloads: int) -> list[StoreFile]:
 
 def filled(source: CommitSource, journal: Journal) -> MemoryMembers:
     """Members and a journal that are in step with the store."""
-    fleet = StoreInForce({}, source.read_blob).parse(source.snapshot())
+    fleet = StoreInForce({}, source).parse(source.snapshot())
     members = MemoryMembers(fleet.clusters)
     decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shared: dict[tuple[Identity, str], LiveObject] = {}
@@ -236,7 +249,7 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
         members = filled(source, journal)
         parts = Parts(
             source=source,
-            store=StoreInForce({}, source.read_blob),
+            store=StoreInForce({}, source),
             journal=journal,
             holder=Holder(journal, clock),
             opened=cast("Members", members),

@@ -25,16 +25,21 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 class StoreFile(Struct, frozen=True, kw_only=True):
     """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one.
 
-    `data` is empty where the reader said that it knows what the file says.
+    `data` is empty where the reader said that it knows what the file says, and where nobody can tell: then `faults` say
+    why, and `blob` stands for them. Such a path may as well be a folder.
     """
 
     path: str
     blob: str
     data: bytes
+    faults: tuple[Problem, ...] = ()
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """One settled reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest."""
+    """One settled reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest.
+
+    `problems`: what is worth saying of the store and stops nothing. What cannot be read is among the files.
+    """
 
     revision: str
     files: tuple[StoreFile, ...]
@@ -181,9 +186,12 @@ class Reach(Struct, frozen=True, kw_only=True):
 
     `identities` when the broken document still tells what it is; `selectors` when it is a policy whose selectors can
     be read; `namespace` when at least that is known (`everything` False, namespace non-empty); `everything` otherwise.
+    `is_new`: the file said nothing before that could still be in force, so that what is placed already goes on, and
+    only what is placed nowhere waits.
     """
 
     source: Source
+    is_new: bool = False
     everything: bool = False
     namespace: str = ""
     identities: frozenset[Identity] = frozenset()

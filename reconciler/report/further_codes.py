@@ -42,6 +42,18 @@ FILES: Mapping[str, Code] = {
         "A file of a directory had documents and has none now, as one that is being written.",
         "Write it again, or remove it if its documents are to go.",
     ),
+    "file-displaced": Code(
+        "Something else in its place",
+        "Where the file was, or a folder above it, stands a folder, a file, a submodule or a link that cannot be "
+        "followed. That deletes nothing; its last good content stays in force.",
+        "Put the file back, or take out what stands in its place.",
+    ),
+    "file-gone-unproven": Code(
+        "Gone while another is unreadable",
+        "The file is gone, and a new one cannot be read that may have what it said. Its last good content stays in "
+        "force.",
+        "Mend the new file, or take it out; then what is gone is gone.",
+    ),
     "internal-error": Code(
         "Fault of the program",
         "The program, or an interpreter that is installed with it, failed on this file, document, object or copy, "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.rollouts.lineage import Lineage
+from reconciler.stages.fleet import Earlier
 
 
 class MemorySource:
@@ -89,6 +90,15 @@ class MemorySource:
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         return None
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        return {}
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        return Earlier()
+
+    def good_blobs(self) -> dict[str, str]:
+        return {}
 
     async def close(self) -> None:
         return None

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pygit2
 
+from reconciler.model.fleet import Snapshot
+from reconciler.model.problem import Problem
+
 AUTHOR = pygit2.Signature("Ann", "ann@example.com", 1_700_000_000, 0)
 
 
@@ -51,3 +54,8 @@ def forged_repository(folder: Path, of: Path, commit: str, *, own_objects: bool 
         shutil.copytree(of / ".git/objects", folder / "objects", dirs_exist_ok=True)
     else:
         write_files(folder, {"objects/info/alternates": f"{objects}\n"})
+
+
+def problems_of(snapshot: Snapshot) -> tuple[Problem, ...]:
+    """What is said of a store: remarks, and why files of it cannot be read."""
+    return (*snapshot.problems, *(fault for file in snapshot.files for fault in file.faults))

@@ -33,7 +33,7 @@ async def service_on(
         async with Members.open({}, agent=agent, clock=clock) as members:
             parts = Parts(
                 source=source,
-                store=StoreInForce(journal.good_blobs(), source.read_blob),
+                store=StoreInForce(journal.good_blobs(), source),
                 journal=journal,
                 holder=Holder(journal, clock),
                 opened=members,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from reconciler.model.fleet import Fleet, Reach
 from reconciler.model.plan import Action, Change
+from reconciler.model.problem import Source
 from reconciler.model.refs import Identity
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
@@ -58,3 +62,19 @@ def test_while_a_file_is_broken_a_move_of_something_else_is_finished() -> None:
     bed.healthy("m2", WEB)
     (change,) = (c for c in bed.run(moved).plan.changes if c.action is Action.DELETE)
     assert (change.identity, change.cluster, change.held) == (WEB, "m1", None)
+
+
+def test_a_new_unreadable_file_holds_back_new_objects_and_neither_edits_nor_healing() -> None:
+    def store(value: str, *more: dict[str, Any], is_new: bool = False) -> Fleet:
+        fleet = fleet_of(config_map("app", a=value), rule("app", "m1"), *more)
+        reach = Reach(source=Source("new.yaml"), everything=True, is_new=True)
+        return replace(fleet, frozen=(reach,), is_complete=False) if is_new else fleet
+
+    bed = TestBed()
+    bed.run(store("1", config_map("gone", a="1"), rule("gone", "m1")))
+    later = store("2", config_map("more", a="1"), rule("more", "m1"), is_new=True)
+    round_ = bed.run(later)
+    assert told(round_.plan.changes) == [("app", "m1", "update", None)]
+    assert {identity.name for identity in round_.decision.frozen} == {"more"}
+    bed.edit("m1", Identity("", "ConfigMap", "demo", "app"), data={"a": "of a hand"})
+    assert told(bed.run(later).plan.changes) == [("app", "m1", "update", None)]

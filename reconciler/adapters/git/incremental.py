@@ -43,7 +43,7 @@ class SnapshotReader:
         if snapshot is None:
             tree = _Witness(store.tree(commit, self._subdir))
             files, problems = read_tree(tree, MAX_BYTES + 1)
-            self._is_plain = tree.is_plain and not problems
+            self._is_plain = tree.is_plain and not problems and not any(file.faults for file in files)
             snapshot = Snapshot(revision=commit, files=files, problems=problems)
         self._last = snapshot
         return snapshot
@@ -78,7 +78,7 @@ class SnapshotReader:
                 continue
             if entry.kind is not EntryKind.FILE:
                 return None
-            if _is_taken(path):
+            if is_document(path):
                 file = _read(tree, path, entry)
                 if file is None:
                     return None
@@ -95,7 +95,7 @@ def _is_simple(path: str) -> bool:
     return path.rpartition("/")[2] != IGNORE_FILE and path.isprintable()
 
 
-def _is_taken(path: str) -> bool:
+def is_document(path: str) -> bool:
     """Whether a file of that path is a document of the store."""
     *folders, name = path.split("/")
     return is_store_file(name) and not is_leftover(name) and not any(map(is_hidden_folder, folders))

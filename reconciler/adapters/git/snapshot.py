@@ -94,6 +94,23 @@ class GitStore:
         return str(commit.id)
 
     @property
+    def is_shallow(self) -> bool:
+        """Whether the history ends where somebody cut it off."""
+        return bool(self._repository.is_shallow)
+
+    def first_parents(self, commit: str) -> Iterator[str]:
+        """The ancestors of a commit along first parents, the newest first.
+
+        Raises:
+            StoreError: one of them is missing or corrupt.
+        """
+        parents = self._commit(commit).parent_ids
+        while parents:
+            found = self._commit(str(parents[0]))
+            yield str(found.id)
+            parents = found.parent_ids
+
+    @property
     def folder(self) -> Path:
         """Git's own folder; of a linked work tree its own one, below that of the main repository."""
         return Path(self._repository.path)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.sources.local import LocalSource
+from reconciler.adapters.sources.past import DirectoryPast
 from reconciler.adapters.sources.watch import Watch, wait_for
 from reconciler.adapters.store.copy import StoreCopy
 from reconciler.adapters.store.directory import read_directory
 from reconciler.adapters.store.scan import RACY_NS, Stamp, scan
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.rollouts.lineage import Lineage
+from reconciler.stages.fleet import Earlier
 
 _SCAN_S: Final = 30.0
 _SCAN_WITHOUT_EVENTS_S: Final = 5.0
@@ -37,6 +39,7 @@ class DirectorySource(LocalSource):
         super().__init__(clock)
         self._root = root
         self._copy = StoreCopy(state_folder, root)
+        self._past = DirectoryPast(root, self._copy)
         self._identity = _identity(root)
         self._watch = Watch([root], self.hint, clock)
 
@@ -93,7 +96,19 @@ class DirectorySource(LocalSource):
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """A file of the copy."""
-        return self._copy.file(path, blob)
+        return self._past.read_blob(path, blob)
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """What lies there now."""
+        return self._past.in_the_way(revision, paths)
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """What the copy has."""
+        return self._past.earlier(revision, paths, broken)
+
+    def good_blobs(self) -> dict[str, str]:
+        """What the copy has."""
+        return self._past.good_blobs()
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """No order, and all are missing: a directory has no revisions."""

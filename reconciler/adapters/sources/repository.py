@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,11 +14,13 @@ from reconciler.adapters.git.reference_folders import reference_folders
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.sources.local import LocalSource
 from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store
+from reconciler.adapters.sources.past import GitPast
 from reconciler.adapters.sources.watch import Watch, wait_for
 from reconciler.adapters.sources.work_tree_state import refuse_unsettled
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.rollouts.lineage import Lineage
+from reconciler.stages.fleet import Earlier
 
 _LOOK_S: Final = 1.0
 
@@ -119,7 +121,23 @@ class RepositorySource(LocalSource):
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""
-        return stored_file(self._repository, path, blob)
+        return self._past.read_blob(path, blob)
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """What the commit has there."""
+        return self._past.in_the_way(revision, paths)
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """What the commits before it had."""
+        return self._past.earlier(revision, paths, broken)
+
+    def good_blobs(self) -> dict[str, str]:
+        """None are known."""
+        return self._past.good_blobs()
+
+    @property
+    def _past(self) -> GitPast:
+        return GitPast(self._repository, self._subdir)
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """How revisions stand to a head, as far as the repository has them."""
@@ -139,13 +157,3 @@ class RepositorySource(LocalSource):
     async def close(self) -> None:
         """Stop watching."""
         await asyncio.gather(*(watch.close() for watch in self._watches))
-
-
-def stored_file(repository: Path, path: str, blob: str) -> StoreFile | None:
-    """A file's older content from the object database; None when it is gone or cannot be read."""
-    try:
-        with GitStore(repository) as store:
-            data = store.read_blob(blob)
-    except StoreError:
-        return None
-    return StoreFile(path=path, blob=blob, data=data) if data is not None else None

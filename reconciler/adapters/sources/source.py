@@ -13,13 +13,14 @@ from typing import Protocol
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.git.url import check_revision, is_git_url, parse_git_url
 from reconciler.adapters.sources.location import locate_store
+from reconciler.adapters.sources.past import StorePast
 from reconciler.adapters.store.copy import StoreCopy
 from reconciler.errors import ConfigurationError, StoreError
-from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.fleet import Snapshot
 from reconciler.model.rollouts.lineage import Lineage
 
 
-class StoreSource(Protocol):
+class StoreSource(StorePast, Protocol):
     """One store. One task may wait in `changed` while another one is in `read`."""
 
     @property
@@ -87,9 +88,6 @@ class StoreSource(Protocol):
         Raises:
             StoreError: the clone cannot be written.
         """
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """An older content of a file, by the blob of a snapshot; None when the store no longer has it. Reads files."""
 
     async def close(self) -> None:
         """Stop watching."""

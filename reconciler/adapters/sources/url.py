@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +26,12 @@ from reconciler.adapters.git.older_revisions import OlderRevisions, keep_revisio
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.git.url import GitUrl
 from reconciler.adapters.sources.faults import store_fault
-from reconciler.adapters.sources.repository import stored_file
+from reconciler.adapters.sources.past import GitPast
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.rollouts.lineage import Lineage
+from reconciler.stages.fleet import Earlier
 
 _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0
@@ -68,6 +69,7 @@ class UrlSource:
         self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
         self._older = OlderRevisions()
+        self._past = GitPast(self._folder, url.subdir)
         self._kept = kept_below(rev, url.subdir)
         self._poll_s = poll_s
         self._clock = clock
@@ -239,7 +241,19 @@ class UrlSource:
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the clone has it."""
-        return stored_file(self._folder, path, blob)
+        return self._past.read_blob(path, blob)
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """What the commit has there."""
+        return self._past.in_the_way(revision, paths)
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """What the commits before it had, as far as the clone has them."""
+        return self._past.earlier(revision, paths, broken)
+
+    def good_blobs(self) -> dict[str, str]:
+        """None are known."""
+        return self._past.good_blobs()
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """How revisions stand to a head, as far as the clone has them."""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.prepared import prepared
-from reconciler.stages.fleet import without_secrets
+from reconciler.stages.fleet import withheld_blob, without_secrets
 
 _DIGEST_BYTES = 32
 
@@ -56,9 +56,10 @@ class StoreCopy:
         Raises:
             StoreError: the copy cannot be written.
         """
-        replaced = {file.path for file in snapshot.files if good_blobs.get(file.path, file.blob) != file.blob}
+        there = {file.path: file.blob for file in snapshot.files}
+        replaced = [path for path, blob in sorted(good_blobs.items()) if there.get(path) != blob]
         files = tuple(without_secrets(file) for file in snapshot.files)
-        good = [found for path in sorted(replaced) if (found := self.file(path, good_blobs[path])) is not None]
+        good = [found for path in replaced if (found := self.file(path, good_blobs[path])) is not None]
         kept = _Kept(replace(snapshot, files=files), tuple(good))
         data = msgspec.msgpack.encode(kept)
         try:
@@ -74,12 +75,18 @@ class StoreCopy:
         return kept.snapshot if kept is not None and kept.snapshot.revision == revision else None
 
     def file(self, path: str, blob: str) -> StoreFile | None:
-        """A file with this content; None when the copy has none."""
+        """A file with this content, as far as it may be kept; None when the copy has none."""
+        blobs = (blob, withheld_blob(blob))
+        return next((file for file in self._files() if file.path == path and file.blob in blobs), None)
+
+    def good_blobs(self) -> dict[str, str]:
+        """Path to the blob that was in force when the copy was made."""
+        return {file.path: file.blob for file in reversed(self._files()) if not file.faults}
+
+    def _files(self) -> tuple[StoreFile, ...]:
+        """Those that were in force first, and then those that the directory had in their place."""
         kept = self._read()
-        if kept is None:
-            return None
-        files = (*kept.good, *kept.snapshot.files)
-        return next((file for file in files if (file.path, file.blob) == (path, blob)), None)
+        return (*kept.good, *kept.snapshot.files) if kept is not None else ()
 
     def _read(self) -> _Kept | None:
         if not self._is_read:

@@ -91,11 +91,14 @@ class DirectoryTree:
         """What stands at a path, not followed when it is a link."""
         folder, _, name = path.rpartition("/")
         try:
-            found = os.stat(name, dir_fd=self._open_folder(folder), follow_symlinks=False)
+            below = self._open_folder(folder)
+            found = os.stat(name, dir_fd=below, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise Unreadable(f"the link cannot be followed: {error.strerror}") from error
+        if stat.S_ISDIR(found.st_mode) and _exists(f"{name}/.git", below):
+            return Entry(name, EntryKind.REPOSITORY)
         kinds = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}
         return Entry(name, kinds.get(stat.S_IFMT(found.st_mode), EntryKind.SPECIAL))
 

@@ -6,8 +6,10 @@ The same rules hold for a directory and for a commit.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Problem, Source
 
 if TYPE_CHECKING:
@@ -97,3 +99,19 @@ def is_ignored(rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool
                 return pattern.excludes
         rules = rules.above
     return False
+
+
+def is_ignore_file(path: str) -> bool:
+    """Whether a file of this path says which others are left out."""
+    return path.rpartition("/")[2] == IGNORE_FILE
+
+
+def without_doubtful(files: tuple[StoreFile, ...], remembered: Collection[str]) -> tuple[StoreFile, ...]:
+    """The files without those that an ignore file may have left out so far, which cannot be read now.
+
+    `remembered`: the paths that were in force before; without any, nothing is left out.
+    """
+    folders = tuple(file.path.removesuffix(IGNORE_FILE) for file in files if file.faults and is_ignore_file(file.path))
+    if not folders or not remembered:
+        return files
+    return tuple(file for file in files if file.faults or file.path in remembered or not file.path.startswith(folders))

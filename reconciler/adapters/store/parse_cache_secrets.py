@@ -45,7 +45,7 @@ def _may_quote_secrets(reach: Reach) -> bool:
 
 def _may_select_secrets(selectors: Iterable[ResourceSelector]) -> bool:
     kinds = [selector.kind for selector in selectors]
-    return not kinds or any(map(_is_secret, kinds))
+    return not kinds or not all(kinds) or any(map(_is_secret, kinds))
 
 
 def _is_secret(kind: str) -> bool:

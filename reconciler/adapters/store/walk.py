@@ -5,6 +5,7 @@ Links never lead out of the store. A link to what is read anyway is passed over,
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum, auto
@@ -97,7 +98,10 @@ class _Walk(Struct):
     real: set[str] = field(default_factory=set)
     links: deque[tuple[str, str, Entry]] = field(default_factory=deque)
     """Shown path, real path, entry."""
+    faults: dict[str, list[Problem]] = field(default_factory=dict)
+    """By shown path, why what stands there cannot be read."""
     problems: list[Problem] = field(default_factory=list)
+    """What stops nothing."""
     folders: int = 0
     entries: int = 0
     ignore_work: int = 0
@@ -130,7 +134,14 @@ class _Walk(Struct):
             )
         return is_ignored(rules, path, is_folder=is_folder)
 
-    def report(self, path: str, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
+    def refuse(self, path: str, code: str, message: str) -> None:
+        """Say that what stands at a path cannot be read."""
+        self.fault(Problem(source=Source(path), code=code, message=message))
+
+    def fault(self, problem: Problem) -> None:
+        self.faults.setdefault(problem.source.path, []).append(problem)
+
+    def remark(self, path: str, code: str, message: str, severity: Severity) -> None:
         self.problems.append(Problem(source=Source(path), code=code, message=message, severity=severity))
 
 
@@ -146,7 +157,9 @@ def as_read(file: StoreFile) -> StoreFile:
 def read_tree(
     tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
 ) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
-    """The store's files in path order, and what is wrong with those that cannot be read. Files end after `limit` bytes.
+    """The store's files in path order, those that cannot be read with their faults, and remarks.
+
+    Files end after `limit` bytes.
 
     `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
     others one by one.
@@ -166,7 +179,15 @@ def read_tree(
             read.append(take(file) if file.data else file)
         if total > MAX_TOTAL_BYTES:
             raise StoreError(f"the store holds more than {MAX_TOTAL_BYTES:,} bytes of documents")
-    return tuple(read), tuple(walk.problems)
+    read.extend(_unread(path, faults) for path, faults in walk.faults.items())
+    return tuple(sorted(read, key=attrgetter("path"))), tuple(walk.problems)
+
+
+def _unread(path: str, faults: list[Problem]) -> StoreFile:
+    """What stands for a path that cannot be read: another one whenever the faults are others."""
+    told = "\n".join(map(str, faults)).encode("utf-8", errors="backslashreplace")
+    digest = hashlib.blake2b(told, digest_size=20).hexdigest()
+    return StoreFile(path=path, blob=f"unread:{digest}", data=b"", faults=tuple(faults))
 
 
 def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> None:
@@ -178,7 +199,7 @@ def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> Non
         try:
             entries = sorted(walk.tree.children(real), key=attrgetter("name"))
         except Unreadable as error:
-            walk.report(shown or ".", "folder-unreadable", str(error))
+            walk.refuse(_printable(shown) or ".", "folder-unreadable", str(error))
             continue
         walk.count(len(entries))
         rules = _rules_inside(walk, shown, real, rules, entries)
@@ -191,7 +212,8 @@ def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> Non
                 if shown_path.count("/") < MAX_FOLDER_DEPTH:
                     pending.append((shown_path, real_path, rules))
                 else:
-                    walk.report(shown_path, "folder-unreadable", f"nested deeper than {MAX_FOLDER_DEPTH} folders")
+                    message = f"nested deeper than {MAX_FOLDER_DEPTH} folders"
+                    walk.refuse(_printable(shown_path), "folder-unreadable", message)
             elif not is_leftover(entry.name) and not walk.ignores(rules, shown_path, is_folder=False):
                 _take(walk, shown_path, real_path, entry)
 
@@ -202,20 +224,21 @@ def _rules_inside(
     found = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
     if found is None:
         return rules
-    path = _join(real, IGNORE_FILE)
+    path, shown_path = _join(real, IGNORE_FILE), _join(_printable(shown), IGNORE_FILE)
     if found.kind is not EntryKind.FILE:
-        walk.report(_join(shown, IGNORE_FILE), "ignore-file-unreadable", "it is no ordinary file")
+        walk.refuse(shown_path, "ignore-file-unreadable", "it is no ordinary file")
         return rules
     try:
         _, text = walk.tree.read(path, found, MAX_IGNORE_BYTES + 1)
     except Unreadable as error:
-        walk.report(_join(shown, IGNORE_FILE), "ignore-file-unreadable", str(error))
+        walk.refuse(shown_path, "ignore-file-unreadable", str(error))
         return rules
     if len(text) > MAX_IGNORE_BYTES:
-        walk.report(_join(shown, IGNORE_FILE), "ignore-file-unreadable", f"more than {MAX_IGNORE_BYTES:,} bytes")
+        walk.refuse(shown_path, "ignore-file-unreadable", f"more than {MAX_IGNORE_BYTES:,} bytes")
         return rules
     inner, problems = with_rules(rules, shown, text)
-    walk.problems.extend(problems)
+    for problem in problems:
+        walk.fault(problem)
     return inner
 
 
@@ -224,13 +247,13 @@ def _take(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
         walk.links.append((shown, real, entry))
     elif entry.kind is EntryKind.REPOSITORY:
         message = "a repository inside the store is not read; copy its files, or make it a store of its own"
-        walk.report(shown, "submodule-skipped", message, Severity.HINT)
+        walk.remark(shown, "submodule-skipped", message, Severity.HINT)
     elif not is_store_file(entry.name):
         return
     elif entry.kind is EntryKind.SPECIAL:
-        walk.report(shown, "not-a-file", "a pipe, socket or device is not read; take it out of the store")
+        walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
     elif not _is_utf8(shown):
-        walk.report(_printable(shown), "name-not-utf-8", "the name is not UTF-8; rename the file")
+        walk.refuse(_printable(shown), "name-not-utf-8", "the name is not UTF-8; rename the file")
     else:
         walk.files[shown] = (real, entry)
         walk.real.add(real)
@@ -243,9 +266,11 @@ def _follow(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
     try:
         path, found = _resolve(walk.tree, real, walk.tree.target(real, entry))
     except Unreadable as error:
-        # Without the suffix of a document it may lead to anything, most often to nothing of the store.
-        severity = Severity.ERROR if is_store_file(shown) else Severity.WARNING
-        walk.report(shown, "link-refused", str(error), severity)
+        if is_store_file(shown):
+            walk.refuse(_printable(shown), "link-refused", str(error))
+        else:
+            # Without the suffix of a document it may lead to anything, most often to nothing of the store.
+            walk.remark(_printable(shown), "link-refused", str(error), Severity.WARNING)
         return
     if path in walk.real:
         return
@@ -254,6 +279,18 @@ def _follow(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
             _visit(walk, shown, path, None)
     elif found.kind is not EntryKind.FILE or is_store_file(shown):
         _take(walk, shown, path, found._replace(name=shown.rpartition("/")[2]))
+
+
+def resolved(tree: StoreTree, path: str) -> tuple[str, Entry] | None:
+    """What stands at a real path, with the path that a link there leads to; None when nothing does.
+
+    Raises:
+        Unreadable: a link there cannot be followed, or it cannot be looked at.
+    """
+    found = tree.entry(path)
+    if found is None or found.kind is not EntryKind.LINK:
+        return None if found is None else (path, found)
+    return _resolve(tree, path, tree.target(path, found))
 
 
 def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, Entry]:
@@ -299,7 +336,8 @@ def _contained_read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFil
     if isinstance(fault, StoreError):
         raise fault
     if fault is not None:
-        walk.problems.append(internal_error(fault, Source(path), path, "it is not read, and nothing is changed"))
+        consequence = "it is not read, and what it might concern stays as it is"
+        walk.fault(internal_error(fault, Source(path), path, consequence))
     return file
 
 
@@ -312,12 +350,11 @@ def _read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
     try:
         blob, data = walk.tree.read(real, entry, walk.limit)
     except Unreadable as error:
-        walk.report(path, "file-unreadable", str(error))
+        walk.refuse(path, "file-unreadable", str(error))
         return None
     if is_lfs_pointer(data):
-        walk.report(
-            path, "lfs-pointer", "a Git LFS pointer stands in place of the content; store the file in Git itself"
-        )
+        message = "a Git LFS pointer stands in place of the content; store the file in Git itself"
+        walk.refuse(path, "lfs-pointer", message)
         return None
     return StoreFile(path=path, blob=blob, data=data)
 

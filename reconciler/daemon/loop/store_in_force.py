@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from itertools import compress
 from operator import is_not
 from typing import Final
 
+from reconciler.adapters.sources.past import StorePast
+from reconciler.adapters.store.ignore import is_ignore_file, without_doubtful
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.fleet import (
+    Earlier,
     FleetTables,
     ParsedFile,
-    Replaced,
     assemble,
     emptied,
-    good_files,
     memo_key,
     parse_file,
     says_nothing,
@@ -29,37 +30,37 @@ _UNSAVED_MAX: Final = 200
 _OLDER_MAX: Final = 20_000
 """So many files of older revisions are kept as they were parsed: what differs from what is in force."""
 
-_State = tuple[tuple[StoreFile, ...], list[ParsedFile], set[str], dict[str, ParsedFile], dict[str, str]]
+_State = tuple[
+    tuple[StoreFile, ...], list[ParsedFile], frozenset[str], frozenset[str], dict[str, ParsedFile], dict[str, str]
+]
 
 
 class StoreInForce:
     """Parses snapshots; only files that changed are parsed again."""
 
-    def __init__(
-        self,
-        good_blobs: Mapping[str, str],
-        read_blob: Callable[[str, str], StoreFile | None],
-        cache: ParseCache | None = None,
-    ) -> None:
+    def __init__(self, good_blobs: Mapping[str, str], past: StorePast, cache: ParseCache | None = None) -> None:
         """Begin with what the journal remembers.
 
-        `good_blobs`: path to the blob that was good last. `read_blob`: path and blob to the file, None when the store
-        no longer has it (a plain directory never has). `cache`: what was parsed before this start.
+        `good_blobs`: path to the blob that was good last. `past`: what the store held before, as far as it still knows.
+        `cache`: what was parsed before this start.
         """
         self._stored: tuple[StoreFile, ...] = ()
         self._parsed: list[ParsedFile] = []
-        self._broken: set[str] = set()
+        self._broken: frozenset[str] = frozenset()
+        self._gone: frozenset[str] = frozenset()
+        """Paths of `_remembered` that the store does not have now."""
         self._assembled = FleetTables()
         self._good: dict[str, ParsedFile] = {}
-        self._replaced: Replaced = {}
+        self._replaced: dict[str, ParsedFile] = {}
         self._remembered = dict(good_blobs)
-        self._read_blob = read_blob
+        """Path to the blob that is in force, also where it is that of before; empty where nobody knows what was."""
+        self._past = past
         self._cache = cache
         self._cached: Mapping[str, ParsedFile] = {}
         self._older: dict[str, ParsedFile] = {}
         self._unsaved = 0
         self._is_directory = False
-        self._before: _State = (self._stored, self._parsed, self._broken, self._good, self._remembered)
+        self._before: _State = (self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
         """The fleet of the snapshot. Slow for many new files: call it off the event loop.
@@ -74,22 +75,59 @@ class StoreInForce:
             raise
 
     def _parse(self, snapshot: Snapshot) -> Fleet:
-        self._before = self._stored, self._parsed, set(self._broken), dict(self._good), dict(self._remembered)
+        self._before = (
+            self._stored,
+            self._parsed,
+            self._broken,
+            self._gone,
+            dict(self._good),
+            dict(self._remembered),
+        )
+        self._remembered = self._remembered or self._past.good_blobs()
         # A commit is written as a whole: a file that it empties is meant to be empty.
         self._is_directory = snapshot.revision.startswith("dir:")
         gc.disable()
         try:
-            fresh = self._parse_new(snapshot.files)
+            fresh = self._parse_new(without_doubtful(snapshot.files, self._remembered))
             self._save()
         finally:
             gc.enable()
-        self._recall(fresh)
-        in_force = (
-            with_last_good(self._parsed, self._good, self._replaced) if self._is_any_broken(fresh) else self._parsed
-        )
+        broken = {file.path for file in fresh if file.frozen}
+        self._broken = (self._broken - {file.path for file in fresh}) | broken
+        earlier = self._earlier(snapshot.revision)
+        is_sound = not (self._broken or earlier.good)
+        in_force = self._parsed if is_sound else with_last_good(self._parsed, earlier, self._replaced)
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
-        self._good.update(good_files(fresh))
+        self._remember(fresh, earlier)
         return fleet
+
+    def _earlier(self, revision: str) -> Earlier:
+        """What was good of the paths that are broken now, or gone though nobody may have taken them out."""
+        broken = self._broken
+        if not self._remembered:
+            # The first start of all, or a journal that was lost.
+            read = {path for path in broken if not is_ignore_file(path)}
+            return self._past.earlier(revision, {file.path for file in self._parsed}, read)
+        taken = self._past.in_the_way(revision, sorted(self._gone)) if self._gone else {}
+        new = broken - self._remembered.keys()
+        kept = (broken - new) | (self._gone if new else taken.keys())
+        good = {path: found for path in sorted(kept) if (found := self._recalled(path)) is not None}
+        return Earlier(good=good, new=new, in_the_way=taken)
+
+    def _remember(self, fresh: Collection[ParsedFile], earlier: Earlier) -> None:
+        """What is in force from now on, by path."""
+        if not (fresh or self._gone or earlier.good):
+            return
+        for path in self._gone - earlier.good.keys():
+            self._remembered.pop(path, None)
+            self._good.pop(path, None)
+        self._good |= {file.path: file for file in fresh if not file.frozen}
+        self._good |= earlier.good
+        self._remembered |= {file.path: file.blob for file in fresh if not file.frozen}
+        self._remembered |= {path: file.blob for path, file in earlier.good.items()}
+        for path in self._broken - earlier.good.keys() - earlier.new:
+            self._remembered.setdefault(path, "")
+        self._gone = frozenset(earlier.good.keys() - {file.path for file in self._parsed})
 
     def fleet_at(self, snapshot: Snapshot) -> Fleet:
         """The fleet of an older revision, as it was written. What is in force stays, and so does what is known of it.
@@ -115,7 +153,7 @@ class StoreInForce:
 
     def reject(self) -> None:
         """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
-        self._stored, self._parsed, self._broken, self._good, self._remembered = self._before
+        self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered = self._before
 
     def _save(self) -> None:
         """Keep what was parsed for the next start, when it is worth it."""
@@ -125,7 +163,7 @@ class StoreInForce:
             self._unsaved = 0
 
     def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
-        """Parse the files that are not as they were; those that are gone are forgotten."""
+        """Parse the files that are not as they were; those that are gone are noted."""
         if self._cache is not None and not self._stored:
             self._cached = self._cache.load(files)
         if len(files) == len(self._stored):
@@ -140,10 +178,9 @@ class StoreInForce:
                 found = self._parse_file(file)
                 fresh.append(found)
             parsed.append(found)
-        for path in known.keys() - {file.path for file in files}:
-            self._good.pop(path, None)
-            self._remembered.pop(path, None)
-            self._broken.discard(path)
+        paths = {file.path for file in files}
+        self._broken &= paths
+        self._gone = frozenset(self._remembered.keys() - paths)
         self._parsed, self._stored, self._cached = parsed, files, {}
         return fresh
 
@@ -164,34 +201,24 @@ class StoreInForce:
             self._unsaved += 1
         if not (self._is_directory and says_nothing(parsed)):
             return parsed
-        earlier = self._good.get(file.path) or self._recalled(file.path)
+        earlier = self._recalled(file.path)
         if earlier is None:
             # Values of a chart are nobody's documents, and may have been edited.
-            had_documents = not parsed.skipped and self._remembered.get(file.path, file.blob) != file.blob
+            had_documents = not parsed.skipped and (self._remembered.get(file.path) or file.blob) != file.blob
         else:
             had_documents = not says_nothing(earlier)
         return emptied(parsed) if had_documents else parsed
 
-    def _is_any_broken(self, fresh: list[ParsedFile]) -> bool:
-        for file in fresh:
-            (self._broken.add if file.frozen else self._broken.discard)(file.path)
-        return bool(self._broken)
-
-    def _recall(self, files: list[ParsedFile]) -> None:
-        """After a start: what was good of the files that are broken now, as far as it can still be read."""
-        for file in files:
-            if file.frozen and file.path not in self._good:
-                found = self._recalled(file.path)
-                if found is not None:
-                    self._good[file.path] = found
-
     def _recalled(self, path: str) -> ParsedFile | None:
-        """What the journal remembers to have been good, as far as it can still be read."""
+        """What was good last of a path: of this process, or what the journal remembers, if that can still be read."""
+        known = self._good.get(path)
         blob = self._remembered.get(path)
-        stored = self._read_blob(path, blob) if blob else None
+        if known is not None or not blob:
+            return known
+        stored = self._past.read_blob(path, blob)
         return parse_file(stored) if stored is not None else None
 
     @property
     def good_blobs(self) -> dict[str, str]:
-        """Path to the blob in force: what the journal has to remember."""
-        return {path: file.blob for path, file in self._good.items()}
+        """Path to the blob in force, empty where none is known to be: what the journal has to remember."""
+        return dict(self._remembered)

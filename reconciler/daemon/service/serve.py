@@ -127,7 +127,7 @@ def _parts(
     vitals.source = source.description
     return Parts(
         source=source,
-        store=StoreInForce(journal.good_blobs(), source.read_blob, cache),
+        store=StoreInForce(journal.good_blobs(), source, cache),
         journal=journal,
         holder=holder,
         opened=members,

@@ -5,7 +5,7 @@ from reconciler.stages.claims.claim import Claims, ClaimTables, claim
 from reconciler.stages.claims.claimants import Claimants
 from reconciler.stages.claims.index import PolicyIndex, best_matches
 from reconciler.stages.claims.match import matches_cluster, matching_clusters
-from reconciler.stages.claims.reach import Frozen
+from reconciler.stages.claims.reach import Frozen, hold_new_claims
 from reconciler.stages.claims.template_index import TemplateIndex
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "TemplateIndex",
     "best_matches",
     "claim",
+    "hold_new_claims",
     "matches_cluster",
     "matching_clusters",
 ]

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 
-from reconciler.model.fleet import Reach, Template
+from msgspec.structs import replace
+
+from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.refs import Identity
 from reconciler.stages.claims.bucket import Bucket, Match
+
+
+def hold_new_claims(fleet: Fleet, placed: Callable[[Identity], bool]) -> Fleet:
+    """The fleet in which broken documents of new files freeze only what they could claim anew: what is placed nowhere.
+
+    What such a document says was not in force before, so that what is placed goes on without it.
+    Source: design#broken-input.
+    """
+    if not any(reach.is_new for reach in fleet.frozen):
+        return fleet
+    waiting = [template for identity, template in fleet.templates.items() if not placed(identity)]
+    return replace(fleet, frozen=tuple(_on_new_claims(reach, waiting) for reach in fleet.frozen))
+
+
+def _on_new_claims(reach: Reach, waiting: Iterable[Template]) -> Reach:
+    if not reach.is_new:
+        return reach
+    alone = Frozen((reach,))
+    reached = frozenset(template.identity for template in waiting if alone.by(template) is not None)
+    return Reach(source=reach.source, is_new=True, identities=reached, policy=reach.policy)
 
 
 class Frozen:
@@ -66,9 +89,11 @@ class Frozen:
     def _selecting(self, template: Template) -> Iterable[int]:
         """The numbers of the reaches with a selector that selects a template."""
         gvk, identity = template.gvk, template.identity
+        namespaces = (identity.namespace, "") if identity.namespace else ("",)
         found: list[Match[Reach]] = []
-        for namespace in (identity.namespace, "") if identity.namespace else ("",):
-            bucket = self._buckets.get((gvk.api_version, gvk.kind, namespace))
+        # A selector that does not tell its version or its kind may mean any.
+        for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
+            bucket = self._buckets.get(key)
             if bucket is not None:
                 bucket.collect(identity.name, template.labels if bucket.looks_at_labels else {}, found)
         return [match.selector for match in found if match.selector is not None]

@@ -18,7 +18,7 @@ from reconciler.model.problem import Problem, Severity, with_problems
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.rollouts.staging import Staging
 from reconciler.model.tree import dig
-from reconciler.stages.claims import Claims, claim
+from reconciler.stages.claims import Claims, claim, hold_new_claims
 from reconciler.stages.decision.cap_basis import without_outdated_caps
 from reconciler.stages.decision.job_completions import has_completions
 from reconciler.stages.decision.tables import DecisionTables, Inputs
@@ -113,6 +113,8 @@ def decide(
     A template that cannot be worked on is frozen, as if its file were broken, and the others are decided without it.
     """
     tables = tables or DecisionTables()
+    there = copies or {}
+    fleet = hold_new_claims(fleet, lambda identity: identity in there or identity in observations.previous)
     for _ in range(_MAX_FAULTS):
         known = tables.faults.among(fleet)
         try:

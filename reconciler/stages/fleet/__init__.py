@@ -4,26 +4,26 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.clusters import CLUSTER_APIS
 from reconciler.stages.fleet.every_field import KINDS
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.last_good import Replaced, emptied, good_files, says_nothing, with_last_good
+from reconciler.stages.fleet.last_good import Earlier, emptied, says_nothing, with_last_good
 from reconciler.stages.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.tables import FleetTables
-from reconciler.stages.fleet.withheld import without_secrets
+from reconciler.stages.fleet.withheld import withheld_blob, without_secrets
 
 __all__ = [
     "CLUSTER_APIS",
     "KINDS",
+    "Earlier",
     "FleetTables",
     "ParsedAsRead",
     "ParsedFile",
-    "Replaced",
     "assemble",
     "emptied",
-    "good_files",
     "is_store_file",
     "memo_key",
     "parse",
     "parse_file",
     "says_nothing",
     "with_last_good",
+    "withheld_blob",
     "without_secrets",
 ]

@@ -54,8 +54,8 @@ def assemble(
     """The fleet that the files make together. `problems` are those of the snapshot.
 
     An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of
-    the files. `is_complete` is False when anything is frozen: what could not be
-    read, by a problem of the snapshot, of a file, or of two files together. With the `tables` of an earlier call, files
+    the files. `is_complete` is False when anything is frozen: what could not be read, by a problem of a file, or of two
+    files together. With the `tables` of an earlier call, files
     that are the same objects as then are not looked at again; the fleet is the same.
     """
     found, remarks = list(files), tuple(problems)
@@ -109,9 +109,6 @@ def _collect(
     files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str], inputs: frozenset[str]
 ) -> _Collected:
     collected = _Collected(problems=list(problems))
-    for problem in collected.problems:
-        if problem.severity is Severity.ERROR:
-            collected.frozen.append(Reach(source=problem.source, everything=True))
     files = without_inputs(files, inputs, collected.problems, collected.frozen)
     if charts:
         collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
@@ -222,7 +219,7 @@ def _grouped(values: list[_Value], key: Callable[[_Value], tuple[str, ...]]) -> 
 
 
 def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> Reach:
-    if policy.selectors:
+    if policy.selectors or isinstance(policy, PropagationPolicy):
         return Reach(source=policy.source, selectors=policy.selectors, policy=policy.ref)
     if policy.is_cluster_scoped:
         return Reach(source=policy.source, everything=True, policy=policy.ref)

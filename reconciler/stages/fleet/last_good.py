@@ -1,52 +1,116 @@
-"""A broken file does not count: the last content of that path that was good stays in force.
+"""What cannot be read does not count: the last content of that path that was good stays in force.
 
-Source: design#broken-input: without a last good one the reach of the file is frozen; design#absence: in any case the
-store was not read completely, so nothing is deleted because it is absent.
+A path that is broken or unreadable, or in whose way something else stands, keeps its last good content. One that is new
+said nothing before, and that stays in force: it holds back only what is placed nowhere yet. As long as there is such a
+one, nothing is gone either, since it may be there now. Source: design#broken-input; design#absence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.model.fleet import Reach
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.stages.fleet.file import ParsedFile
 
-Replaced = MutableMapping[str, tuple[ParsedFile, ParsedFile, ParsedFile]]
-"""By path a broken file, the good content of before, and what was made of both."""
+_KEYS: Final = {
+    "templates": "identity",
+    "propagation": "ref",
+    "overrides": "ref",
+    "clusters": "name",
+    "rollouts": "name",
+    "renders": "name",
+    "locks": "path",
+}
+"""What tells one document of a kind from others; of a Fleet document there is one."""
+
+
+class Earlier(Struct, frozen=True, kw_only=True):
+    """What was in force before, of the paths that matter.
+
+    `good`: the last good content of paths that are broken, or gone and not taken for deleted. `new`: broken paths of
+    which it is known that they had none. `in_the_way`: of paths that are gone, what stands there now.
+    """
+
+    good: Mapping[str, ParsedFile] = field(default_factory=dict)
+    new: frozenset[str] = frozenset()
+    in_the_way: Mapping[str, str] = field(default_factory=dict)
 
 
 def with_last_good(
-    files: Iterable[ParsedFile], good: Mapping[str, ParsedFile], known: Replaced | None = None
+    files: Iterable[ParsedFile], earlier: Earlier, known: MutableMapping[str, ParsedFile] | None = None
 ) -> Iterator[ParsedFile]:
-    """The files, broken ones replaced by what `good` has of their path; their problems are kept.
+    """The files, with the last good content in place of broken ones, and of those that are gone and may not be.
 
-    `known`: what was made before, so that it is the same object as long as it is made of the same.
+    The problems of broken ones are kept. What a good file says now is left out of older content, since it moved there.
+    `known`: what was made before, so that it is the same object as long as it says the same.
     """
     known = {} if known is None else known
-    for file in files:
-        earlier = good.get(file.path) if file.frozen else None
-        if earlier is None:
+    found = list(files)
+    gone = earlier.good.keys() - {file.path for file in found}
+    said = frozenset(key for file in found if not file.frozen for key in _keys(file)) if earlier.good else frozenset()
+    for file in found:
+        if file.frozen and file.path in earlier.good:
+            yield _as_before(known, _in_force(earlier.good[file.path], file.problems, said))
+        elif file.path in earlier.new:
+            yield _as_before(known, replace(file, frozen=tuple(replace(reach, is_new=True) for reach in file.frozen)))
+        else:
             yield file
-            continue
-        made = known.get(file.path)
-        if made is None or made[0] is not file or made[1] is not earlier:
-            made = known[file.path] = (file, earlier, _in_force(earlier, file))
-        yield made[2]
+    unread = min(earlier.new, default="")
+    for path in sorted(gone):
+        yield _as_before(known, _in_force(earlier.good[path], (_gone(path, earlier, unread),), said))
 
 
-def _in_force(earlier: ParsedFile, broken: ParsedFile) -> ParsedFile:
+def _as_before(known: MutableMapping[str, ParsedFile], made: ParsedFile) -> ParsedFile:
+    same = known.get(made.path)
+    if same == made:
+        return same
+    known[made.path] = made
+    return made
+
+
+def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], said: frozenset[Hashable]) -> ParsedFile:
+    source = Source(earlier.path)
     note = Problem(
-        source=Source(broken.path),
+        source=source,
         code="last-good-in-force",
         message=f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended",
         severity=Severity.WARNING,
     )
     # A reach of nothing freezes nothing, and still says that the store was not read completely.
-    nothing = Reach(source=Source(broken.path))
-    return replace(earlier, problems=(*broken.problems, note), frozen=(nothing,))
+    nothing = Reach(source=source)
+    kept = replace(earlier, problems=(*problems, note), frozen=(*earlier.frozen, nothing))
+    return kept if said.isdisjoint(_keys(kept)) else _without(kept, said)
+
+
+def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
+    taken = earlier.in_the_way.get(path)
+    if taken is not None:
+        message = f"it had documents, and {taken}; put the file back, or take out what stands in its place"
+        return Problem(source=Source(path), code="file-displaced", message=message)
+    message = f"it is gone, and its documents may be in {unread} now, which cannot be read"
+    return Problem(source=Source(path), code="file-gone-unproven", message=message, severity=Severity.WARNING)
+
+
+def _keys(file: ParsedFile) -> Iterator[Hashable]:
+    for kind, name in _KEYS.items():
+        for value in getattr(file, kind):
+            yield kind, getattr(value, name)
+    if file.settings:
+        yield "settings"
+
+
+def _without(file: ParsedFile, said: frozenset[Hashable]) -> ParsedFile:
+    """The file without documents that others have."""
+    left: dict[str, Any] = {
+        kind: tuple(value for value in getattr(file, kind) if (kind, getattr(value, name)) not in said)
+        for kind, name in _KEYS.items()
+    }
+    return replace(file, settings=() if "settings" in said else file.settings, **left)
 
 
 def says_nothing(file: ParsedFile) -> bool:
@@ -65,8 +129,3 @@ def emptied(file: ParsedFile) -> ParsedFile:
         severity=Severity.ERROR,
     )
     return replace(file, problems=(*file.problems, problem), frozen=(Reach(source=source, everything=True),))
-
-
-def good_files(files: Iterable[ParsedFile]) -> dict[str, ParsedFile]:
-    """Those that are good, by path: what stays in force when a later commit breaks them."""
-    return {file.path: file for file in files if not file.frozen}

@@ -84,6 +84,9 @@ class ParsedAsRead:
 
 def parse_file(file: StoreFile) -> ParsedFile:
     """What one file says. Pure: the same path and content give an equal result; it never raises."""
+    if file.faults:
+        unread = Reach(source=Source(file.path), everything=True)
+        return ParsedFile(path=file.path, blob=file.blob, problems=file.faults, frozen=(unread,))
     parsed, fault = contained(_parse_documents, file)
     if fault is None:
         assert parsed is not None, "without a fault there is a value"

@@ -23,6 +23,7 @@ from reconciler.stages.yaml import read_yaml
 
 _MARKS: Final = (b"secret", b"stringdata", b"override", b"private key", b"last-applied-configuration")
 """Texts without which a file holds nothing secret, nor an override. Compared in lower case."""
+_WITHHELD_BLOB: Final = "withheld:"
 
 
 def without_secrets(file: StoreFile) -> StoreFile:
@@ -38,7 +39,12 @@ def without_secrets(file: StoreFile) -> StoreFile:
         return file
     lines = [(document.line, body) for document, body in kept]
     lines += [(broken.line, _sketch(broken.body or {})) for broken in read.broken]
-    return replace(file, blob=f"withheld:{file.blob}", data=_written(sorted(lines, key=itemgetter(0))))
+    return replace(file, blob=withheld_blob(file.blob), data=_written(sorted(lines, key=itemgetter(0))))
+
+
+def withheld_blob(blob: str) -> str:
+    """The name of what may be kept of a content; of what has been kept already, the same."""
+    return blob if blob.startswith(_WITHHELD_BLOB) else f"{_WITHHELD_BLOB}{blob}"
 
 
 def _may_hold_secrets(data: bytes) -> bool:

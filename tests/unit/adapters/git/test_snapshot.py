@@ -13,7 +13,7 @@ from reconciler.adapters.git.snapshot import GitStore
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.fleet.parse import memo_key
-from tests.fakes.store_trees import AUTHOR, commit_all, write_files
+from tests.fakes.store_trees import AUTHOR, commit_all, problems_of, write_files
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_names_files_below_a_subfolder_from_there(root: Path) -> None:
 def test_links_never_lead_out_of_the_subfolder(root: Path) -> None:
     write_files(root, {"sub/out.yaml": "-> ../a.yaml"})
     snapshot = GitStore(root).snapshot(commit_all(root), "sub")
-    assert [problem.code for problem in snapshot.problems] == ["link-refused"]
+    assert [problem.code for problem in problems_of(snapshot)] == ["link-refused"]
 
 
 def test_resolves_every_exact_name(root: Path) -> None:

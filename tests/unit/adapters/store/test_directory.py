@@ -13,13 +13,15 @@ from reconciler.adapters.store.directory import read_directory
 from reconciler.adapters.store.scan import ScanState, Stamp
 from reconciler.adapters.store.walk import Unreadable
 from reconciler.errors import StoreError, StoreUnsettled
-from tests.fakes.store_trees import write_files
+from tests.fakes.store_trees import problems_of, write_files
 
 NOBODY = 65534
 
 
 def _problems(root: Path) -> list[str]:
-    return sorted(f"{problem.severity} {problem.source} {problem.code}" for problem in read_directory(root).problems)
+    return sorted(
+        f"{problem.severity} {problem.source} {problem.code}" for problem in problems_of(read_directory(root))
+    )
 
 
 def test_revision_depends_on_paths_and_contents_alone(tmp_path: Path) -> None:

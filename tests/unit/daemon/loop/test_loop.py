@@ -56,7 +56,7 @@ class Running:
         """What a loop on these clusters works with."""
         return Parts(
             source=self.source,
-            store=StoreInForce({}, self.source.read_blob),
+            store=StoreInForce({}, self.source),
             journal=self.journal,
             holder=Holder(self.journal, clock),
             opened=members,

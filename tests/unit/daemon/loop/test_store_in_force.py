@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.daemon.loop import store_in_force
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.stages.fleet import ParsedFile, assemble, parse_file
+from reconciler.stages.fleet import Earlier, ParsedFile, assemble, parse_file
 from tests.fakes.worlds import FLEET, config_map
 
 GOOD = yaml.safe_dump(config_map(value="good"))
@@ -34,12 +35,31 @@ def value(fleet: Fleet) -> str | None:
     return bodies[0]["data"]["value"] if bodies else None
 
 
-def nothing_stored(path: str, blob: str) -> StoreFile | None:
-    return None
+class Past:
+    """A store that remembers these files, and knows what stands where others were."""
+
+    def __init__(self, *files: StoreFile, **taken: str) -> None:
+        self._files = files
+        self._taken = {f"{name}.yaml": words for name, words in taken.items()}
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        return next((found for found in self._files if (found.path, found.blob) == (path, blob)), None)
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        return {path: self._taken[path] for path in paths if path in self._taken}
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        return Earlier()
+
+    def good_blobs(self) -> dict[str, str]:
+        return {}
+
+
+NOTHING = Past()
 
 
 def test_a_file_that_breaks_keeps_its_last_good_content() -> None:
-    store = StoreInForce({}, nothing_stored)
+    store = StoreInForce({}, NOTHING)
     store.parse(snapshot(app=GOOD))
     fleet = store.parse(snapshot(app=BROKEN))
     assert value(fleet) == "good"
@@ -49,30 +69,30 @@ def test_a_file_that_breaks_keeps_its_last_good_content() -> None:
 
 
 def test_a_broken_file_without_a_past_gives_nothing() -> None:
-    fleet = StoreInForce({}, nothing_stored).parse(snapshot(app=BROKEN))
+    fleet = StoreInForce({}, NOTHING).parse(snapshot(app=BROKEN))
     assert value(fleet) is None
     assert fleet.frozen
 
 
 def test_a_restart_reads_the_last_good_content_again() -> None:
     good = file("app.yaml", GOOD)
-    before = StoreInForce({}, nothing_stored)
+    before = StoreInForce({}, NOTHING)
     before.parse(snapshot(app=GOOD))
     assert before.good_blobs["app.yaml"] == good.blob
-    after = StoreInForce(before.good_blobs, lambda path, blob: good if blob == good.blob else None)
+    after = StoreInForce(before.good_blobs, Past(good))
     assert value(after.parse(snapshot(app=BROKEN))) == "good"
     assert after.good_blobs["app.yaml"] == good.blob
 
 
 def test_a_file_that_was_deleted_has_no_past_when_it_comes_back_broken() -> None:
-    store = StoreInForce({}, nothing_stored)
+    store = StoreInForce({}, NOTHING)
     store.parse(snapshot(app=GOOD))
     store.parse(snapshot())
     assert value(store.parse(snapshot(app=BROKEN))) is None
 
 
 def test_a_broken_file_that_is_deleted_is_gone() -> None:
-    store = StoreInForce({}, nothing_stored)
+    store = StoreInForce({}, NOTHING)
     store.parse(snapshot(app=GOOD))
     assert value(store.parse(snapshot(app=BROKEN))) == "good"
     fleet = store.parse(snapshot())
@@ -80,7 +100,7 @@ def test_a_broken_file_that_is_deleted_is_gone() -> None:
 
 
 def test_other_edits_of_the_commit_that_breaks_a_file_take_effect() -> None:
-    store = StoreInForce({}, nothing_stored)
+    store = StoreInForce({}, NOTHING)
     other = config_map("other", value="1")
     store.parse(snapshot(app=GOOD, other=yaml.safe_dump(other)))
     fleet = store.parse(snapshot(app=BROKEN, other=yaml.safe_dump(config_map("other", value="2"))))
@@ -101,9 +121,9 @@ def _parsed_anew(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_second_start_parses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hinted, other = GOOD.replace("\ndata:", "\nimmutable: on\ndata:"), GOOD.replace("name: ", "name: other-")
-    first = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db")).parse(snapshot(a=hinted, b=other))
+    first = StoreInForce({}, NOTHING, ParseCache(tmp_path / "parsed.db")).parse(snapshot(a=hinted, b=other))
     parsed = _parsed_anew(monkeypatch)
-    store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    store = StoreInForce({}, NOTHING, ParseCache(tmp_path / "parsed.db"))
     assert store.parse(snapshot(a=hinted, b=other)) == first
     assert [problem.code for problem in first.problems] == ["yaml-surprising-value"]
     assert parsed == []
@@ -112,24 +132,24 @@ def test_a_second_start_parses_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_many_new_files_are_kept_while_the_service_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    store = StoreInForce({}, NOTHING, ParseCache(tmp_path / "parsed.db"))
     store.parse(snapshot())
     texts = {f"a{number}": GOOD.replace("name: ", f"name: a{number}-") for number in range(300)}
     store.parse(snapshot(**texts))
     parsed = _parsed_anew(monkeypatch)
-    StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db")).parse(snapshot(**texts))
+    StoreInForce({}, NOTHING, ParseCache(tmp_path / "parsed.db")).parse(snapshot(**texts))
     assert parsed == []
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     for _ in range(2):
-        store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "missing" / "parsed.db"))
+        store = StoreInForce({}, NOTHING, ParseCache(tmp_path / "missing" / "parsed.db"))
         assert value(store.parse(snapshot(app=GOOD))) == "good"
 
 
 def test_an_older_revision_is_parsed_beside_what_is_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     other = yaml.safe_dump(config_map("other", value="1"))
-    store, twin = StoreInForce({}, nothing_stored), StoreInForce({}, nothing_stored)
+    store, twin = StoreInForce({}, NOTHING), StoreInForce({}, NOTHING)
     for one in (store, twin):
         one.parse(snapshot(app=GOOD, other=other))
         one.parse(snapshot(app=BETTER, other=other))
@@ -150,7 +170,7 @@ def test_an_older_revision_is_parsed_beside_what_is_in_force(monkeypatch: pytest
 
 
 def test_what_is_broken_in_an_older_revision_is_frozen_and_has_no_past() -> None:
-    store = StoreInForce({}, nothing_stored)
+    store = StoreInForce({}, NOTHING)
     in_force = store.parse(snapshot(app=GOOD))
     good_blobs = store.good_blobs
     fleet = store.fleet_at(snapshot(app=BROKEN))
@@ -167,11 +187,11 @@ def test_an_older_revision_of_many_files_comes_out_of_the_cache(
     def texts(value: str) -> dict[str, str]:
         return {f"a{number}": yaml.safe_dump(config_map(f"a{number}", value=value)) for number in range(300)}
 
-    before = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    before = StoreInForce({}, NOTHING, ParseCache(tmp_path / "parsed.db"))
     for text in ("1", "2"):
         before.parse(snapshot(**texts(text)))
     parsed = _parsed_anew(monkeypatch)
-    store = StoreInForce({}, nothing_stored, ParseCache(tmp_path / "parsed.db"))
+    store = StoreInForce({}, NOTHING, ParseCache(tmp_path / "parsed.db"))
     store.parse(snapshot(**texts("2")))
     assert len(store.fleet_at(snapshot(**texts("1"))).templates) == 300
     assert parsed == []
@@ -179,7 +199,7 @@ def test_an_older_revision_of_many_files_comes_out_of_the_cache(
 
 def test_files_of_older_revisions_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_in_force, "_OLDER_MAX", 3)
-    store = StoreInForce({}, nothing_stored)
+    store = StoreInForce({}, NOTHING)
     store.parse(snapshot())
     for number in range(10):
         store.fleet_at(snapshot(app=yaml.safe_dump(config_map(value=str(number)))))

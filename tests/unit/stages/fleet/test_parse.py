@@ -57,7 +57,7 @@ def test_counts_skipped_documents_in_one_hint() -> None:
 
 def test_freezes_everything_when_a_file_could_not_be_read() -> None:
     unread = Problem(source=Source("a.yaml"), code="file-unreadable", message="no")
-    fleet = assemble("r1", [], [unread])
+    fleet = parse(Snapshot(revision="r1", files=(StoreFile(path="a.yaml", blob="", data=b"", faults=(unread,)),)))
     assert fleet.problems == (unread,)
     assert [reach.everything for reach in fleet.frozen] == [True]
     assert not fleet.is_complete

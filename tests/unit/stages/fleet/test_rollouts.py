@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.rollouts.window import WindowKind
-from reconciler.stages.fleet import FleetTables, assemble, good_files, parse, parse_file, with_last_good
+from reconciler.stages.fleet import Earlier, FleetTables, assemble, parse, parse_file, with_last_good
 
 ROLLOUT = """apiVersion: fleet.reconciler/v1alpha1
 kind: Rollout
@@ -71,7 +71,7 @@ def test_two_rollouts_of_one_name_are_an_error_that_names_both() -> None:
 
 def test_a_broken_rollout_leaves_the_last_good_one_in_force() -> None:
     good = parse_file(file("a.yaml", ROLLOUT))
-    files = with_last_good([parse_file(file("a.yaml", BROKEN))], good_files([good]))
+    files = with_last_good([parse_file(file("a.yaml", BROKEN))], Earlier(good={good.path: good}))
     fleet = assemble("c2", files)
     assert [rollout.name for rollout in fleet.rollouts] == ["default"]
     assert {problem.code for problem in fleet.problems} == {"unknown-field", "last-good-in-force"}

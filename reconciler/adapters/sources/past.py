@@ -1,0 +1,111 @@
+"""What a store held before: the last good content of what cannot be read now, and what stands where files were."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from reconciler.adapters.store.copy import StoreCopy
+from reconciler.adapters.store.directory import DirectoryTree
+from reconciler.adapters.store.in_the_way import in_the_way
+from reconciler.errors import StoreError
+from reconciler.model.fleet import StoreFile
+from reconciler.stages.fleet import Earlier
+
+
+class StorePast(Protocol):
+    """Asked only when something cannot be read, or is gone. Nothing of it raises: what cannot be told is left out."""
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """An older content of a file, by the blob of a snapshot; None when the store no longer has it. Reads files."""
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """By path of a file that a revision no longer has, what stands there instead. Reads files."""
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """What was in force of the paths that are broken at a revision, for whoever remembers nothing. Reads files.
+
+        `paths`: all that the revision has.
+        """
+
+    def good_blobs(self) -> dict[str, str]:
+        """Path to the blob that was in force, as far as the store itself remembers. Reads files."""
+
+
+class GitPast:
+    """The past of a store in a repository: its history."""
+
+    def __init__(self, repository: Path, subdir: str) -> None:
+        """Nothing is read yet."""
+        self._repository = repository
+        self._subdir = subdir
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """The blob, as long as the repository has it."""
+        from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
+
+        try:
+            with GitStore(self._repository) as store:
+                data = store.read_blob(blob)
+        except StoreError:
+            return None
+        return StoreFile(path=path, blob=blob, data=data) if data is not None else None
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """What the commit has in place of files or of folders above them."""
+        from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
+
+        try:
+            with GitStore(self._repository) as store:
+                return in_the_way(store.tree(revision, self._subdir), paths)
+        except StoreError:
+            return {}
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """What the commits before it had, along first parents."""
+        from reconciler.adapters.git.earlier import displaced, earlier_of  # noqa: PLC0415 - pygit2 costs 90 ms
+        from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
+
+        try:
+            with GitStore(self._repository) as store:
+                if not broken:
+                    return displaced(store, revision, self._subdir, paths)
+                found = earlier_of(store, store.first_parents(revision), self._subdir, paths, broken)
+                there = displaced(store, revision, self._subdir, paths)
+                return Earlier(good={**there.good, **found.good}, new=found.new, in_the_way=there.in_the_way)
+        except StoreError:
+            return Earlier()
+
+    def good_blobs(self) -> dict[str, str]:
+        """None: a repository does not say what of it was in force."""
+        return {}
+
+
+class DirectoryPast:
+    """The past of a plain directory: the copy of what was in force last."""
+
+    def __init__(self, root: Path, copy: StoreCopy) -> None:
+        """Nothing is read yet."""
+        self._root = root
+        self._copy = copy
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """A file of the copy, without what may not be kept on a disk."""
+        return self._copy.file(path, blob)
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """What lies in place of files or of folders above them, now."""
+        try:
+            with DirectoryTree(self._root) as tree:
+                return in_the_way(tree, paths)
+        except (StoreError, OSError):
+            return {}
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """Nothing: all that is known is what the copy has."""
+        return Earlier()
+
+    def good_blobs(self) -> dict[str, str]:
+        """What the copy has."""
+        return self._copy.good_blobs()
