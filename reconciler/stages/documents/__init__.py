@@ -3,7 +3,7 @@
 from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_policy, refused_kind
 from reconciler.stages.documents.fields import Fields, Report, document_fields
 from reconciler.stages.documents.findings import Findings, not_a_string, type_name
-from reconciler.stages.documents.known_types import TypeFault, type_fault
+from reconciler.stages.documents.known_types import TypeFault, type_fault, types_meant
 from reconciler.stages.documents.metadata import DEFAULT_NAMESPACE, read_flavor, read_name, read_ref
 from reconciler.stages.documents.names import (
     is_api_version,
@@ -98,5 +98,6 @@ __all__ = [
     "shape",
     "type_fault",
     "type_name",
+    "types_meant",
     "walk",
 ]

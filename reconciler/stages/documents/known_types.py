@@ -111,6 +111,28 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
     return _kind_of_shared_group(group, kind) or _group_fault(group, api_version, kind)
 
 
+def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]:
+    """The types (apiVersion, kind) that somebody who writes this may mean; an empty text stands for any.
+
+    What is written is among them. A part that is no text, or cannot be one, says nothing.
+    """
+    told_version = api_version if isinstance(api_version, str) and is_api_version(api_version) else ""
+    told_kind = kind if isinstance(kind, str) and is_kind(kind) else ""
+    written = (told_version, told_kind)
+    fault = type_fault(*written) if told_version and told_kind else None
+    if fault is None:
+        return frozenset({written})
+    group = told_version.rpartition("/")[0]
+    homes = {*((fault.meant,) if fault.meant is not None else ()), *_homes(told_kind)}
+    meant = {_written_as(home.group, version, home.kind) for home in homes for version in stable_versions(home.group)}
+    # A kind that its group does not have, and that is near to none, may be any of the group.
+    return frozenset({written, *(meant or {(_written_as(group, v, "")[0], "") for v in stable_versions(group)})})
+
+
+def _written_as(group: str, version: str, kind: str) -> tuple[str, str]:
+    return (f"{group}/{version}" if group else version, kind)
+
+
 def stable_versions(group: str) -> tuple[str, ...]:
     """The stable versions of a built-in group, the newest first."""
     return _STABLE.get(group, ("v1",))

@@ -59,6 +59,9 @@ def _reach_of_mistyped(document: Document) -> Reach:
     assert fault is not None, "a document is mistyped because of it"
     if fault.is_ours and fault.meant is not None:
         return reach_of_document(replace(document, body=_as_meant(body, fault.meant)))
+    selectors = readable_selectors(replace(document, body=_as_policy(body))) if fault.is_ours else None
+    if selectors:
+        return Reach(source=document.source, selectors=selectors)
     return _reach_of_meant(body, document.source, fault)
 
 
@@ -78,6 +81,12 @@ def _reach_of_meant(body: JsonObject, source: Source, fault: TypeFault) -> Reach
     if isinstance(namespace, str) and namespace:
         return Reach(source=source, namespace=namespace)
     return Reach(source=source, everything=True)
+
+
+def _as_policy(body: JsonObject) -> JsonObject:
+    """A document of no known kind as the policy that it may be: of its namespace, if it names one."""
+    is_of_namespace = isinstance(dig(body, "metadata", "namespace"), str)
+    return {**body, "kind": "PropagationPolicy" if is_of_namespace else "ClusterPropagationPolicy"}
 
 
 def _as_meant(body: JsonObject, meant: GVK) -> JsonObject:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Final
 
 from reconciler.model.policy import Flavor, ResourceSelector
 from reconciler.model.problem import Document
@@ -18,7 +20,10 @@ from reconciler.stages.documents import (
     is_label_value,
     is_system_namespace,
     type_fault,
+    types_meant,
 )
+
+_PARTS: Final = ("apiVersion", "kind", "namespace", "name", "labelSelector")
 
 
 def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[ResourceSelector, ...]:
@@ -104,32 +109,33 @@ def _check_label(fields: Fields, key: str, values: tuple[str, ...], *steps: str 
 def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | None:
     """What a broken policy might select: never less than it would if it were mended, None when that cannot be told.
 
-    A part of a selector that cannot be read is left out, which widens it. Never empty: a policy whose
-    resourceSelectors are missing may have meant anything.
+    A part of a selector that cannot be read is left out, which widens it: without a kind it means any kind, and a type
+    that is misspelt or gone means what it was probably meant to be. Never empty: a policy whose resourceSelectors are
+    missing, or one of which says nothing, may have meant anything.
     """
-    entries = dig(document.body, "spec", "resourceSelectors")
-    if not isinstance(entries, list | tuple) or not entries:
+    given = dig(document.body, "spec", "resourceSelectors")
+    entries = [given] if isinstance(given, Mapping) else given
+    if not isinstance(entries, list | tuple) or not entries or not all(map(_says_something, entries)):
         return None
-    selectors = tuple(_widened(document, index, entry) for index, entry in enumerate(entries))
-    known = tuple(selector for selector in selectors if selector is not None)
-    return known if len(known) == len(selectors) else None
+    return tuple(chain.from_iterable(_widened(document, index, entry) for index, entry in enumerate(entries)))
 
 
-def _widened(document: Document, index: int, entry: Json) -> ResourceSelector | None:
-    api_version, kind = dig(entry, "apiVersion"), dig(entry, "kind")
-    if not isinstance(api_version, str) or not isinstance(kind, str) or type_fault(api_version, kind) is not None:
-        return None
+def _says_something(entry: Json) -> bool:
+    return isinstance(entry, Mapping) and any(entry.get(part) for part in _PARTS)
+
+
+def _widened(document: Document, index: int, entry: Json) -> Iterator[ResourceSelector]:
     own = _own_namespace(document.body)
-    namespace = dig(entry, "namespace")
-    name = dig(entry, "name")
-    return ResourceSelector(
-        api_version=api_version,
-        kind=kind,
-        namespace=own or (namespace if isinstance(namespace, str) else ""),
-        name=name if isinstance(name, str) else "",
-        labels=_readable_labels(document, dig(entry, "labelSelector")),
-        source=document.at("spec", "resourceSelectors", index),
-    )
+    namespace, name = dig(entry, "namespace"), dig(entry, "name")
+    for api_version, kind in sorted(types_meant(dig(entry, "apiVersion"), dig(entry, "kind"))):
+        yield ResourceSelector(
+            api_version=api_version,
+            kind=kind,
+            namespace=own or (namespace if isinstance(namespace, str) else ""),
+            name=name if isinstance(name, str) else "",
+            labels=_readable_labels(document, dig(entry, "labelSelector")),
+            source=document.at("spec", "resourceSelectors", index),
+        )
 
 
 def _own_namespace(body: JsonObject) -> str:
