@@ -114,6 +114,8 @@ class Round(Struct, frozen=True, kw_only=True):
     """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
     pinned: frozenset[Identity] = frozenset()
     """What may run in a cluster of another process: the placement that is recorded of it stays."""
+    frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
+    """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
     rollouts: tuple[Progress, ...] = ()
     """Where Rollouts stand; the plan is of what they let begin."""
 
@@ -178,6 +180,7 @@ def _round(
         problems=settled.problems,
         established=settled.established,
         pinned=settled.pinned,
+        frozen=settled.frozen,
     )
 
 

@@ -198,6 +198,11 @@ class Reach(Struct, frozen=True, kw_only=True):
     selectors: tuple[ResourceSelector, ...] = ()
     policy: PolicyRef | None = None
 
+    @property
+    def why(self) -> str:
+        """Why what it may be about is left as it is."""
+        return f"{self.source} is broken and might say something about it"
+
 
 UNKNOWN_DIGEST: Final = f"sha256:{'0' * 64}"
 """Stands in `spec.helm.digest` for one that nobody knows yet; `hydrate --update` says which one the archive has."""

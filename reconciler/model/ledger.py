@@ -152,6 +152,9 @@ class EventKind(StrEnum):
     HELD = "held"
     """Changes in a cluster wait for a person to confirm or to allow them."""
     HOLD_OVER = "hold-over"
+    FROZEN = "frozen"
+    """A broken file keeps objects as they are."""
+    FREEZE_OVER = "freeze-over"
     DEGRADED = "degraded"
     """An object does not do what it is for."""
     RECOVERED = "recovered"
@@ -220,6 +223,7 @@ ENDS: Final = {
     EventKind.FIGHT_OVER: EventKind.FIGHT_DETECTED,
     EventKind.WAY_IS_FREE: EventKind.OBJECT_REFUSED,
     EventKind.HOLD_OVER: EventKind.HELD,
+    EventKind.FREEZE_OVER: EventKind.FROZEN,
     EventKind.RECOVERED: EventKind.DEGRADED,
     EventKind.CLUSTER_BACK: EventKind.CLUSTER_AWAY,
     EventKind.PAUSE_OVER: EventKind.ROLLOUT_PAUSED,

@@ -78,7 +78,7 @@ def explain(
         policy_source=policy.source if policy else None,
         binding=binding,
         traces=tuple((cluster, found.trace) for cluster, found in rendered.items() if found.manifest and found.trace),
-        frozen=f"{reach.source} is broken and might say something about it" if reach else "",
+        frozen=reach.why if reach else "",
         constraints=constraints,
         holds=tuple((cluster, why) for cluster in clusters if (why := decision.hold(identity, cluster))),
         problems=tuple(

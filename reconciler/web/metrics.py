@@ -155,8 +155,8 @@ METRICS: Final[tuple[MetricRow, ...]] = (
               read=_per_cluster(lambda vitals, name: _moment(vitals.clusters[name].last_success))),
     MetricRow(name="objects", kind="gauge", labels=("cluster", "state"),
               text="Objects of the fleet in the cluster by state: synced, pending, held, failed, fought (somebody "
-              "keeps undoing our changes), refused (an object that is not ours is in the way), unknown (not read), "
-              "left (the store has no document of the cluster).",
+              "keeps undoing our changes), refused (an object that is not ours is in the way), frozen (a broken file "
+              "keeps it as it is), unknown (not read), left (the store has no document of the cluster).",
               read=_by_state(lambda cluster: cluster.objects, _STATES)),
     MetricRow(name="object_health", kind="gauge", labels=("cluster", "health"),
               text="Objects of the fleet in the cluster by health: Healthy, Progressing, Degraded, Missing, Unknown.",

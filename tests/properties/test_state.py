@@ -23,6 +23,7 @@ from reconciler.report.status.text import status_text
 from reconciler.stages.state import Copy, Facts, FleetState, Fought, HealthWord, Lag, StateTables
 from reconciler.web.metrics import PREFIX, exposition
 from reconciler.web.status import status_document as page_document
+from tests.unit.daemon.loop.test_loop import BROKEN
 from tests.unit.stages.state.scenes import TOLD, UNTIL, Scene
 
 CLUSTERS = ("m1", "m2", "m3")
@@ -38,7 +39,10 @@ TROUBLES = st.one_of(
         COPIES,
     ),
     st.tuples(st.sampled_from(("goes", "comes")), st.tuples(st.just(""), st.sampled_from(NAMES))),
-    st.tuples(st.sampled_from(("apply", "commit", "observe", "act", "suspend", "resume")), st.just(("", ""))),
+    st.tuples(
+        st.sampled_from(("apply", "commit", "observe", "act", "suspend", "resume", "breaks", "mends")),
+        st.just(("", "")),
+    ),
 )  # fmt: skip
 
 
@@ -95,6 +99,9 @@ def of_the_store(scene: Scene, trouble: str, name: str) -> frozenset[Identity] |
             scene.value = f"{scene.value}1"
         case "observe" | "act":
             scene.observe = trouble == "observe"
+        case "breaks" | "mends":
+            scene.broken = BROKEN if trouble == "breaks" else ""
+            return None
         case "apply":
             scene.apply()
             return None

@@ -179,12 +179,10 @@ class EventJudge:
         return True
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
-        """A watch broke; said once, until the cluster answers again."""
+        """A watch broke: a round has to ask the cluster whether it answers, and tells it if not."""
         vital = self._parts.vitals.clusters.get(cluster)
-        if vital is not None and vital.is_up:
-            vital.is_up, vital.why = False, error.message
-            log.warning("cluster does not answer", extra={"event": "ClusterUnreachable", "cluster": cluster,
-                                                          "error": error.message})  # fmt: skip
+        if vital is not None and vital.is_up and not vital.is_doubted:
+            vital.is_doubted = True
             self._beliefs.forget(cluster)
             self._agenda().mark_cluster(cluster)
 

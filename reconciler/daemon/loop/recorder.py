@@ -30,7 +30,7 @@ from reconciler.daemon.round.picture import merged, with_completeness, with_faul
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.board import Shown
 from reconciler.daemon.vitals.picture_vitals import show, show_step
-from reconciler.daemon.vitals.turns import tell_turns
+from reconciler.daemon.vitals.transitions import SyncTransitions, tell_events
 from reconciler.engine import Decision, Round, World
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
@@ -41,7 +41,7 @@ from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.moves import PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
-from reconciler.stages.state import StateTables, step_of
+from reconciler.stages.state import FleetState, StateTables, step_of
 
 log = logging.getLogger("reconciler")
 
@@ -68,6 +68,8 @@ class Recorder:
         self._healths = memory.healths
         self._tables = FleetTables()
         self._states = StateTables()
+        self._syncs = SyncTransitions()
+        self._is_first = True
         self._next_news_s = 0.0
         self._contacts: dict[str, str] = last_contacts(parts.journal.state())
         self._recorded: Decision | None = None
@@ -89,8 +91,11 @@ class Recorder:
         placed, told = self._placed(planned.decision, world.only), self._told.fresh(results)
         remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision
+        self._denials.take_in(world.members)
+        picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         known_timers = parts.journal.timers()
-        timers = waiting_times(planned.plan.changes, known_timers, reading.now, world.only)
+        # What a broken file freezes waits on, though no plan speaks of it.
+        timers = waiting_times(picture.plan.changes, known_timers, reading.now, world.only)
         if timers != known_timers:
             parts.journal.record_timers(timers)
         known = remembered(parts.journal)
@@ -122,17 +127,12 @@ class Recorder:
         parts.vitals.rounds += 1
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
-        self._denials.take_in(world.members)
-        picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
         for name, found in health.items():
             member = world.members[name]
             assert isinstance(member, Read), "health was read there"
             self._healths.read(member, found, None if world.only is None else world.only - member.unasked)
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
-        if now_s >= self._quiet_s:
-            # After a start, a fight of before is known by the next heals at the earliest.
-            self._told.fights_over(self._fights.going_on(now_s), reading.now)
         return self._shown(state, picture, results, reading.now, heard, world.only)
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
@@ -244,12 +244,23 @@ class Recorder:
         document = record_picture(parts.journal, shown, self._tables)
         self._put_up(replace(shown, number=document["round"]), state, document["since"])
         show(parts.vitals, picture, fleet_state, heard)
-        tell_turns(self._states.turns)
-        self._told.take_in(fleet_state, self._states.turns, now)
+        self._tell(fleet_state, now)
         show_step(parts.vitals, step_of(fleet_state), self._told.steps)
         ends_s = parts.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
+
+    def _tell(self, state: FleetState, now: str) -> None:
+        """History and the log, of the same."""
+        now_s = self._parts.clock.monotonic_s()
+        # After a start, a fight of before is known by the next heals at the earliest.
+        fighting = self._fights.going_on(now_s) if now_s >= self._quiet_s else None
+        events = self._told.take_in(state, self._states.turns, now, fighting)
+        if self._is_first:
+            self._is_first = False
+            tell_events(self._told.going_on(events), goes_on=True)
+        tell_events(events)
+        self._syncs.tell(state, now)
 
     def _put_up(self, picture: Picture, state: State, since: str) -> None:
         """Show it to whoever looks."""
@@ -299,7 +310,6 @@ class Recorder:
             managers = managers_of(change)
             if self._fights.healed(change.cluster, change.identity, now_s, managers, self._parts.clock.now()):
                 self._parts.vitals.fights[change.cluster] += 1
-                _tell_of_fight(change, managers)
         pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
         if pause_s > 0:
             self._unfinished.put_off(change.cluster, change.identity, now_s, pause_s)
@@ -312,9 +322,3 @@ def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:
 
 def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
     return {(change.cluster, change.identity) for change in changes}
-
-
-def _tell_of_fight(change: Change, managers: tuple[str, ...]) -> None:
-    log.warning("somebody keeps undoing our changes; backing off",
-                extra={"event": "FightDetected", "cluster": change.cluster, "obj": str(change.identity),
-                       "cause": str(change.cause), "by": ", ".join(managers) or "somebody"})  # fmt: skip

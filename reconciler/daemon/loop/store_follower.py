@@ -136,7 +136,7 @@ class StoreFollower:
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
         vitals.board.stir()
-        self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now())
+        self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now(), over=())
         return None if self._is_in_force else await self._recalled()
 
     async def _recalled(self) -> Fleet | None:
@@ -159,7 +159,7 @@ class StoreFollower:
     def _recovered(self) -> None:
         vitals = self._parts.vitals
         self._faults = Transitions(log)
-        self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.clock.now())
+        self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.clock.now(), over=(STORE,))
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
@@ -186,7 +186,7 @@ class StoreFollower:
         self._errors = errors
         held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": fleet.revision,
                         "errors": len(errors)}} if errors else {}  # fmt: skip
-        self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now())
+        self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now(), over=(STORE,))
 
     def _why_refused(self, fleet: Fleet) -> str:
         """Why the store may not come into force; empty: it may.

@@ -31,6 +31,7 @@ def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Cop
         members=members,
         changes=by_copy(changes),
         problems=picture.problems,
+        frozen=picture.frozen,
     )
 
 
@@ -41,12 +42,15 @@ def planned_with_health(world: World, now: str, decision: Decision) -> tuple[Rou
 
 
 def looked_health(planned: Round, world: World, interpreters: Registry) -> Looked:
-    """How everything is that a round looked at and that is wanted, by cluster."""
+    """How everything is that a round looked at and that is wanted, or frozen, by cluster."""
     found: Looked = {}
+    frozen = planned.decision.frozen | {identity for _, identity in planned.frozen}
     for cluster, manifests in planned.manifests.items():
         member = world.members.get(cluster)
         if isinstance(member, Read):
-            seen = {identity: health for identity in manifests
+            # What is frozen is not compared, but how it fares can be seen.
+            kept = frozen & world.ledger.get(cluster, {}).keys() - member.unasked if frozen else frozen
+            seen = {identity: health for identity in (*manifests, *kept - manifests.keys())
                     if (health := _health(member, identity, interpreters)) is not None}  # fmt: skip
             found[cluster] = seen
     return found

@@ -28,10 +28,10 @@ def merged(
     members: Mapping[str, Member] = MappingProxyType({}),
     denied: Iterable[Problem] = (),
 ) -> Round:
-    """The picture after a round: its own changes that are still due, and earlier ones of what it did not look at.
+    """The picture after a round: its own changes that are still due, and earlier ones of what it did not evaluate.
 
-    So are those of what was under way in a member. `denied`: what lists of earlier rounds were refused, and none since
-    has told.
+    That is what it did not look at, what was under way in a member, and what a broken file freezes. `denied`: what
+    lists of earlier rounds were refused, and none since has told.
     """
     done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
     due = tuple(
@@ -39,35 +39,42 @@ def merged(
     )
     if before is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
-    if only is None:
+    if only is None and not planned.decision.frozen and not planned.frozen:
         going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
         return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
-    asked = partial(is_asked, only, members)
+    is_looked_at = partial(is_asked, only, members)
+
+    def is_evaluated(cluster: str, identity: Identity) -> bool:
+        is_frozen = identity in planned.decision.frozen or (cluster, identity) in planned.frozen
+        return is_looked_at(cluster, identity) and not is_frozen
+
     kept = tuple(
         change
         for change in before.plan.changes
-        if not asked(change.cluster, change.identity) or _is_under_way(change, members)
+        if not is_evaluated(change.cluster, change.identity) or _is_under_way(change, members)
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
-    found = _problems(before.problems, planned.problems, only, asked)
+    found = _problems(before.problems, planned.problems, only, is_evaluated)
     # But what a list was refused is only known to rounds that list.
-    problems = with_problems(planned.plan.problems, denied, *found.values())
+    refused = denied if only is not None else ()
+    problems = with_problems(planned.plan.problems, refused, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
-    manifests = _manifests(before.manifests, planned.manifests, only, members)
-    return replace(planned, plan=plan, manifests=manifests, problems=found)
+    manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
+    frozen = {copy: why for copy, why in before.frozen.items() if not is_looked_at(*copy)} | dict(planned.frozen)
+    return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
 
 
 def _problems(
     before: Mapping[Identity, tuple[Problem, ...]],
     now: Mapping[Identity, tuple[Problem, ...]],
-    only: frozenset[Identity],
-    asked: Callable[[str, Identity], bool],
+    only: frozenset[Identity] | None,
+    is_evaluated: Callable[[str, Identity], bool],
 ) -> dict[Identity, tuple[Problem, ...]]:
-    """Those of what was not looked at as they were, also where an object was looked at in other clusters alone."""
+    """Those of what was not evaluated as they were, also where an object was evaluated in other clusters alone."""
     found = dict(before)
-    for identity in only & before.keys():
+    for identity in before.keys() if only is None else only & before.keys():
         found[identity] = tuple(
-            problem for problem in before[identity] if problem.cluster and not asked(problem.cluster, identity)
+            problem for problem in before[identity] if problem.cluster and not is_evaluated(problem.cluster, identity)
         )
     for identity, problems in now.items():
         found[identity] = tuple(sorted({*found.get(identity, ()), *problems}))
@@ -102,7 +109,7 @@ def without_made(picture: Round, results: Iterable[Result]) -> Round:
 
 def _is_under_way(change: Change, members: Mapping[str, Member]) -> bool:
     member = members.get(change.cluster)
-    return change.held is None and isinstance(member, Read) and change.identity in member.under_way
+    return isinstance(member, Read) and change.identity in member.under_way
 
 
 def _plan(plan: Plan, changes: tuple[Change, ...], problems: tuple[Problem, ...]) -> Plan:
@@ -113,16 +120,17 @@ def _plan(plan: Plan, changes: tuple[Change, ...], problems: tuple[Problem, ...]
 def _manifests(
     before: Mapping[str, Mapping[Identity, Manifest]],
     now: Mapping[str, Mapping[Identity, Manifest]],
-    only: frozenset[Identity],
-    members: Mapping[str, Member],
+    only: frozenset[Identity] | None,
+    is_evaluated: Callable[[str, Identity], bool],
 ) -> dict[str, Mapping[Identity, Manifest]]:
     found = dict(before)
     for cluster in before.keys() | now.keys():
-        known, seen, member = before.get(cluster, {}), now.get(cluster, {}), members.get(cluster)
-        asked = only - member.unasked if isinstance(member, Read) else only
-        if seen or any(identity in known for identity in asked):
-            kept = dict(known)
-            for identity in asked:
-                kept.pop(identity, None)
-            found[cluster] = kept | dict(seen)
+        known, seen = before.get(cluster, {}), now.get(cluster, {})
+        over = {
+            identity
+            for identity in (known.keys() if only is None else only & known.keys())
+            if is_evaluated(cluster, identity)
+        }
+        if seen or over:
+            found[cluster] = {identity: one for identity, one in known.items() if identity not in over} | dict(seen)
     return {cluster: found.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}

@@ -107,8 +107,9 @@ def _behind(event: Event) -> Behind:
 
 
 def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
-    """What the guards are to know in the next round. Each round looks at all that they hold."""
-    read = (name for name, member in reading.world.members.items() if isinstance(member, Read))
+    """What the guards are to know in the next round. Each round looks at all that they hold, unless it is frozen."""
+    is_whole = planned.decision.fleet.is_complete
+    read = (name for name, member in reading.world.members.items() if is_whole and isinstance(member, Read))
     return losses_after(journal.losses(), planned.plan.changes, reading.world.fleet.settings.guards, reading.now, read)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.daemon.round.faults import log_faults
@@ -12,11 +11,9 @@ from reconciler.engine import Round
 from reconciler.model.plan import Change
 from reconciler.stages.state import ClusterState, FleetState, Step, held_by
 
-log = logging.getLogger("reconciler")
-
 
 def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[str]) -> None:
-    """Bring the vital signs up to date; a cluster that came back is logged once. `heard`: those that were asked now."""
+    """Bring the vital signs up to date. `heard`: the clusters that were asked now."""
     log_faults(vitals.problems, picture.plan.problems)
     vitals.problems = picture.plan.problems
     vitals.held = _held(picture.plan.changes, state.facts.closed if state.facts is not None else {})
@@ -50,11 +47,10 @@ def _held(changes: Iterable[Change], closed: Mapping[str, str]) -> dict[str, int
 
 
 def _show_answer(vital: ClusterVitals, found: ClusterState) -> None:
+    vital.is_doubted = False
     if found.is_left:
         vital.is_up, vital.why = False, "the store has no Cluster document for it"
     elif found.why_away is not None:
         vital.is_up, vital.why = False, found.why_away
     else:
-        if not vital.is_up:
-            log.info("cluster answers", extra={"event": "ClusterRecovered", "cluster": vital.name})
         vital.is_up, vital.why = True, ""

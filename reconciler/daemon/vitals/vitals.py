@@ -28,6 +28,8 @@ class ClusterVitals(Struct, kw_only=True):
     name: str
     is_up: bool = False
     why: str = "not read yet"
+    is_doubted: bool = False
+    """A watch or a poll of it failed, and no round has asked it since whether it answers."""
     is_left: bool = False
     objects: Mapping[str, int] = field(default_factory=dict)
     health: Mapping[str, int] = field(default_factory=dict)

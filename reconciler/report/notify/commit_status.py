@@ -73,6 +73,8 @@ def _waits(step: Step) -> Iterator[str]:
     if step.away:
         more = ", …" if len(step.away) > _NAMED_MAX else ""
         yield f"away: {', '.join(step.away[:_NAMED_MAX])}{more}"
+    if count := step.syncs.get(Lag.FROZEN, 0):
+        yield f"{count} frozen"
     if count := step.healths.get(HealthWord.PROGRESSING, 0):
         yield f"{count} progressing"
     if count := step.healths.get(HealthWord.MISSING, 0):

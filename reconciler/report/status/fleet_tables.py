@@ -5,15 +5,22 @@ A fleet of 10,000 workloads has 500 policies and 15,000 templates that no policy
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from operator import is_
+from types import MappingProxyType
+from typing import Any, Final
 
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding
+from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import Json, JsonObject
 from reconciler.report.json_parts import resource_part
 from reconciler.report.status.problem_rows import ProblemRows
 from reconciler.stages.incremental import changed_keys
+
+Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class FleetTables:
@@ -28,8 +35,11 @@ class FleetTables:
         self._unclaimed: list[Json] = []
         self.problems = ProblemRows()
 
-    def of(self, decision: Decision) -> tuple[list[Json], list[Json]]:
-        """Every propagation policy with what it placed, by name; and the templates that nothing places, sorted."""
+    def of(self, decision: Decision, ledger: Ledger = _NOTHING) -> tuple[list[Json], list[Json]]:
+        """Every propagation policy with what it placed, by name; and the templates that nothing places, sorted.
+
+        What is frozen is placed anew by nobody: it counts as the `ledger` has it, and `frozen` says how much that is.
+        """
         before, self._decision = self._decision, decision
         if before is not decision:
             placed = changed_keys(before.bindings, decision.bindings) if before is not None else set()
@@ -37,7 +47,8 @@ class FleetTables:
                 self._policies = self._policy_rows(decision)
             if before is None or _are_unclaimed_other(before, decision, placed):
                 self._unclaimed = _unclaimed(decision)
-        return self._policies, self._unclaimed
+        frozen = decision.frozen - decision.bindings.keys()
+        return _with_frozen(self._policies, frozen, ledger) if frozen else self._policies, self._unclaimed
 
     def _policy_rows(self, decision: Decision) -> list[Json]:
         """One that selects nothing has a row, too."""
@@ -52,6 +63,27 @@ class FleetTables:
         }
         self._bindings = bindings
         return [self._rows[policy] for policy in sorted(self._rows, key=str)]
+
+
+def _with_frozen(policies: list[Json], frozen: Collection[Identity], ledger: Ledger) -> list[Json]:
+    """The rows with what each policy was known to have placed of these."""
+    copies: dict[str, list[AppliedRow]] = {}
+    for rows in ledger.values():
+        for identity in rows.keys() & frozen:
+            if rows[identity].policy and not rows[identity].dependency:
+                copies.setdefault(rows[identity].policy, []).append(rows[identity])
+    found = {str(row["policy"]): row for row in policies if isinstance(row, Mapping)}
+    for policy, known in copies.items():
+        row = found.get(policy, {"policy": policy, **_placed([])})
+        replicas = [copy.replicas for copy in known if copy.replicas is not None]
+        found[policy] = {
+            **row,
+            "resources": row["resources"] + (count := len({copy.identity for copy in known})),
+            "clusters": sorted({*row["clusters"], *(copy.cluster for copy in known)}),
+            "replicas": sum(replicas, row["replicas"] or 0) if replicas else row["replicas"],
+            "frozen": count,
+        }
+    return [found[policy] for policy in sorted(found)]
 
 
 def _are_policies_other(before: Decision, after: Decision) -> bool:
@@ -83,9 +115,12 @@ def _are_same(before: list[Binding] | None, now: list[Binding]) -> bool:
 
 
 def _policy(policy: PolicyRef, bindings: list[Binding]) -> JsonObject:
+    return {"policy": str(policy), **_placed(bindings)}
+
+
+def _placed(bindings: list[Binding]) -> JsonObject:
     counted = [target.replicas for binding in bindings for target in binding.targets if target.replicas is not None]
     return {
-        "policy": str(policy),
         "resources": len(bindings),
         "clusters": sorted({target.cluster for binding in bindings for target in binding.targets}),
         "replicas": sum(counted) if counted else None,

@@ -58,9 +58,9 @@ def state_document(
     `before`: the document of the round before it. `tables`: what it was made with, so that only what differs is made.
     """
     tables, masker = tables or FleetTables(), Masker()
-    policies, unclaimed = tables.of(picture.round.decision)
-    decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
     facts = picture.state.facts
+    policies, unclaimed = tables.of(picture.round.decision, *([facts.ledger] if facts is not None else ()))
+    decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
     changes = facts.changes if facts is not None else {}
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)
     held = [change for change in due if change.held is not None]

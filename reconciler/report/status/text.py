@@ -96,7 +96,7 @@ def _of_whom(document: Document) -> str:
 
 
 _ALWAYS = ("synced", "pending", "held", "failed")
-_WHERE_ANY = ("fought", "refused", "unknown", "left")
+_WHERE_ANY = ("fought", "refused", "frozen", "unknown", "left")
 _HEALTHS = ("Progressing", "Degraded", "Missing")
 _CALM = frozenset({"synced", "pending", "held"})
 
@@ -163,21 +163,23 @@ def _is_calm(cluster: Document) -> bool:
 def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list[str]:
     if not policies:
         return []
+    is_any_frozen = any(policy.get("frozen") for policy in policies)
     rows = [
         [
             visible(policy["policy"]),
             str(policy["resources"]),
             "-" if policy.get("replicas") is None else str(policy["replicas"]),
             str(policy["unplaced"]),
+            *([str(policy.get("frozen", 0))] if is_any_frozen else ()),
             visible(", ".join(policy["clusters"])) if wide else cluster_list(policy["clusters"]),
         ]
         for policy in policies
     ]
-    header = ["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", "CLUSTERS"]
+    header = ["POLICY", "RESOURCES", "REPLICAS", "UNPLACED", *(["FROZEN"] if is_any_frozen else ()), "CLUSTERS"]
     fit = Fit(width=style.width, drop=(1, 2), cuts_last=True)
-    lines = aligned([header, *rows], right=frozenset({1, 2, 3}), fit=fit)
+    lines = aligned([header, *rows], right=frozenset({1, 2, 3, 4} if is_any_frozen else {1, 2, 3}), fit=fit)
     painted = [
-        style.yellow(line) if policy["unplaced"] or not policy["resources"] else line
+        style.yellow(line) if policy["unplaced"] or policy.get("frozen") or not policy["resources"] else line
         for line, policy in zip(lines[1:], policies, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
@@ -215,7 +217,7 @@ _SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
 
 
 def _not_as_wanted(troubles: Sequence[Document], style: Style) -> list[str]:
-    """What is fought over, refused or was not read; what is held or failed has a list of its own."""
+    """What is fought over, refused, frozen or was not read; what is held or failed has a list of its own."""
     return [
         style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}")
         for entry in troubles

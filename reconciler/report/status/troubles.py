@@ -14,7 +14,9 @@ from reconciler.stages.state import ClusterState, FleetState, HealthWord, HeldBy
 ROWS_MAX: Final = 1000
 """So many are listed; a fleet that comes up has a hundred thousand that wait for their turn."""
 
-_SYNCS: Final = (Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED)
+_SYNCS: Final = (
+    *(Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.FROZEN, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED),
+)
 _HEALTHS: Final = (
     HealthWord.DEGRADED,
     HealthWord.MISSING,

@@ -13,7 +13,18 @@ from reconciler.report.views.shapes import Need, Weight, What
 from reconciler.report.views.sight import Sight
 from reconciler.stages.moves import PATIENCE_S, is_waiting, timer_of
 from reconciler.stages.observations import age_s
-from reconciler.stages.state import Degraded, Failed, Fought, Held, HeldBy, NotKnown, ObjectState, Refused
+from reconciler.stages.state import (
+    Degraded,
+    Failed,
+    Fought,
+    Frozen,
+    Held,
+    HeldBy,
+    NotKnown,
+    ObjectState,
+    Refused,
+    SyncState,
+)
 
 _NAMED: Final = 3
 """So many of many are named."""
@@ -37,8 +48,17 @@ class NeedKey(NamedTuple):
 
 
 def key_of(sight: Sight, cluster: str, identity: Identity, state: ObjectState) -> Iterator[NeedKey]:
-    """What is to be told of a copy: of its sync, and of its health."""
-    sync = state.sync
+    """What is to be told of a copy: of its sync, and of its health. What is frozen needs what it needed before, too."""
+    if isinstance(state.sync, Frozen):
+        yield NeedKey(What.FROZEN, state.sync.by)
+    last = state.sync.last if isinstance(state.sync, Frozen) else state.sync
+    if last is not None:
+        yield from _sync_keys(sight, cluster, identity, last)
+    if isinstance(state.health, Degraded):
+        yield NeedKey(What.DEGRADED, state.health.why, "", identity)
+
+
+def _sync_keys(sight: Sight, cluster: str, identity: Identity, sync: SyncState) -> Iterator[NeedKey]:
     if isinstance(sync, Failed):
         yield NeedKey(What.FAILED, sync.why)
     elif isinstance(sync, Refused):
@@ -49,8 +69,6 @@ def key_of(sight: Sight, cluster: str, identity: Identity, state: ObjectState) -
         yield NeedKey(What.PROBLEM, sync.why)
     elif isinstance(sync, Held):
         yield from _held_key(sight, cluster, identity, sync)
-    if isinstance(state.health, Degraded):
-        yield NeedKey(What.DEGRADED, state.health.why, "", identity)
 
 
 def _held_key(sight: Sight, cluster: str, identity: Identity, sync: Held) -> Iterator[NeedKey]:
@@ -115,6 +133,11 @@ def _words(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -
             who = key.why or "somebody"
             todo = f"end the writes of {who}, or leave the field to it with spec.ignore of the Fleet document"
             return f"{these}: {who} keeps undoing our changes", todo
+        case What.FROZEN:
+            return (
+                f"{these} {'is' if len(copies) == 1 else 'are'} frozen",
+                "mend that file, or take it out of the store",
+            )
         case What.PROBLEM:
             return f"{these} cannot be read", "`reconciler doctor` says which rights are missing"
         case What.STUCK:

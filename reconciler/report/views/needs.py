@@ -24,8 +24,8 @@ NEEDS_MAX: Final = 200
 """So many are listed; the rest is counted."""
 _WEIGHTS: Final = (Weight.ERROR, Weight.WARNING, Weight.INFO)
 _WHATS: Final = (
-    *(What.SOURCE, What.AWAY, What.FAILED, What.DEGRADED, What.REFUSED, What.FOUGHT, What.HELD, What.STUCK, What.LEFT),
-    *(What.ROLLOUT, What.PROBLEM, What.SUSPENDED, What.EVICTED),
+    *(What.SOURCE, What.AWAY, What.FAILED, What.DEGRADED, What.REFUSED, What.FOUGHT, What.FROZEN, What.HELD),
+    *(What.STUCK, What.LEFT, What.ROLLOUT, What.PROBLEM, What.SUSPENDED, What.EVICTED),
 )
 _TOLD_BY_STATE: Final = frozenset(
     {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}

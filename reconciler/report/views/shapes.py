@@ -66,6 +66,7 @@ class What(StrEnum):
     FAILED = "failed"
     REFUSED = "refused"
     FOUGHT = "fought"
+    FROZEN = "frozen"
     HELD = "held"
     SUSPENDED = "suspended"
     EVICTED = "evicted"
@@ -81,8 +82,7 @@ class What(StrEnum):
 class Need(Struct, frozen=True, kw_only=True, rename="camel"):
     """One thing that somebody has to look at. Equal things are one, with their count.
 
-    `title` and `why` are words; `who` is behind it, `where` is `file:line`, `todo` what to do next, `confirm` the
-    digest that lets held changes pass.
+    `who` is behind it, `where` is `file:line`, `todo` what to do next, `confirm` the digest that lets it pass.
     """
 
     weight: Weight
@@ -191,7 +191,7 @@ class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
     commit: CommitPart | None
     clusters: ClusterCounts
     objects: dict[str, int]
-    """How many are in each state of sync: synced, pending, held, fought, refused, failed, unknown, left."""
+    """How many are in each state of sync: synced, pending, held, fought, refused, failed, frozen, unknown, left."""
     health: dict[str, int]
     needs: tuple[Need, ...] = ()
     needs_total: int = 0
@@ -210,7 +210,7 @@ class Cell(Struct, frozen=True, kw_only=True, array_like=True):
     sync: str
     """Synced, OutOfSync or Unknown."""
     state: str
-    """synced, pending, held, fought, refused, failed, unknown or left."""
+    """synced, pending, held, fought, refused, failed, frozen, unknown or left."""
     health: str
     """Healthy, Progressing, Degraded, Missing or Unknown."""
     replicas: int | None = None

@@ -22,7 +22,7 @@ from reconciler.stages.state import ClusterState, Facts, HealthWord, Held, Lag, 
 _SYNC_RANK: Final = {
     lag: rank
     for rank, lag in enumerate(
-        (Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED)
+        (Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.FROZEN, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED)
     )
 }
 _HEALTH_RANK: Final = {

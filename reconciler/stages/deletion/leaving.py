@@ -25,7 +25,7 @@ def lose(scene: Scene, lost: LostCopy, hold: str | None) -> tuple[Change | None,
     `hold`: what its move waits for, None: nothing.
     """
     member = scene.members[lost.cluster]
-    if lost.fate is Fate.FROZEN or not isinstance(member, Read):
+    if lost.is_frozen or not isinstance(member, Read):
         return None, None
     identity = lost.live.identity
     if is_terminating(lost.live):

@@ -50,6 +50,11 @@ class LostCopy(Struct, frozen=True, kw_only=True):
     why: str
     hold: str | None = None
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether a broken file may want it: it is left as it is."""
+        return self.fate is Fate.FROZEN
+
 
 def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], wanted: Decided) -> Iterator[LostCopy]:
     """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
@@ -84,7 +89,7 @@ def _loss(cluster: str, seen: Template, owner: Owner, binding: Binding | None, w
     fleet, identity = wanted.fleet, seen.identity
     reach = wanted.broken.by(seen)
     if reach is not None:
-        return Loss.UNKNOWN, f"{reach.source} is broken and might say something about it"
+        return Loss.UNKNOWN, reach.why
     if binding is not None:
         if (identity, cluster) in wanted.ticked:
             return Loss.MOVED_BY_TICK, "its replicas were moved away"

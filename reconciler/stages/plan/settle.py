@@ -66,6 +66,8 @@ class Settled(Struct, frozen=True, kw_only=True):
     """Our objects per cluster that was read."""
     established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
     """Copies that were seen available where nothing is on its way, with their replicas, as far as that is news."""
+    frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
+    """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
     pinned: frozenset[Identity] = frozenset()
     """What runs to an end in a cluster of another process, as far as is known: its placement stays what it was."""
 
@@ -77,6 +79,7 @@ def settle(scene: Scene) -> Settled:
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     ours: Counter[str] = Counter()
     established: dict[str, dict[Identity, int]] = {}
+    frozen: dict[tuple[str, Identity], str] = {}
     pinned: set[Identity] = set()
     is_sound = True
     bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
@@ -87,6 +90,7 @@ def settle(scene: Scene) -> Settled:
         is_sound = is_sound and not faults
         changes += part.changes
         ours.update(part.copies)
+        frozen.update({(cluster, identity): why for cluster, why in part.frozen.items()})
         if part.is_pinned:
             pinned.add(identity)
         for manifest in part.manifests:
@@ -104,6 +108,7 @@ def settle(scene: Scene) -> Settled:
         and not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
         established=established,
+        frozen=frozen,
         pinned=frozenset(pinned),
     )
 
@@ -116,6 +121,7 @@ class _Part(Struct, frozen=True, kw_only=True):
     established: Mapping[str, int] = field(default_factory=dict)
     copies: tuple[str, ...] = ()
     """The clusters that have one of ours."""
+    frozen: Mapping[str, str] = field(default_factory=dict)
     is_pinned: bool = False
 
 
@@ -140,12 +146,15 @@ def _settled(scene: Scene, identity: Identity, seen: Seen, wanted: Decided) -> _
     if identity in scene.kept:
         return _Part(problems=(scene.kept[identity],), copies=tuple(seen.copies))
     part = _settle_identity(scene, identity, seen) if identity in scene.decision.bindings else _Part()
-    changes, problems = [*part.changes], [*part.problems]
+    changes, problems, frozen = [*part.changes], [*part.problems], {}
     for lost in lost_copies(identity, seen, scene.members, wanted):
+        if lost.is_frozen:
+            frozen[lost.cluster] = lost.why
         change, problem = lose(scene, lost, part.holds.get(lost.cluster))
         changes += [change] if change else []
         problems += [problem] if problem else []
-    return replace(part, changes=tuple(changes), problems=tuple(problems), copies=tuple(seen.copies))
+    copies = tuple(seen.copies)
+    return replace(part, changes=tuple(changes), problems=tuple(problems), copies=copies, frozen=frozen)
 
 
 def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:

@@ -70,9 +70,16 @@ def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collectio
 
 
 def _quiet(facts: Facts, cluster: str) -> AbstractSet[Identity]:
-    """What is wanted in a cluster that was read."""
-    is_read = facts.why_away(cluster) is None and not facts.is_left(cluster)
-    return facts.manifests.get(cluster, _NOTHING).keys() if is_read else frozenset()
+    """What is wanted in a cluster that was read, and not frozen."""
+    if facts.why_away(cluster) is not None or facts.is_left(cluster):
+        return frozenset()
+    wanted = facts.manifests.get(cluster, _NOTHING).keys()
+    frozen = facts.decision.frozen
+    return (
+        wanted
+        if not frozen and not facts.frozen
+        else {identity for identity in wanted if identity not in frozen and (cluster, identity) not in facts.frozen}
+    )
 
 
 def _told_of(facts: Facts, cluster: str) -> set[Identity]:
@@ -99,7 +106,7 @@ def _decided_otherwise(before: Facts, now: Facts) -> set[Identity]:
     if before.decision is now.decision:
         return set()
     old, new = before.decision, now.decision
-    return changed_keys(old.bindings, new.bindings) | (old.frozen ^ new.frozen)
+    return changed_keys(old.bindings, new.bindings) | changed_keys(old.claims.frozen, new.claims.frozen)
 
 
 def _of(facts: Facts, identities: set[Identity]) -> dict[str, set[Identity]]:
@@ -123,6 +130,7 @@ def _copies(before: Facts, now: Facts) -> set[Copy]:
     """Copies with other changes, failures or fights than before."""
     found = changed_keys(before.changes, now.changes)
     found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
+    found |= changed_keys(before.frozen, now.frozen)
     modes = (before.decision.fleet.settings.observe_only, now.decision.fleet.settings.observe_only)
     if before.closed != now.closed or modes[0] != modes[1]:
         found |= now.changes.keys()

@@ -40,6 +40,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
     last_contact: Mapping[str, str] = field(default_factory=dict)
+    frozen: Mapping[Copy, str] = field(default_factory=dict)
+    """Why copies that nothing wants are left as they are: a broken file may want them."""
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the store that another process applies to: nothing is told of them."""
 
@@ -49,6 +51,11 @@ class Facts(Struct, frozen=True, kw_only=True):
         if isinstance(member, Read):
             return None
         return member.why if isinstance(member, NotRead) else _ASKED_FIRST
+
+    def why_frozen(self, cluster: str, identity: Identity) -> str | None:
+        """Which broken file keeps a copy as it is; None: none does. What is known of it was seen before."""
+        reach = self.decision.claims.frozen.get(identity)
+        return reach.why if reach is not None else self.frozen.get((cluster, identity))
 
     def is_left(self, cluster: str) -> bool:
         """Whether the store has no document of the cluster."""

@@ -20,9 +20,11 @@ from reconciler.stages.state.values import (
     NOMINAL,
     SYNCED,
     Failed,
+    Frozen,
     HealthState,
     Held,
     Left,
+    LookedAt,
     Missing,
     NotKnown,
     ObjectState,
@@ -47,7 +49,10 @@ def state_of(facts: Facts, cluster: str, identity: Identity) -> ObjectState | No
     if why is not None:
         is_there = identity in facts.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
         return _not_looked_at(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
-    sync = _sync(facts, cluster, identity)
+    seen = _sync(facts, cluster, identity)
+    by = facts.why_frozen(cluster, identity)
+    is_there = seen is not None or identity in facts.ledger.get(cluster, {})
+    sync = Frozen(by, seen) if by is not None and is_there else seen
     if sync is None:
         return None
     if isinstance(sync, NotKnown):
@@ -78,8 +83,8 @@ def _not_looked_at(sync: NotKnown | Left, *, is_wanted: bool = False) -> ObjectS
     return ObjectState(sync, UnknownHealth(sync.why), is_wanted)
 
 
-def _sync(facts: Facts, cluster: str, identity: Identity) -> SyncState | None:
-    """Of a copy in a cluster that was read."""
+def _sync(facts: Facts, cluster: str, identity: Identity) -> LookedAt | None:
+    """Of a copy in a cluster that was read, as it was seen last."""
     copy, member = (cluster, identity), facts.members[cluster]
     assert isinstance(member, Read), "the cluster was read"
     problems = tuple(found for found in facts.problems.get(identity, ()) if found.cluster in ("", cluster))
@@ -96,27 +101,23 @@ def _sync(facts: Facts, cluster: str, identity: Identity) -> SyncState | None:
     if is_wanted and copy in facts.fights:
         return facts.fights[copy]
     if identity in member.under_way and (is_wanted or copy in facts.changes):
-        return Pending("it is being written or read")
+        return Pending("it is being written or read", is_evaluated=False)
     if due := facts.changes.get(copy):
         return _of_changes(facts, due)
     if is_wanted and _is_broken(problems, cluster):
-        return Failed(_first_error(problems))
+        return Failed(_first_error(problems), is_evaluated=False)
     for code in sorted((_LEAVES | _KEPT) & said.keys()):
         message = said[code].message
         return Pending(message) if code in _LEAVES else Held(HeldBy.OTHERS, message)
     return SYNCED if is_wanted else _not_rendered(facts, cluster, identity, problems)
 
 
-def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iterable[Problem]) -> SyncState | None:
+def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iterable[Problem]) -> LookedAt | None:
     """Of what nothing is wanted of, as far as anybody can tell."""
-    contact = facts.last_contact.get(cluster, "")
-    is_there = identity in facts.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
-    if identity in facts.decision.frozen and is_there:
-        return NotKnown("a broken file may speak of it; it is left as it is", contact)
     if not facts.is_bound(cluster, identity):
         return None
     if error := _first_error(problems):
-        return Failed(error)
+        return Failed(error, is_evaluated=False)
     source = staging.of(identity, cluster) if (staging := facts.decision.staging) is not None else None
     if isinstance(source, Stays):
         return Held(HeldBy.STAGE, source.why)
@@ -124,7 +125,7 @@ def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iter
     return None
 
 
-def _of_changes(facts: Facts, due: tuple[Change, ...]) -> SyncState:
+def _of_changes(facts: Facts, due: tuple[Change, ...]) -> LookedAt:
     """What is held counts before what is about to be made: it stays when that is done."""
     for change in due:
         if change.held is not None:

@@ -20,6 +20,7 @@ from reconciler.stages.state.values import (
     Degraded,
     Failed,
     Fought,
+    Frozen,
     HealthState,
     HealthWord,
     Held,
@@ -171,6 +172,7 @@ def _sync(row: ToldCopy) -> SyncState:
         Lag.FAILED: lambda: Failed(row.why),
         Lag.FOUGHT: lambda: Fought(tuple(filter(None, row.why.split(", "))), row.detail),
         Lag.REFUSED: lambda: Refused(row.detail, row.why),
+        Lag.FROZEN: lambda: Frozen(row.why, None),
         Lag.UNKNOWN: lambda: NotKnown(row.why, row.detail),
         Lag.LEFT: lambda: Left(row.detail),
     }

@@ -30,6 +30,7 @@ class Lag(StrEnum):
     FAILED = "failed"
     FOUGHT = "fought"
     REFUSED = "refused"
+    FROZEN = "frozen"
     UNKNOWN = "unknown"
     LEFT = "left"
 
@@ -49,6 +50,7 @@ class Synced(Struct, frozen=True):
 
     lag: ClassVar[Lag] = Lag.SYNCED
     sync: ClassVar[Sync] = Sync.SYNCED
+    is_evaluated: ClassVar[bool] = True
 
     @property
     def why(self) -> str:
@@ -57,9 +59,10 @@ class Synced(Struct, frozen=True):
 
 
 class Pending(Struct, frozen=True):
-    """It is about to be changed, or is being written, deleted or read."""
+    """It is about to be changed, or is being written, deleted or read. In the last two cases it is not evaluated."""
 
     why: str
+    is_evaluated: bool = True
     lag: ClassVar[Lag] = Lag.PENDING
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 
@@ -72,11 +75,17 @@ class Held(Struct, frozen=True):
     lag: ClassVar[Lag] = Lag.HELD
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 
+    @property
+    def is_evaluated(self) -> bool:
+        """False for what is not even rendered before the turn of its cluster in a Rollout."""
+        return self.by is not HeldBy.STAGE
+
 
 class Failed(Struct, frozen=True):
-    """A change of it was tried and not made, or cannot even be told."""
+    """A change of it was tried and not made; or it cannot even be told what to change, and it is not evaluated."""
 
     why: str
+    is_evaluated: bool = True
     lag: ClassVar[Lag] = Lag.FAILED
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 
@@ -88,6 +97,7 @@ class Fought(Struct, frozen=True):
     until: str
     lag: ClassVar[Lag] = Lag.FOUGHT
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+    is_evaluated: ClassVar[bool] = False
 
     @property
     def why(self) -> str:
@@ -103,6 +113,7 @@ class Refused(Struct, frozen=True):
     why: str
     lag: ClassVar[Lag] = Lag.REFUSED
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+    is_evaluated: ClassVar[bool] = True
 
 
 class NotKnown(Struct, frozen=True):
@@ -112,6 +123,7 @@ class NotKnown(Struct, frozen=True):
     last_contact: str
     lag: ClassVar[Lag] = Lag.UNKNOWN
     sync: ClassVar[Sync] = Sync.UNKNOWN
+    is_evaluated: ClassVar[bool] = False
 
 
 class Left(Struct, frozen=True):
@@ -120,6 +132,7 @@ class Left(Struct, frozen=True):
     last_contact: str
     lag: ClassVar[Lag] = Lag.LEFT
     sync: ClassVar[Sync] = Sync.UNKNOWN
+    is_evaluated: ClassVar[bool] = False
 
     @property
     def why(self) -> str:
@@ -127,7 +140,30 @@ class Left(Struct, frozen=True):
         return "the store has no Cluster document for it any more; what was applied there is left as it is"
 
 
-SyncState = Synced | Pending | Held | Failed | Fought | Refused | NotKnown | Left
+LookedAt = Synced | Pending | Held | Failed | Fought | Refused | NotKnown
+"""What a look at a copy finds."""
+
+
+class Frozen(Struct, frozen=True):
+    """A broken file may speak of it, so it is left as it is. `by`: which file; `last`: as it was seen last, if ever."""
+
+    by: str
+    last: LookedAt | None
+    lag: ClassVar[Lag] = Lag.FROZEN
+    sync: ClassVar[Sync] = Sync.UNKNOWN
+    is_evaluated: ClassVar[bool] = False
+
+    @property
+    def why(self) -> str:
+        """What freezes it, and how it was before."""
+        if self.last is None:
+            return f"frozen, not looked at since the start: {self.by}"
+        known = f"{self.last.lag}, {self.last.why}" if self.last.why else f"{self.last.lag}"
+        return f"frozen: {self.by}; last known: {known}"
+
+
+SyncState = LookedAt | Left | Frozen
+"""Each says with `is_evaluated` whether it comes from a comparison of the copy with what is wanted of it."""
 
 
 class Healthy(Struct, frozen=True):

@@ -19,6 +19,7 @@ _TONES: Final = {
     EventKind.ROLLOUT_PAUSED: "bad",
     EventKind.APPROVAL_AWAITED: "warn",
     EventKind.PINNED: "warn",
+    EventKind.FROZEN: "warn",
     EventKind.FIGHT_DETECTED: "warn",
     EventKind.DRIFT: "warn",
     EventKind.DELETED: "warn",

@@ -19,6 +19,8 @@ Holding = Mapping[str, Mapping[str, Any]]
 
 STORE: Final = "store"
 """The subject of what concerns the store as a whole."""
+_GROWING: Final = frozenset({EventKind.DEGRADED, EventKind.HELD, EventKind.FROZEN})
+"""Of which more may be told while it lasts; that says since when, too."""
 _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 
 
@@ -37,29 +39,30 @@ class Episodes:
             else:
                 self._open[ENDS[kind]].pop(event.subject, None)
 
-    def open(self, kind: EventKind) -> frozenset[str]:
-        """The subjects of what has begun and is not over."""
-        return frozenset(self._open[kind])
+    def open(self, kind: EventKind) -> Mapping[str, Event]:
+        """What has begun and is not over, by subject."""
+        return self._open[kind]
 
-    def update(self, kind: EventKind, holding: Holding, now: str, *, ends: Iterable[str] | None = None) -> None:
-        """Record what began and what is over. `ends`: what may be over, None: anything; the rest goes on.
+    def update(self, kind: EventKind, holding: Holding, now: str, *, over: Iterable[str]) -> tuple[Event, ...]:
+        """Record what began, and what is known to be `over`: what is in neither goes on. The events of both.
 
         A store that is broken otherwise than before begins anew: each error is worth an event. So is another reason why
-        an object is degraded, since the first one known is seldom the one that helps.
+        an object is degraded, since the first one known is seldom the one that helps, and a hold that has grown.
         """
         known = self._open[kind]
-        over = known.keys() - holding.keys() if ends is None else known.keys() & set(ends) - holding.keys()
-        found = [self._ended(kind, known.pop(subject), now) for subject in sorted(over)]
+        ended = known.keys() & set(over) - holding.keys()
+        found = [self._ended(kind, known.pop(subject), now) for subject in sorted(ended)]
         for subject, given in sorted(holding.items()):
             data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in given.items()}
             before = known.get(subject)
-            if before is not None and kind is EventKind.DEGRADED:
+            if before is not None and kind in _GROWING:
                 data["since"] = begun_at(before)
-            if before is None or _is_news(kind, before, str(data.get("why"))):
+            if before is None or _is_news(kind, before, data):
                 known[subject] = self._event(kind, subject, now, data)
                 found.append(known[subject])
         if found:
             self._journal.record_events(found)
+        return tuple(found)
 
     def forget(self, kind: EventKind, kept: Iterable[str]) -> None:
         """What is not among these is nobody's concern any more: it neither goes on nor is over."""
@@ -78,10 +81,12 @@ def begun_at(event: Event) -> str:
     return str(event.data.get("since") or event.time)
 
 
-def _is_news(kind: EventKind, before: Event, why: str) -> bool:
-    known = str(before.data.get("why"))
+def _is_news(kind: EventKind, before: Event, data: Mapping[str, Any]) -> bool:
+    known, why = str(before.data.get("why")), str(data.get("why"))
     if kind is EventKind.DEGRADED:
         return says_more(known, why)
+    if kind is EventKind.HELD:
+        return int(data["held"]) > int(before.data.get("held", 0))
     return before.subject == STORE and known != why
 
 

@@ -1,69 +1,65 @@
-"""What lasts for objects, kept up from what turned: a hold that a person has to end, a degraded health.
+"""What lasts for many objects at once, kept up from what turned, and how often an object came and went lately.
 
 An object that turns again and again is told as degraded, and not as well in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from reconciler.stages.observations import age_s
-from reconciler.stages.state import Copy, Degraded, Held, HeldBy, Progressing, Turn, UnknownHealth
+from reconciler.stages.state import Condition, Copy, Ending, FleetState, Frozen, Held, Holds, Turn
 
 FLAPS_MAX: Final = 3
 """So often within the window it is told that an object is degraded, and that it is well again."""
 FLAPS_WINDOW_S: Final = 600.0
-_OBJECTS_MAX: Final = 20
-"""So many objects of a hold are named; `status` and `diff` list all."""
-_FOR_A_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.REPLACEMENT})
-"""A suspension is told by itself."""
+OBJECTS_MAX: Final = 20
+"""So many objects of a hold or a freeze are named; `status` and `diff` list all."""
+_FILES_MAX: Final = 5
 
 State = TypeVar("State")
 
 
 class Lasting(Generic[State]):
-    """The copies of which something is so. `state_of`: what, after a turn and what was so before; None: it is not."""
+    """The copies of which something is so. A copy that nobody evaluates stays as it was known to be."""
 
-    def __init__(self, state_of: Callable[[Turn, State | None], State | None]) -> None:
+    def __init__(self, condition: Condition[State]) -> None:
         """Nothing has turned yet; the first update of the state turns all that is not nominal."""
-        self._state_of = state_of
+        self._condition = condition
         self._found: dict[Copy, State] = {}
-        self.is_changed = False
-        """Whether the last turns changed anything of it."""
+        self._unsure: set[Copy] = set()
+        """Those of them that were not evaluated the last time."""
 
-    def take_in(self, turns: Iterable[Turn]) -> None:
-        """Follow what turned."""
-        self.is_changed = False
+    def take_in(self, state: FleetState, turns: Iterable[Turn]) -> None:
+        """Follow what turned, and look again at what was not evaluated."""
         for turn in turns:
-            copy = (turn.cluster, turn.identity)
-            found = self._state_of(turn, known := self._found.get(copy))
-            self.is_changed |= found is not known
-            if found is not None:
-                self._found[copy] = found
-            else:
-                self._found.pop(copy, None)
+            self._judge(state, (turn.cluster, turn.identity))
+        for copy in tuple(self._unsure):
+            self._judge(state, copy)
 
-    def items(self) -> ItemsView[Copy, State]:
+    def _judge(self, state: FleetState, copy: Copy) -> None:
+        facts = state.facts
+        assert facts is not None, "it was made of something"
+        verdict = self._condition(facts, copy, state.seen(*copy))
+        self._unsure.discard(copy)
+        if facts.is_left(copy[0]):
+            self._found.pop(copy, None)  # It is nobody's concern any more.
+        elif isinstance(verdict, Holds):
+            self._found[copy] = verdict.value
+        elif verdict is Ending.OVER:
+            self._found.pop(copy, None)
+        elif copy in self._found:
+            self._unsure.add(copy)
+
+    @property
+    def found(self) -> Mapping[Copy, State]:
         """All of it by copy."""
-        return self._found.items()
+        return self._found
 
 
-def held_now(turn: Turn, _: Held | None) -> Held | None:
-    """The hold of an object that waits until a person confirms or allows it."""
-    found = turn.after.sync if turn.after is not None else None
-    return found if isinstance(found, Held) and found.by in _FOR_A_PERSON else None
-
-
-def degraded_now(turn: Turn, before: Degraded | None) -> Degraded | None:
-    """The health of an object that is degraded. What makes progress since, or is unknown, has not recovered yet."""
-    found = turn.after.health if turn.after is not None else None
-    if isinstance(found, Degraded):
-        return found
-    return before if isinstance(found, Progressing | UnknownHealth) else None
-
-
-def holds_by_cluster(held: Lasting[Held]) -> Mapping[str, Mapping[str, Any]]:
+def holds_by_cluster(held: Mapping[Copy, Held]) -> Mapping[str, Mapping[str, Any]]:
     """What is held in each cluster, as history has it: by what, how many objects, the first of them, and why."""
     by_cluster: dict[str, list[tuple[str, Held]]] = {}
     for (cluster, identity), found in held.items():
@@ -76,7 +72,18 @@ def _hold(found: Sequence[tuple[str, Held]]) -> dict[str, Any]:
         "why": found[0][1].why,
         "by": ", ".join(sorted({str(one.by) for _, one in found})),
         "held": len(found),
-        "objects": [name for name, _ in found[:_OBJECTS_MAX]],
+        "objects": [name for name, _ in found[:OBJECTS_MAX]],
+    }
+
+
+def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
+    """What is frozen in the fleet, as history has it: by which files, how many copies, where, the first of them."""
+    files = [by for by, _ in Counter(found.by for found in frozen.values()).most_common(_FILES_MAX)]
+    return {
+        "why": "; ".join(sorted(files)),
+        "frozen": len(frozen),
+        "clusters": sorted({cluster for cluster, _ in frozen}),
+        "objects": sorted({str(identity) for _, identity in frozen})[:OBJECTS_MAX],
     }
 
 

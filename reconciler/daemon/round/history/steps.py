@@ -32,13 +32,13 @@ class Steps:
         """Whether everything was in step once since the revision is in force."""
         return self._is_told
 
-    def take_in(self, step: Step, now: str) -> None:
-        """Record that everything is in step, the first time that it is."""
+    def take_in(self, step: Step, now: str) -> tuple[Event, ...]:
+        """Record that everything is in step, the first time that it is; the event of that."""
         self.fresh_s = None
         if step.revision != self._revision:
             self._begin(step.revision)
         if self._is_told or not step.is_complete:
-            return
+            return ()
         self._is_told = True
         took_s = age_s(self.seen_at, now) if self.seen_at else None
         data = {"revision": step.revision, "clusters": step.clusters}
@@ -48,6 +48,7 @@ class Steps:
         )  # fmt: skip
         self._journal.record_events([event])
         self.fresh_s = took_s
+        return (event,)
 
     def _begin(self, revision: str) -> None:
         newest = self._journal.newest_events(EventFilter(kinds=_KINDS), 2)

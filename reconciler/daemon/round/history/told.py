@@ -6,27 +6,52 @@ All of it is made from the state of the fleet, as everything is that is told. So
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, TypeVar
 
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.history.episodes import Episodes, Holding
-from reconciler.daemon.round.history.lasting import Flaps, Lasting, degraded_now, held_now, holds_by_cluster
+from reconciler.daemon.round.history.episodes import STORE, Episodes
+from reconciler.daemon.round.history.lasting import Flaps, Lasting, freeze, holds_by_cluster
 from reconciler.daemon.round.history.steps import Steps
-from reconciler.daemon.round.history.writes import drift_event, failures_told
-from reconciler.model.ledger import DriftOutcome, Event, EventKind
-from reconciler.model.observation import NotRead
+from reconciler.daemon.round.history.writes import drift_event, failures_told, told_error
+from reconciler.model.ledger import MADE, DriftOutcome, Event, EventKind
+from reconciler.model.observation import NotRead, Read
 from reconciler.model.plan import Cause, Change
-from reconciler.stages.state import Copy, Facts, FleetState, HeldBy, Refused, Turn, held_by, step_of
+from reconciler.model.refs import Identity
+from reconciler.stages.state import (
+    Condition,
+    Copy,
+    Degraded,
+    Ending,
+    Facts,
+    FleetState,
+    HeldBy,
+    Holds,
+    Refused,
+    Turn,
+    degraded,
+    frozen,
+    held_by,
+    held_for_person,
+    is_evaluated,
+    refused,
+    step_of,
+)
 
 _KINDS: Final = (
     *(EventKind.CLUSTER_AWAY, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED),
-    *(EventKind.HELD, EventKind.DEGRADED),
+    *(EventKind.HELD, EventKind.FROZEN, EventKind.DEGRADED),
 )
+_State = TypeVar("_State", Refused, Degraded)
 
 
 class Told:
-    """Belongs to the task that writes the journal. A service that is started anew goes on with what the journal has."""
+    """Belongs to the task that writes the journal. A service that is started anew goes on with what the journal has.
+
+    Nothing is told to be over that was not looked at (`stages.state.conditions`).
+    """
 
     def __init__(self, journal: Journal) -> None:
         """Read what has begun and is not over."""
@@ -34,80 +59,123 @@ class Told:
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
-        self._in_the_way = Lasting(_in_the_way)
-        self._held = Lasting(held_now)
-        self._holds: Holding = {}
-        self._degraded = Lasting(degraded_now)
+        self._held = Lasting(held_for_person)
+        self._frozen = Lasting(frozen)
         self._flaps = Flaps()
         self._steps = Steps(journal)
 
-    def fresh(self, results: Iterable[Result]) -> tuple[Result, ...]:
-        """The results without failures that history has already."""
+    def fresh(self, results: Sequence[Result]) -> tuple[Result, ...]:
+        """The results without failures that history has already, from before a restart, too."""
+        for result in results:
+            copy = (result.change.cluster, result.change.identity)
+            if result.error and copy not in self._failures:
+                self._failures[copy] = self._failed_before(result)
         return failures_told(results, self._failures)
 
-    def take_in(self, state: FleetState, turns: Sequence[Turn], now: str) -> None:
-        """Record what is otherwise than history has it. `turns`: all that the state has otherwise than the last one."""
+    def _failed_before(self, result: Result) -> str:
+        """Its error, where that is the last thing that history has of the copy; else nothing."""
+        subject = f"{result.change.identity} @ {result.change.cluster}"
+        wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
+        last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
+        is_known = last is not None and last.data.get("error") == told_error(result)
+        return result.error if is_known else ""
+
+    def take_in(
+        self, state: FleetState, turns: Sequence[Turn], now: str, fighting: Collection[Copy] | None = None
+    ) -> tuple[Event, ...]:
+        """Record what is otherwise than history has it; what has begun and what is over.
+
+        `turns`: all that the state has otherwise than the last one. `fighting`: the copies whose fights may go on;
+        None: nobody can know yet.
+        """
         facts = state.facts
         assert facts is not None, "it was made of something"
         with self._journal.transaction():
-            self._clusters(facts, now)
-            self._lasting(facts, turns, now)
-            self._fought(facts, now)
+            found = (
+                *self._clusters(facts, now),
+                *self._refused(state, turns, now),
+                *self._held_or_frozen(state, turns, now),
+                *self._degraded(state, turns, now),
+                *self._fought(state, fighting, now),
+            )
             self._drifted(facts, now)
-            self._steps.take_in(step_of(state), now)
+            return (*found, *self._steps.take_in(step_of(state), now))
+
+    def going_on(self, news: Collection[Event]) -> tuple[Event, ...]:
+        """What is not over, but for what is told just now."""
+        every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
+        return tuple(event for event in every if event not in news)
 
     @property
     def steps(self) -> Steps:
         """Since when the revision in force is followed, and whether all was in step since."""
         return self._steps
 
-    def _clusters(self, facts: Facts, now: str) -> None:
+    def _clusters(self, facts: Facts, now: str) -> tuple[Event, ...]:
         kind, members = EventKind.CLUSTER_AWAY, facts.members
-        self._episodes.forget(kind, {f"cluster {name}" for name in facts.decision.fleet.clusters})
+        for each in _KINDS:
+            kept = [one for one in self._episodes.open(each) if one == STORE or not facts.is_left(_cluster_of(one))]
+            self._episodes.forget(each, kept)
         away = {f"cluster {name}": {"why": found.why} for name, found in members.items() if isinstance(found, NotRead)}
-        self._episodes.update(kind, away, now, ends={f"cluster {name}" for name in members})
+        over = [f"cluster {name}" for name, found in members.items() if not isinstance(found, NotRead)]
+        return self._episodes.update(kind, away, now, over=over)
 
-    def _lasting(self, facts: Facts, turns: Sequence[Turn], now: str) -> None:
-        """What is refused, waits for a person or is degraded, since when and until when."""
-        for found in (self._in_the_way, self._held, self._degraded):
-            found.take_in(turns)
-        # Of a cluster that is away it is not known whether anything of that is over.
-        names = frozenset(name for name, member in facts.members.items() if isinstance(member, NotRead))
-        refused = {_subject(copy): {"why": one.why, "code": one.code} for copy, one in self._in_the_way.items()}
-        self._update(EventKind.OBJECT_REFUSED, refused, now, names)
-        if self._held.is_changed:
-            self._holds = holds_by_cluster(self._held)
-        self._update(EventKind.HELD, self._holds, now, names)
-        degraded = {_subject(copy): {"why": one.why} for copy, one in self._degraded.items()}
-        begun = degraded.keys() - self._episodes.open(EventKind.DEGRADED)
-        self._flaps.began(begun, now)
-        self._update(EventKind.DEGRADED, degraded, now, names, goes_on=self._flaps.goes_on(now))
+    def _refused(self, state: FleetState, turns: Sequence[Turn], now: str) -> tuple[Event, ...]:
+        kind = EventKind.OBJECT_REFUSED
+        holding = {
+            _subject(copy): {"why": one.why, "code": one.code, **_group(copy)}
+            for copy, one in _holding(refused, state, turns)
+        }
+        return self._episodes.update(kind, holding, now, over=self._over(kind, refused, state))
 
-    def _update(
-        self, kind: EventKind, holding: Holding, now: str, unread: Collection[str],
-        goes_on: Collection[str] = (),
-    ) -> None:  # fmt: skip
+    def _degraded(self, state: FleetState, turns: Sequence[Turn], now: str) -> tuple[Event, ...]:
+        kind = EventKind.DEGRADED
+        holding = {_subject(copy): {"why": one.why, **_group(copy)} for copy, one in _holding(degraded, state, turns)}
+        self._flaps.began(holding.keys() - self._episodes.open(kind).keys(), now)
+        goes_on = self._flaps.goes_on(now)
+        over = [subject for subject in self._over(kind, degraded, state) if subject not in goes_on]
+        return self._episodes.update(kind, holding, now, over=over)
+
+    def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
+        """Of what is open, what is known to be over."""
+        facts = _facts(state)
+        copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
+        return [subject for subject, copy in copies.items() if condition(facts, copy, state.seen(*copy)) is Ending.OVER]
+
+    def _held_or_frozen(self, state: FleetState, turns: Sequence[Turn], now: str) -> tuple[Event, ...]:
+        """What waits for a person, by cluster; and what broken files keep as it is, over the fleet."""
+        self._held.take_in(state, turns)
+        self._frozen.take_in(state, turns)
+        held = holds_by_cluster(self._held.found)
         over = [
             subject
-            for subject in self._episodes.open(kind)
-            if _cluster_of(subject) not in unread and subject not in goes_on
+            for subject, event in self._episodes.open(EventKind.HELD).items()
+            if subject not in held and _is_evaluated_there(state, subject.removeprefix("cluster "), event)
         ]
-        self._episodes.update(kind, holding, now, ends=over)
+        found = self._episodes.update(EventKind.HELD, held, now, over=over)
+        still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
+        # After a start, what is frozen in a cluster that is away is not known.
+        is_known = all(found.why_away is None for found in state.clusters.values())
+        is_whole = is_known or _facts(state).decision.fleet.is_complete
+        return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
-    def _fought(self, facts: Facts, now: str) -> None:
+    def _fought(self, state: FleetState, fighting: Collection[Copy] | None, now: str) -> tuple[Event, ...]:
+        """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
+        facts, kind = _facts(state), EventKind.FIGHT_DETECTED
         holding = {
             _subject(copy): {"who": _names(found.managers), "why": "our changes are undone again and again",
-                             "until": found.until}
+                             "until": found.until, **_group(copy)}
             for copy, found in facts.fights.items()
         }  # fmt: skip
-        self._episodes.update(EventKind.FIGHT_DETECTED, holding, now, ends=())
-
-    def fights_over(self, going_on: Iterable[Copy], now: str) -> None:
-        """Fights end that are not among these."""
-        known = self._episodes.open(EventKind.FIGHT_DETECTED)
-        if known:
-            over = known.difference(map(_subject, going_on))
-            self._episodes.update(EventKind.FIGHT_DETECTED, {}, now, ends=over)
+        over = []
+        if fighting is not None:
+            copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
+            over = [
+                subject
+                for subject, copy in copies.items()
+                if copy not in fighting and is_evaluated(facts, copy, state.seen(*copy))
+            ]
+        return self._episodes.update(kind, holding, now, over=over)
 
     def _drifted(self, facts: Facts, now: str) -> None:
         """What differs by somebody else's hand and is not set back: it waits, or is left."""
@@ -145,6 +213,33 @@ def _left(facts: Facts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
                 yield copy, change, DriftOutcome.LEFT, facts.fights[copy].why
 
 
+def _holding(condition: Condition[_State], state: FleetState, turns: Iterable[Turn]) -> Iterator[tuple[Copy, _State]]:
+    """Of what turned, where it holds now."""
+    facts = _facts(state)
+    for turn in turns:
+        copy = (turn.cluster, turn.identity)
+        verdict = condition(facts, copy, turn.after)
+        if isinstance(verdict, Holds):
+            yield copy, verdict.value
+
+
+def _facts(state: FleetState) -> Facts:
+    assert state.facts is not None, "it was made of something"
+    return state.facts
+
+
+def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
+    """Whether all of a hold was looked at: as far as it is named, else everything in its cluster."""
+    facts, there = _facts(state), state.clusters.get(cluster)
+    member = facts.members.get(cluster)
+    if there is None or there.is_left or not isinstance(member, Read) or not facts.decision.fleet.is_complete:
+        return False
+    silent = [identity for identity, one in there.kept.items() if not one.sync.is_evaluated]
+    unsure = [str(identity) for identity in (*silent, *member.under_way, *member.unread)]
+    named = hold.data.get("objects", ())
+    return not unsure or (len(named) == hold.data.get("held") and not set(named).intersection(unsure))
+
+
 def _subject(copy: Copy) -> str:
     cluster, identity = copy
     return f"{identity} @ {cluster}"
@@ -155,8 +250,17 @@ def _cluster_of(subject: str) -> str:
     return subject.rpartition(" @ ")[2].removeprefix("cluster ")
 
 
-def _in_the_way(turn: Turn, _: Refused | None) -> Refused | None:
-    return turn.after.sync if turn.after is not None and isinstance(turn.after.sync, Refused) else None
+def _group(copy: Copy) -> Mapping[str, str]:
+    """What a subject does not say of the identity of its object."""
+    return {"group": copy[1].group} if copy[1].group else {}
+
+
+def _copy_of(event: Event) -> Copy:
+    """The copy that an event is about. Its group stands beside the subject; events of before have none."""
+    named, _, cluster = event.subject.rpartition(" @ ")
+    kind, _, name = named.partition(" ")
+    namespace, _, name = name.rpartition("/")
+    return cluster, Identity(str(event.data.get("group", "")), kind, namespace, name)
 
 
 def _names(managers: Sequence[str]) -> str:

@@ -82,6 +82,14 @@ def managers_of(change: Change) -> tuple[str, ...]:
     return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
 
 
+def told_error(result: Result) -> str:
+    """What a write failed for, as history has it."""
+    masker = Masker()
+    for manifest in secrets_among([result.change]):
+        masker.learn(manifest)
+    return masker.text(result.error)
+
+
 def _behind_drift(change: Change) -> Behind:
     # A field that was taken away, or a whole object, has nobody's name on it any more.
     return {"who": ", ".join(managers_of(change)) or "somebody"}

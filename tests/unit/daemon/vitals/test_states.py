@@ -5,18 +5,14 @@ Source: design#fights; design#foreign-objects; design#promise-3.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.daemon.pace.fights import HEALS_MAX
-from reconciler.daemon.vitals.turns import tell_turns
 from reconciler.model.ledger import SuspensionRecord
-from reconciler.model.refs import Identity
 from reconciler.sim import Request
-from reconciler.stages.state import HEALTHY, NOMINAL, Held, HeldBy, ObjectState, Turn
 from tests.unit.daemon.loop.test_loop import Running, events_of, running
 
 
@@ -118,17 +114,3 @@ async def test_what_is_suspended_is_held(tmp_path: Path) -> None:
         await scene.until(lambda: scene.value("m2") == "2" and shown(scene, "m2") == {"synced": 2})
         assert scene.vitals.held["suspended"] == 1
         assert scene.value("m1") == "1"
-
-
-def test_what_waits_for_a_person_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    held = ObjectState(Held(HeldBy.GUARD, "guard: 12 deletions"), HEALTHY, True)
-    other = ObjectState(Held(HeldBy.MOVE, "others come first"), HEALTHY, True)
-    turns = [(None, other), (other, held), (held, held), (held, NOMINAL)]
-    for before, after in turns:
-        app = Identity("", "ConfigMap", "demo", "app")
-        tell_turns([Turn(cluster="m1", identity=app, before=before, after=after)])
-    assert [(record.__dict__["event"], record.__dict__.get("why")) for record in caplog.records] == [
-        ("ChangeHeld", "guard: 12 deletions"),
-        ("HoldOver", None),
-    ]

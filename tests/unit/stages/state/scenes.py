@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.daemon.round.facts import facts_of, looked_health, not_healthy
-from reconciler.engine import plan_round
+from reconciler.daemon.round.picture import merged
+from reconciler.engine import Round, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change
@@ -40,12 +41,16 @@ class Scene:
         self.unread: dict[Copy, str] = {}
         self.held: dict[Copy, str] = {}
         self.closed: dict[str, str] = {}
+        self.broken = ""
+        """The text of one more file."""
+        self.picture: Round | None = None
 
     def fleet(self) -> Fleet:
         settings = {**FLEET, "spec": {"mode": "observe"}} if self.observe else FLEET
         maps = [config_map(name, value=self.value) for name in self.names if name not in self.gone]
         chosen = policy("ConfigMap", *self.clusters, preserveResourcesOnDeletion=False)
-        return fleet_of(settings, *maps, chosen, clusters=tuple(n for n in self.clusters if n not in self.left))
+        clusters = tuple(name for name in self.clusters if name not in self.left)
+        return fleet_of(settings, *maps, chosen, clusters=clusters, broken=self.broken)
 
     def apply(self) -> None:
         """Make all of it as the store says."""
@@ -76,13 +81,14 @@ class Scene:
         planned = plan_round(world, NOW)
         changes = tuple(self._as_held(change) for change in planned.plan.changes)
         planned = replace(planned, plan=replace(planned.plan, changes=changes))
+        picture = self.picture = merged(self.picture, planned, [], None, members)
         health = looked_health(planned, world, self.bed.interpreters)
         for (cluster, identity), told in self.health.items():
-            if identity in planned.manifests.get(cluster, {}):
+            if identity in planned.manifests.get(cluster, {}) or (cluster, identity) in planned.frozen:
                 health.setdefault(cluster, {})[identity] = told
-        due = {(change.cluster, change.identity) for change in changes if change.held is None}
+        due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
         return replace(
-            facts_of(planned, members),
+            facts_of(picture, members),
             failures={copy: error for copy, error in self.failures.items() if copy in due},
             health=not_healthy(health),
             fights=dict(self.fights),

@@ -5,7 +5,10 @@ Source: design#history.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import pytest
 
 from reconciler.adapters.clock import epoch_s, rfc3339
 from reconciler.adapters.journal.books.events import EventFilter
@@ -13,9 +16,10 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S
 from reconciler.daemon.round.history.told import Told
 from reconciler.model.ledger import Event, EventKind
-from reconciler.stages.state import Degraded, Progressing, StateTables, step_of
+from reconciler.stages.state import Degraded, Fought, Progressing, StateTables, step_of
 from tests.fakes.worlds import NOW
-from tests.unit.stages.state.scenes import APP, Scene
+from tests.unit.daemon.loop.test_loop import BROKEN
+from tests.unit.stages.state.scenes import APP, UNTIL, Scene
 
 COPY = ("m1", APP)
 SUBJECT = "ConfigMap demo/app @ m1"
@@ -34,11 +38,12 @@ class Telling:
     def begin(self) -> None:
         """As after a start."""
         self.told, self.tables = Told(self.journal), StateTables()
+        self.scene.picture = None
 
     def round(self, after_s: float = 1.0) -> None:
         self.passed_s += after_s
         state = self.tables.update(self.scene.facts())
-        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s))
+        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), self.scene.fights.keys())
 
     def fresh_s(self) -> float | None:
         """How long it took until all was in step, as the last round found out."""
@@ -155,6 +160,76 @@ def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_hel
         assert (held.kind, held.subject) == ("held", "cluster m1")
         assert held.data == {"why": GUARD, "by": "guard", "held": 1, "objects": ["ConfigMap demo/app"]}
         assert (over.kind, over.subject, over.data["since"]) == ("hold-over", "cluster m1", held.time)
+
+
+def refuses(scene: Scene) -> None:
+    scene.put_foreign("m1", "app")
+
+
+def holds(scene: Scene) -> None:
+    scene.gone = {"app"}
+    scene.held = {COPY: GUARD}
+
+
+def degrades(scene: Scene) -> None:
+    scene.health = {COPY: PULL}
+
+
+def is_fought_over(scene: Scene) -> None:
+    scene.edit("m1", "app", "theirs")
+    scene.fights = {COPY: Fought(("kubectl",), UNTIL)}
+
+
+def is_away(scene: Scene) -> None:
+    scene.away = {"m1": "connection refused"}
+
+
+def freezes(scene: Scene) -> None:
+    scene.broken = BROKEN
+
+
+CONDITIONS: Mapping[str, tuple[Callable[[Scene], None], EventKind, EventKind]] = {
+    "refused": (refuses, EventKind.OBJECT_REFUSED, EventKind.WAY_IS_FREE),
+    "held": (holds, EventKind.HELD, EventKind.HOLD_OVER),
+    "degraded": (degrades, EventKind.DEGRADED, EventKind.RECOVERED),
+    "fought": (is_fought_over, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER),
+    "away": (is_away, EventKind.CLUSTER_AWAY, EventKind.CLUSTER_BACK),
+    "frozen": (freezes, EventKind.FROZEN, EventKind.FREEZE_OVER),
+}
+CAUSES: Mapping[str, Callable[[Telling], None]] = {
+    "nothing": lambda telling: None,
+    "an unrelated broken file": lambda telling: setattr(telling.scene, "broken", BROKEN),
+    "its cluster is away": lambda telling: telling.scene.away.update({"m1": "no answer within 10 s"}),
+    "it cannot be read": lambda telling: telling.scene.unread.update({COPY: "forbidden"}),
+    "it is being written": lambda telling: telling.scene.under_way.add(COPY),
+    "a restart": lambda telling: telling.begin(),
+}
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "restarted in between"])
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_nothing_is_over_that_was_not_looked_at(tmp_path: Path, condition: str, cause: str, restarts: bool) -> None:
+    """Whatever hides it, it is told once, and over only when it was seen to be over."""
+    begins, kind, end = CONDITIONS[condition]
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = applied()
+        telling = Telling(journal, scene)
+        telling.round()
+        begins(scene)
+        telling.round()
+        assert [event.kind for event in telling.events(kind, end)] == [kind]
+        CAUSES[cause](telling)
+        if condition == "fought":
+            scene.fights = {}  # Its time passes while nobody looks.
+        if condition == "degraded":
+            scene.health = {} if cause in ("its cluster is away", "it cannot be read") else scene.health
+        for _ in range(2):
+            if restarts:
+                telling.begin()
+            telling.round()
+        if cause not in ("nothing", "a restart") or condition != "fought":
+            assert [event.kind for event in telling.events(kind, end)] == [kind]
 
 
 def test_in_step_is_told_once_for_a_revision_however_often_it_is_left_and_reached(tmp_path: Path) -> None:

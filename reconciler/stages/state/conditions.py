@@ -1,0 +1,101 @@
+"""What lasts of a copy, as it is judged after a round: it holds, it is over, or nobody has evaluated it.
+
+Only evidence of this round ends anything. A copy that was not compared, since its cluster is away, its kind cannot be
+read, a broken file freezes it or it is being written, is as it was known to be. Source: design#promise-3;
+design#history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from reconciler.model.observation import Read
+from reconciler.stages.state.holds import HeldBy, held_by
+from reconciler.stages.state.inputs import Copy, Facts
+from reconciler.stages.state.values import (
+    Degraded,
+    Frozen,
+    Held,
+    ObjectState,
+    Progressing,
+    Refused,
+    UnknownHealth,
+)
+
+T = TypeVar("T")
+FOR_A_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.REPLACEMENT})
+"""What a person has to confirm or to allow. A suspension is told by itself."""
+
+
+class Holds(Struct, Generic[T], frozen=True):
+    """It is so, and how."""
+
+    value: T
+
+
+class Ending(Enum):
+    """It is not known to be so now."""
+
+    OVER = "over"
+    """It was looked at, and is so no longer."""
+    NOT_EVALUATED = "not evaluated"
+    """Nobody looked: it is as it was known to be."""
+
+
+Verdict = Holds[T] | Ending
+Condition = Callable[[Facts, Copy, "ObjectState | None"], "Holds[T] | Ending"]
+"""Judges one copy. The state is None for what is nominal, or neither there nor wanted."""
+
+
+def is_evaluated(facts: Facts, copy: Copy, state: ObjectState | None) -> bool:
+    """Whether the state of a copy comes from a comparison with what the store wants of it."""
+    cluster, identity = copy
+    if state is not None:
+        return state.sync.is_evaluated
+    member = facts.members.get(cluster)
+    if facts.is_left(cluster) or not isinstance(member, Read) or facts.why_frozen(cluster, identity) is not None:
+        return False
+    if identity in member.under_way or identity in member.unread:
+        return False
+    # That nothing is wanted there follows from absence from the store, which a partial reading does not prove.
+    return identity in facts.manifests.get(cluster, {}) or facts.decision.fleet.is_complete
+
+
+def refused(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Refused]:
+    """Whether an object that is not ours is in the way."""
+    found = state.sync if state is not None else None
+    return Holds(found) if isinstance(found, Refused) else _ending(facts, copy, state)
+
+
+def held_for_person(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Held]:
+    """Whether a change waits until a person confirms or allows it."""
+    ending = _ending(facts, copy, state)
+    for change in facts.changes.get(copy, ()) if ending is Ending.OVER else ():
+        if change.held is not None and (by := held_by(change, facts.closed)) in FOR_A_PERSON:
+            return Holds(Held(by, change.held))
+    return ending
+
+
+def degraded(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Degraded]:
+    """Whether an object does not do what it is for. What makes progress since has not recovered yet."""
+    health = state.health if state is not None else None
+    if isinstance(health, Degraded):
+        return Holds(health)
+    if isinstance(health, Progressing | UnknownHealth) or (state is None and not is_evaluated(facts, copy, state)):
+        return Ending.NOT_EVALUATED
+    return Ending.OVER
+
+
+def frozen(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Frozen]:
+    """Whether a broken file keeps it as it is. That the store was read completely ends it, also where nobody looks."""
+    if state is not None and isinstance(state.sync, Frozen):
+        return Holds(state.sync)
+    return Ending.OVER if facts.decision.fleet.is_complete else _ending(facts, copy, state)
+
+
+def _ending(facts: Facts, copy: Copy, state: ObjectState | None) -> Ending:
+    return Ending.OVER if is_evaluated(facts, copy, state) else Ending.NOT_EVALUATED
