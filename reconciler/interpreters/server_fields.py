@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from reconciler.interpreters.cluster_fields import without_cluster_fields
 from reconciler.model.tree import JsonObject, dig, with_value, without
 
 SERVER_METADATA: Final = frozenset(
@@ -30,9 +31,11 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def prune_server_fields(body: JsonObject) -> JsonObject:
-    """The body without status and server-written metadata; the body itself when it has none."""
-    metadata = body.get("metadata")
-    pruned = body if "status" not in body else without(body, ("status",))
+    """The body without status, server-written metadata and what clusters write; the body itself when it has none."""
+    pruned = without_cluster_fields(body)  # While it still shows that it was exported.
+    if "status" in pruned:
+        pruned = without(pruned, ("status",))
+    metadata = pruned.get("metadata")
     if isinstance(metadata, (dict, Mapping)) and not SERVER_METADATA.isdisjoint(metadata):
         kept = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
         pruned = {**pruned, "metadata": kept}

@@ -111,7 +111,17 @@ TEMPLATES: Mapping[str, Code] = {
     "namespace-illegal": Code("Illegal namespace", "Kubernetes does not accept the name.", "Correct it."),
     "annotation-illegal": Code("Illegal annotation", "Kubernetes does not accept the key.", "Use prefix/name or name."),
     "annotations-too-large": Code("Annotations too large", "Kubernetes takes 256 KiB in all.", "Shorten them."),
-    "server-field": Code("Server field", "The field belongs to a live object and is not sent.", "Take it out."),
+    "server-field": Code(
+        "Server field",
+        "The field belongs to a live object, or a controller of each cluster writes it. It is not sent.",
+        "Take it out.",
+    ),
+    "exported-field": Code(
+        "Field of an export",
+        "The template was exported from a cluster and has a number that this cluster gave out. It is sent, since it "
+        "may be meant.",
+        "Take it out, and uid and resourceVersion with it.",
+    ),
     "object-too-large": Code("Object too large", "A cluster does not store an object so large.", "Split it."),
     "data-key-illegal": Code("Illegal data key", "Keys are letters, digits, dash, dot and underscore.", "Rename it."),
     "base64-invalid": Code("Not base64", "Values of data are base64.", "Encode it, or use stringData of a Secret."),

@@ -19,6 +19,7 @@ from reconciler.adapters.plugins import with_plugins
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.interpreters.cluster_fields import CLUSTER_FIELDS, fields_of_the_cluster
 from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, registry_of
 from reconciler.model.demand import PodShape
 from reconciler.model.problem import dotted
@@ -280,3 +281,14 @@ def test_no_object_is_so_broken_that_an_operation_fails(drawn: tuple[Interpreter
     assert all(dig(body, *steps) == image for steps, image in interpreter.images(body))
     assert all(isinstance(dig(body, *steps), dict) for steps in interpreter.containers(body))
     assert body == before
+
+
+def test_every_field_that_clusters_write_is_tried() -> None:
+    tried = {
+        (GVK.parse(case["object"]["apiVersion"], case["object"]["kind"]).group_kind, field.path)
+        for case in CASES
+        if case["table"].endswith("/sanitize")
+        for _, field in fields_of_the_cluster(case["object"])
+    }
+    left = {(kind, field.path) for kind, found in CLUSTER_FIELDS.items() for field in found if not field.is_sent}
+    assert left - tried == set()

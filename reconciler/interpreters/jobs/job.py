@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pods.template import SPEC_TEMPLATE
 from reconciler.interpreters.reading import condition, count, mapping
 from reconciler.interpreters.replicas import with_count
-from reconciler.interpreters.server_fields import prune_server_fields, without_entries
+from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand
 from reconciler.model.observation import Health, Outcome
 from reconciler.model.tree import JsonObject, dig, with_value, without
@@ -19,8 +20,6 @@ COMPLETIONS: Final = ("spec", "completions")
 _BACK_OFF: Final = "BackoffLimitExceeded"
 _BACK_OFF_LIMIT: Final = 6
 """What an API server fills in for backoffLimit."""
-_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
-_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 
 
 def _demand(body: JsonObject) -> Demand:
@@ -82,18 +81,25 @@ def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
 
 
 def _sanitize(body: JsonObject) -> JsonObject:
-    """Without the labels that the Job controller makes and without ttlSecondsAfterFinished.
+    """Without ttlSecondsAfterFinished, and with the labels that an API server gives it.
 
-    Source: Karmada: pruned fields of a Job; design#jobs: a finished Job is recorded and not created again, so a member
-    must not remove it by itself.
+    Source: design#jobs: a finished Job is recorded and not created again, so a member must not remove it by itself.
     """
     pruned = SPEC_TEMPLATE.prune(without(prune_server_fields(body), ("spec", "ttlSecondsAfterFinished")))
-    if dig(pruned, "spec", "manualSelector") is True:
-        return pruned
-    pruned = without_entries(pruned, ("spec", "selector", "matchLabels"), _UID_LABELS)
-    if dig(pruned, "spec", "selector") == {}:
-        pruned = without(pruned, ("spec", "selector"))
-    return without_entries(pruned, ("spec", "template", "metadata", "labels"), _UID_LABELS + _NAME_LABELS)
+    is_empty = dig(pruned, "spec", "manualSelector") is not True and dig(pruned, "spec", "selector") == {}
+    return with_labels_of_its_pods(without(pruned, ("spec", "selector")) if is_empty else pruned)
+
+
+def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
+    """The body with the labels of its pod template where it has none.
+
+    Source: Kubernetes, pkg/apis/batch/v1: SetDefaults_Job, and pkg/apis/core/v1: SetDefaults_ReplicationController.
+    What we send has a label of ours, so that the API server would see no reason to add any.
+    """
+    labels = dig(body, "spec", "template", "metadata", "labels")
+    if dig(body, "metadata", "labels") or not labels or not isinstance(labels, (dict, Mapping)):
+        return body
+    return with_value(body, ("metadata", "labels"), labels)
 
 
 INTERPRETER = Interpreter(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.reading import mapping
-from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.interpreters.services.load_balancer import has_address
 from reconciler.model.observation import Health
-from reconciler.model.tree import JsonObject, dig, without
+from reconciler.model.tree import JsonObject, dig
 
 
 def _health(live: JsonObject) -> Health:
@@ -21,16 +19,4 @@ def _health(live: JsonObject) -> Health:
     return Health.PROGRESSING
 
 
-def _sanitize(body: JsonObject) -> JsonObject:
-    """Without the cluster's own addresses. Source: Karmada: clusterIP and clusterIPs go, unless it is headless."""
-    pruned = prune_server_fields(body)
-    spec = mapping(pruned.get("spec"))
-    if "clusterIP" not in spec and "clusterIPs" not in spec:
-        return pruned  # Most leave them to the cluster.
-    address = spec.get("clusterIP")
-    if address == "None" or (address is None and spec.get("clusterIPs") == ["None"]):
-        return pruned
-    return without(without(pruned, ("spec", "clusterIP")), ("spec", "clusterIPs"))
-
-
-INTERPRETER = Interpreter(kinds=(("", "Service"),), health=_health, sanitize=_sanitize)
+INTERPRETER = Interpreter(kinds=(("", "Service"),), health=_health)

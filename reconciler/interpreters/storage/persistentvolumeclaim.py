@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.server_fields import prune_server_fields, without_annotations
 from reconciler.model.observation import Health
 from reconciler.model.tree import JsonObject, dig
-
-_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 
 def _health(live: JsonObject) -> Health:
@@ -23,9 +18,4 @@ def _health(live: JsonObject) -> Health:
             return Health.PROGRESSING
 
 
-def _sanitize(body: JsonObject) -> JsonObject:
-    """Source: Karmada: the node that a scheduler selected in one cluster means nothing in another."""
-    return without_annotations(prune_server_fields(body), (_SELECTED_NODE,))
-
-
-INTERPRETER = Interpreter(kinds=(("", "PersistentVolumeClaim"),), health=_health, sanitize=_sanitize)
+INTERPRETER = Interpreter(kinds=(("", "PersistentVolumeClaim"),), health=_health)

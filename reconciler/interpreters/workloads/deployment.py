@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pods.template import SPEC_TEMPLATE
 from reconciler.interpreters.reading import condition, count, is_observed, mapping
 from reconciler.interpreters.replicas import REPLICAS, available_replicas, replicas_of, with_replicas
-from reconciler.interpreters.server_fields import prune_server_fields, without_annotations
+from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand
 from reconciler.model.observation import Health
 from reconciler.model.tree import JsonObject
-
-_REVISION: Final = ("deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history")
 
 
 def _demand(body: JsonObject) -> Demand:
@@ -42,7 +38,7 @@ def _health(live: JsonObject) -> Health:
 
 
 def _sanitize(body: JsonObject) -> JsonObject:
-    return SPEC_TEMPLATE.prune(without_annotations(prune_server_fields(body), _REVISION))
+    return SPEC_TEMPLATE.prune(prune_server_fields(body))
 
 
 INTERPRETER = Interpreter(

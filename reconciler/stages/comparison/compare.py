@@ -41,6 +41,7 @@ from reconciler.stages.ownership import (
     replicas_path,
     shared_list,
     steady_path,
+    strip_marks,
     with_entries_of_others,
     with_live_replicas,
     yielded,
@@ -136,7 +137,7 @@ def _compared(  # noqa: PLR0913, PLR0917 - what is known of one object
 
 
 def _absent(manifest: Manifest, row: AppliedRow | None, bodies: Bodies, stance: Stance) -> Comparison:
-    if row is not None and row.finished and row.manifest_digest == manifest.digest:
+    if row is not None and row.finished and _is_as_recorded(manifest, row, bodies, stance):
         return Comparison(in_sync=True)
     # What was applied and is gone was deleted by somebody else.
     cause = Cause.DECLARED if row is None else Cause.DRIFT
@@ -198,9 +199,27 @@ def _predecessors(live: LiveObject, stance: Stance) -> tuple[str, ...]:
 
 def _finished(manifest: Manifest, live: LiveObject, row: AppliedRow, bodies: Bodies, stance: Stance) -> Comparison:
     # A finished Job or Pod is history: it is only touched when its template changes.
-    if row.manifest_digest == manifest.digest:
+    if _is_as_recorded(manifest, row, bodies, stance):
         return Comparison(in_sync=True, live=live)
     return _ours(manifest, live, row, bodies, stance)
+
+
+def _is_as_recorded(manifest: Manifest, row: AppliedRow, bodies: Bodies, stance: Stance) -> bool:
+    """Whether the manifest is what was applied last, also where an earlier version sent more or less of a template.
+
+    Else a Job that ran to its end would run again because this program says its labels now.
+    """
+    if row.manifest_digest == manifest.digest:
+        return True
+    if row.recorded is None:
+        return False
+    wanted = bodies.wanted(manifest.body, manifest.leaves).recorded
+    return strip_marks(wanted) == _as_sent_now(strip_marks(row.recorded), manifest, stance)
+
+
+def _as_sent_now(recorded: JsonObject, manifest: Manifest, stance: Stance) -> JsonObject:
+    """What was sent, without what is not sent any more: fields that clusters write themselves."""
+    return stance.interpreters.of(*manifest.identity[:2]).sanitize(recorded)
 
 
 def _foreign(
@@ -291,7 +310,9 @@ def _difference(
 
     def find() -> Difference:
         # Nearly always what was sent last is what would be sent now.
-        previous = wanted.recorded if recorded == wanted.recorded else recorded and sendable(recorded, bodies.schema)
+        previous: JsonObject | None = wanted.recorded
+        if recorded != previous:
+            previous = recorded and sendable(_as_sent_now(recorded, manifest, stance), bodies.schema)
         if previous is not None and shared_list(manifest.identity):
             # What others added is no news: else what somebody took away would look newly declared.
             manager = field_manager(stance.fleet)

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from reconciler.interpreters.cluster_fields import fields_of_the_cluster
+from reconciler.interpreters.server_fields import SERVER_METADATA
 from reconciler.model.tree import Json, JsonObject
 from reconciler.regex import regex
 from reconciler.stages.documents import (
@@ -37,10 +39,10 @@ _DNS_1035_NAMED: Final = frozenset({("", "Service")})
 _FREELY_NAMED: Final = frozenset({("networking.k8s.io", "IPAddress"), ("certificates.k8s.io", "ClusterTrustBundle")})
 _FREELY_NAMED_GROUPS: Final = ("rbac.authorization.k8s.io", "openshift.io")
 
-_SERVER_FIELDS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-                         "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences",
-                         "finalizers")  # fmt: skip
-_SERVER_FIELD_SET: Final = frozenset(_SERVER_FIELDS)
+_MOST_TELLING: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+                        "deletionGracePeriodSeconds", "selfLink", "managedFields", "ownerReferences",
+                        "finalizers")  # fmt: skip
+"""The order in which fields of the API server are named."""
 
 
 def check_name(metadata: JsonObject, group_kind: tuple[str, str], findings: Findings) -> str:
@@ -166,9 +168,9 @@ def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, 
 
 
 def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findings) -> None:
-    """Warn once of what only an API server writes; rendering leaves it out."""
+    """Warn once of what only an API server writes, and of each field that clusters write; rendering leaves them out."""
     # Set operations on the keys: nearly no template has any of them.
-    written = sorted(metadata.keys() & _SERVER_FIELD_SET, key=_SERVER_FIELDS.index) if metadata else ()
+    written = sorted(metadata.keys() & SERVER_METADATA, key=_MOST_TELLING.index) if metadata else ()
     found = [f"metadata.{name}" for name in written if metadata[name]]
     if body.get("status"):
         found.append("status")
@@ -176,3 +178,9 @@ def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findin
         steps = tuple(found[0].split("."))
         message = f"left out, since only a live object has it: {', '.join(found)}; take it out"
         findings.warning("server-field", message, *steps)
+    for place, field in fields_of_the_cluster(body):
+        if field.is_sent:
+            message = f"sent as an export has it; {field.why}; take it out unless it is meant"
+            findings.warning("exported-field", message, *place)
+        else:
+            findings.warning("server-field", f"left out, since {field.why}; take it out", *place)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from reconciler.interpreters.jobs.job import with_labels_of_its_pods
 from reconciler.model.content import Content
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Document, Problem, dotted
@@ -44,6 +45,9 @@ _BY_KIND: Final[Mapping[tuple[str, str], Callable[[JsonObject, Findings], None]]
     ("", "Service"): check_service,
 }
 
+_LABELLED_AS_THEIR_PODS: Final = frozenset({("batch", "Job"), ("", "ReplicationController")})
+"""Kinds to which an API server gives the labels of their pod template where they have none."""
+
 
 def read_template(document: Document) -> tuple[Template | None, tuple[Problem, ...]]:
     """The template of a document and every problem of it; None when one is an error.
@@ -70,6 +74,8 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     elif gvk.group_kind in _BY_KIND:
         _BY_KIND[gvk.group_kind](body, findings)
     check_schema(gvk, body, findings)
+    if gvk.group_kind in _LABELLED_AS_THEIR_PODS:
+        body = with_labels_of_its_pods(body)
     if namespaced and not namespace:
         namespace = DEFAULT_NAMESPACE
         body = with_value(body, ("metadata", "namespace"), namespace)

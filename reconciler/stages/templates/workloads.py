@@ -202,13 +202,7 @@ def _is_above(request: Fraction | None, limit: Fraction | None) -> bool:
 
 
 def check_service(body: JsonObject, findings: Findings) -> None:
-    """Report ports that the API server refuses, and an address, which is left out.
-
-    Source: Kubernetes validation of Service; Karmada: clusterIP is pruned unless it is None.
-    """
-    if dig(body, "spec", "clusterIP") not in (None, "", "None"):
-        message = "left out, since each cluster gives the Service an address of its own; take it out"
-        findings.warning("server-field", message, "spec", "clusterIP")
+    """Report ports that the API server refuses. Source: Kubernetes validation of Service."""
     ports = dig(body, "spec", "ports")
     seen: set[tuple[object, object]] = set()
     names: set[object] = set()
