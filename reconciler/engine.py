@@ -17,12 +17,12 @@ from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
 from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
-from reconciler.model.plan import Change, Manifest, PlacementChange, Plan
+from reconciler.model.plan import Change, FieldChange, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.tree import JsonObject
-from reconciler.stages.comparison import Scene, Stance, compare
+from reconciler.stages.comparison import Comparison, Scene, Stance, altered_fields, compare
 from reconciler.stages.decision import Decision, decide, fixed_share
 from reconciler.stages.deletion import NOBODY, Others, guard
 from reconciler.stages.diff import Bodies
@@ -56,10 +56,11 @@ __all__ = [
     "Decision",
     "Round",
     "World",
+    "altered_in",
+    "compare_one",
     "compare_revisions",
     "copies_in",
     "decide",
-    "is_in_step",
     "plan_round",
     "render_decision",
     "render_one",
@@ -230,14 +231,24 @@ def compare_revisions(
     return with_stages(plan, before, after)
 
 
-def is_in_step(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> bool:
-    """Whether a live object is ours, equals its manifest and stays: the comparison of a round for one object."""
+def compare_one(world: World, decision: Decision, manifest: Manifest, live: LiveObject) -> Comparison:
+    """The comparison of a round for one object; one that is being deleted is neither in sync nor to be changed."""
     if is_terminating(live):
-        return False
+        return Comparison(live=live)
     row = world.ledger.get(manifest.cluster, {}).get(manifest.identity)
     policy = decision.policies.get(manifest.identity)
     bodies = Bodies(schemas_of(decision, world)(manifest.gvk), world.record_key)
-    return compare(manifest, Present(object=live), row, bodies, _stance(world), policy).in_sync
+    return compare(manifest, Present(object=live), row, bodies, _stance(world), policy)
+
+
+def altered_in(world: World, decision: Decision) -> Callable[[Change, LiveObject], tuple[FieldChange, ...]]:
+    """What tells of a change and of the object that was acknowledged for it which fields are not as they were sent."""
+    settings, schema_of = world.fleet.settings, schemas_of(decision, world)
+
+    def altered(change: Change, answer: LiveObject) -> tuple[FieldChange, ...]:
+        return altered_fields(change, answer, settings.name, schema_of(change.gvk), settings.ignore)
+
+    return altered
 
 
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:

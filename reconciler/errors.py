@@ -242,3 +242,7 @@ class ServiceError(ReconcilerError):
 
 class ConfigurationError(ReconcilerError):
     """An option, a file that an option names, or a kubeconfig is unusable."""
+
+
+OF_THE_MOMENT = (AccountNotMade, AlreadyExists, HeldByCopy, KindNotServed, NotLeading, ObjectNotFound, WriteConflict)
+"""Failures of a write that pass with what is seen next: a precondition that held no more, a kind served later."""

@@ -19,11 +19,18 @@ from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Change, FieldChange
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import QuickClock
 from tests.fakes.worlds import fleet_of
 
 FLEET = "test"
+
+
+def as_sent(change: Change, answer: LiveObject) -> tuple[FieldChange, ...]:
+    """Nothing of what is acknowledged is other than it was sent."""
+    return ()
 
 
 class Open(NamedTuple):
@@ -47,7 +54,12 @@ class Open(NamedTuple):
 
     async def act(self, planned: Round) -> tuple[Result, ...]:
         acting = Acting(
-            members=self.members, journal=self.journal, fleet=FLEET, revision="r1", interpreters=BUILT_IN_KINDS
+            members=self.members,
+            journal=self.journal,
+            fleet=FLEET,
+            revision="r1",
+            interpreters=BUILT_IN_KINDS,
+            altered=as_sent,
         )
         return await act(planned.plan, acting)
 

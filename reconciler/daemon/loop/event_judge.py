@@ -18,9 +18,10 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.watches.watches import Listeners
-from reconciler.engine import World, is_in_step
+from reconciler.engine import World, compare_one
 from reconciler.errors import MemberClusterError
 from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.progress import Phase
 from reconciler.stages.state import MISSING, Copy, health_of
@@ -123,12 +124,6 @@ class EventJudge:
         if self._lanes.saw(cluster, event):
             return
         live = event.object
-        now_s = self._parts.clock.monotonic_s()
-        pause_s = self._fights.pause_left_s(cluster, live.identity, now_s)
-        if pause_s > 0:
-            # Whatever round came in between, it is looked at again when the pause is over.
-            self._unfinished.put_off(cluster, live.identity, now_s, pause_s)
-            return
         if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)):
             if self._passed is not None:
                 self._passed.add(live.identity)
@@ -159,11 +154,14 @@ class EventJudge:
     def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """Whether an event shows nothing that concerns us: a status that moved on, a field that is not ours.
 
-        Health matters while something waits for it; then a round has to look.
+        Health matters while something waits for it; then a round has to look. What shows nothing but what is fought
+        over is looked at when the pause is over.
         """
         now, identity = self._state(), live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
-        if manifest is None or now.decision is None or self._unfinished.waits(cluster, identity):
+        pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
+        waits = not pause_s and self._unfinished.waits(cluster, identity)
+        if manifest is None or now.decision is None or waits:
             return False
         decision, known = now.decision, now.known
         world = World(
@@ -172,11 +170,23 @@ class EventJudge:
             ledger=known.ledger,
             record_key=known.record_key,
         )
-        if not is_in_step(world, decision, manifest, live):
+        found = compare_one(world, decision, manifest, live)
+        if pause_s:
+            return found.change is not None and self._is_left(found.change, pause_s)
+        if not found.in_sync:
             return False
         self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
         self._established.note(now, cluster, live)
         return True
+
+    def _is_left(self, change: Change, pause_s: float) -> bool:
+        """Whether all that a copy differs in is left alone; then it is looked at after the pause."""
+        cluster, identity, now_s = change.cluster, change.identity, self._parts.clock.monotonic_s()
+        paths = [field.path for field in change.fields]
+        is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(cluster, identity, paths, now_s)
+        if is_left:
+            self._unfinished.put_off(cluster, identity, now_s, pause_s)
+        return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
         """A watch broke: a round has to ask the cluster whether it answers, and tells it if not."""

@@ -277,6 +277,7 @@ class ControlLoop:
             await self._read_store(agenda)
         fleet = self._state.fleet
         if fleet is not None and agenda.reload:
+            self._unfinished.forgive(fleet.clusters)
             self._reconnect(fleet, agenda)
         if fleet is not None and self._parts.is_other_part(fleet):
             self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
@@ -368,10 +369,10 @@ class ControlLoop:
         free = {name: member for name, member in met.items() if name not in self._lanes.busy}
         planned = await dry_run(planned, free, world, progress=asking, within_s=PROMPT_S)
         planned = await self._contents.add(planned, free, fleet.settings, PROMPT_S)
-        planned = with_holders(self._writer.restrained(planned, now), state.held_elsewhere)
+        planned = with_holders(self._writer.restrained(planned, world, now), state.held_elsewhere)
         if self._stop.is_set():
             return
-        self._writer.begin(planned.plan, fleet, now, met)
+        self._writer.begin(planned, world, now, met)
         await self._written()
         ended = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in ended))

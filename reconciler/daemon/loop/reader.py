@@ -220,16 +220,7 @@ class Reader:
         left = left_since(before, state.known.ledger)
         if left:
             state = replace(state, decision=None)
-        found = {
-            # What was seen not to be done keeps the pauses between its tries, which grow.
-            name: frozenset(
-                identity
-                for identity in identities
-                if identity not in recovered.undone.get(name, ()) or not self._unfinished.is_to_retry(name, identity)
-            )
-            for name, identities in recovered.about.items()
-        }
-        return state, found, {*left, *scaled_by(left, before, self._parts.interpreters)}
+        return state, recovered.about, {*left, *scaled_by(left, before, self._parts.interpreters)}
 
     def _tell_fault(self, intent: Intent, fault: Exception) -> None:
         text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"

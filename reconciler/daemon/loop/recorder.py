@@ -6,9 +6,11 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
@@ -18,14 +20,13 @@ from reconciler.daemon.observing.copies import left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.reading import Reading, remembered
 from reconciler.daemon.observing.scope import is_asked
-from reconciler.daemon.pace.fights import WINDOW_S
+from reconciler.daemon.pace.fights import THE_OBJECT, TOLD_BY, Undone
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.facts import Looked, facts_of, last_contacts
 from reconciler.daemon.round.failures import Faults, failures_after, faults_after
 from reconciler.daemon.round.history.told import Told
-from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.board import Shown
@@ -41,10 +42,12 @@ from reconciler.report.status.state_document import Picture
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.moves import PATIENCE_S, is_waiting, stalled, timer_of, waiting_times
 from reconciler.stages.observations import age_s
-from reconciler.stages.state import FleetState, StateTables, step_of
+from reconciler.stages.state import THE_SERVER, FleetState, StateTables, step_of
 
 log = logging.getLogger("reconciler")
 
+_REMEMBERED: Final = 10_000
+"""So many events of history are looked through for fights when the service starts."""
 _NEWS_S = 1.0
 """How often it is told at most what events alone have shown: that something fares otherwise."""
 _NEWS_SHARE = 10
@@ -59,11 +62,13 @@ class Recorder:
         self._parts = parts
         self._beliefs = memory.beliefs
         self._fights = memory.fights
+        told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
+        events = [event for _, event in reversed(told)]
+        self._fights.remember(events, parts.clock.now(), parts.clock.monotonic_s())
         self._unfinished = memory.unfinished
         self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
         self._told = Told(parts.journal)
-        self._quiet_s = parts.clock.monotonic_s() + WINDOW_S
         self._members: Mapping[str, Member] = {}
         self._healths = memory.healths
         self._tables = FleetTables()
@@ -112,8 +117,8 @@ class Recorder:
             agenda.mark_everything()
         state = self._with_left(state, before.ledger, agenda)
         awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
-        every = (*results, *unmade(planned, results, awaited))
-        pending = awaited | _copies(result.change for result in every if result.error)
+        left = unmade(planned, results, awaited)
+        pending = awaited | left | _copies(result.change for result in results if result.error)
         asked = partial(is_asked, world.only, world.members)
         self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, pending, asked)
         for copy in awaited:
@@ -122,8 +127,10 @@ class Recorder:
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.now)
             if left_s > 0:
                 self._unfinished.read_at(change.identity, now_s + left_s + 1)
-        for result in every:
+        for result in results:
             self._after(result, now_s)
+        for copy in left:
+            self._leave_alone(*copy, now_s)
         parts.vitals.rounds += 1
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
@@ -218,7 +225,8 @@ class Recorder:
     ) -> State:
         """`heard`: the clusters that were asked, of which it is known how they are now. `only`: what was looked at."""
         parts, begun_s = self._parts, self._parts.clock.monotonic_s()
-        failures = failures_after(state.failures, picture, results)
+        fights = self._fights.current(begun_s, now)
+        failures = failures_after(state.failures, picture, results, fights)
         before, self._faults = self._faults, faults_after(self._faults, failures, results)
         picture = with_faults(picture, before, self._faults)
         self._contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
@@ -226,7 +234,7 @@ class Recorder:
             facts_of(picture, self._members),
             failures=failures,
             health=self._healths.shown(),
-            fights=self._fights.current(parts.clock.monotonic_s()),
+            fights=fights,
             ledger=state.known.ledger,
             closed=state.observations.closed,
             last_contact=dict(self._contacts),
@@ -253,9 +261,7 @@ class Recorder:
     def _tell(self, state: FleetState, now: str) -> None:
         """History and the log, of the same."""
         now_s = self._parts.clock.monotonic_s()
-        # After a start, a fight of before is known by the next heals at the earliest.
-        fighting = self._fights.going_on(now_s) if now_s >= self._quiet_s else None
-        events = self._told.take_in(state, self._states.turns, now, fighting)
+        events = self._told.take_in(state, self._states.turns, now, self._fights.going_on(now_s))
         if self._is_first:
             self._is_first = False
             tell_events(self._told.going_on(events), goes_on=True)
@@ -304,15 +310,29 @@ class Recorder:
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change
         if result.error:
-            self._unfinished.retry(change.cluster, change.identity, now_s)
+            self._unfinished.retry(change, now_s, is_paced=result.is_paced)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
-            managers = managers_of(change)
-            if self._fights.healed(change.cluster, change.identity, now_s, managers, self._parts.clock.now()):
-                self._parts.vitals.fights[change.cluster] += 1
-        pause_s = self._fights.pause_left_s(change.cluster, change.identity, now_s)
+        undone = undone_by(result)
+        if undone and self._fights.undone(change.cluster, change.identity, undone, now_s):
+            self._parts.vitals.fights[change.cluster] += 1
+        self._leave_alone(change.cluster, change.identity, now_s)
+
+    def _leave_alone(self, cluster: str, identity: Identity, now_s: float) -> None:
+        """Look again at what is fought over when the pause is over."""
+        pause_s = self._fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
-            self._unfinished.put_off(change.cluster, change.identity, now_s, pause_s)
+            self._unfinished.put_off(cluster, identity, now_s, pause_s)
+
+
+def undone_by(result: Result) -> Undone:
+    """Which fields somebody had undone by what this result tells: what was healed, or changed on its way."""
+    if result.altered:
+        return {field.path: (THE_SERVER,) for field in result.altered}
+    if result.error or result.change.cause is not Cause.DRIFT:
+        return {}
+    fields = {field.path: (field.owner.manager,) if field.owner is not None else () for field in result.change.fields}
+    return fields or {THE_OBJECT: ()}
 
 
 def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:

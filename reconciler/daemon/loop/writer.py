@@ -30,13 +30,13 @@ from reconciler.daemon.round.act import (
 )
 from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.engine import Round
+from reconciler.engine import Round, World, altered_in
 from reconciler.errors import MemberClusterError
-from reconciler.model.fleet import Fleet
-from reconciler.model.plan import Cause, Plan
+from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
+from reconciler.stages.state import Copy
 
 log = logging.getLogger("reconciler")
 
@@ -74,32 +74,35 @@ class Writer:
     def __init__(self, parts: Parts, memory: Memory) -> None:
         """Nothing is written yet."""
         self._parts = parts
-        self._fights = memory.fights
+        self._fights, self._unfinished, self._away = memory.fights, memory.unfinished, memory.away
         self._lanes = memory.lanes
         self._healths = memory.healths
         self._failing = Transitions(log)
         self._turns = all_turns()
 
-    def restrained(self, planned: Round, now: str) -> Round:
-        """The plan as far as suspensions, `observe` and fights allow it."""
+    def restrained(self, planned: Round, world: World, now: str) -> Round:
+        """The plan as far as suspensions, `observe`, fights, and the pauses of what failed allow it."""
+        self._unfinished.forgive(self._away.back_among(world.members))
         suspensions = in_force(self._parts.journal.suspensions(), now)
         self._parts.vitals.suspended = tuple(found.scope for found in suspensions)
         plan = restrained(planned, suspensions, now).plan
         now_s = self._parts.clock.monotonic_s()
-        fought = {
-            index
-            for index, change in enumerate(plan.changes)
-            if self._fights.pause_left_s(change.cluster, change.identity, now_s) > 0 and change.cause is Cause.DRIFT
-        }
-        waves = kept_waves(plan.waves, lambda index: index not in fought)
+        left = {index for index, change in enumerate(plan.changes) if self._is_left(change, now_s)}
+        waves = kept_waves(plan.waves, lambda index: index not in left)
         return replace(planned, plan=replace(plan, waves=waves))
 
-    def begin(self, plan: Plan, fleet: Fleet, now: str, met: Mapping[str, MemberCluster]) -> None:
+    def _is_left(self, change: Change, now_s: float) -> bool:
+        paths = [field.path for field in change.fields]
+        is_fought = self._fights.leaves_alone(change.cluster, change.identity, paths, now_s)
+        return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change, now_s)
+
+    def begin(self, planned: Round, world: World, now: str, met: Mapping[str, MemberCluster]) -> None:
         """Begin what is due, a lane for each cluster; in one that is busy still, it is looked at again after that.
 
         `met`: the clients that the plan was made of, which have said who they are. What becomes of it, errors too, is
         what the lanes give when they end.
         """
+        plan, fleet = planned.plan, world.fleet
         if not plan.waves:
             return
         parts, name = self._parts, fleet.settings.name
@@ -110,6 +113,7 @@ class Writer:
             fleet=name,
             revision=fleet.revision,
             interpreters=parts.interpreters,
+            altered=altered_in(world, planned.decision),
             tell=partial(self._told, fleet.revision),
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
@@ -176,13 +180,13 @@ class Writer:
             log.info("change made", extra=extra)
 
 
-def unmade(
-    planned: Round, results: Iterable[Result], awaited: Collection[tuple[str, Identity]] = ()
-) -> Iterable[Result]:
-    """Changes that were due and that nobody began, since a fight is on. `awaited`: what is still to come of others."""
+def unmade(planned: Round, results: Iterable[Result], awaited: Collection[Copy] = ()) -> set[Copy]:
+    """Copies whose changes were due and that nobody began, since they have to wait.
+
+    `awaited`: what is still to come of others.
+    """
     if planned.decision.fleet.settings.observe_only:
-        return
+        return set()
     begun = {*awaited, *((result.change.cluster, result.change.identity) for result in results)}
-    for change in planned.plan.changes:
-        if change.held is None and (change.cluster, change.identity) not in begun:
-            yield Result(change=change, error="not begun")
+    due = {(change.cluster, change.identity) for change in planned.plan.changes if change.held is None}
+    return due - begun

@@ -23,7 +23,7 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.round.remember import record_picture, remember
-from reconciler.engine import Round
+from reconciler.engine import Round, altered_in
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event, EventKind
@@ -94,6 +94,7 @@ async def apply_once(
                 fleet=fleet.settings.name,
                 revision=fleet.revision,
                 interpreters=access.interpreters,
+                altered=altered_in(reading.world, planned.decision),
                 tell=tell,
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),

@@ -14,10 +14,11 @@ from typing import Final
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import PROMPT_S, told_fault
+from reconciler.daemon.pace.back_off import BackOff
 from reconciler.errors import MemberClusterError
+from reconciler.model.observation import Member, Read
 
-_PAUSE_MIN_S: Final = 1.0
-_PAUSE_MAX_S: Final = 8.0
+PAUSES = BackOff(least_s=1.0, most_s=8.0)
 _STEP_S: Final = 1.0
 """So long the first answer is waited for."""
 _PER_SECOND: Final = 20
@@ -35,7 +36,7 @@ class Away:
 
     def was_not_read(self, name: str, now_s: float) -> None:
         """A round went without the cluster; each time in a row doubles the pause."""
-        due_s, pause_s = self._due.get(name, (0.0, _PAUSE_MIN_S / 2))
+        due_s, pause_s = self._due.get(name, (0.0, 0.0))
         if now_s >= due_s and name not in self._asked:
             self._put_off(name, now_s, pause_s)
 
@@ -43,12 +44,16 @@ class Away:
         """The cluster is there."""
         self._due.pop(name, None)
 
+    def back_among(self, members: Mapping[str, Member]) -> list[str]:
+        """The clusters that were away and have just been read."""
+        return [name for name in self._due if isinstance(members.get(name), Read)]
+
     def keep(self, names: frozenset[str]) -> None:
         """Forget clusters that have left the fleet."""
         self._due = {name: found for name, found in self._due.items() if name in names}
 
     def _put_off(self, name: str, now_s: float, pause_s: float) -> None:
-        pause_s = min(_PAUSE_MAX_S, pause_s * 2)
+        pause_s = PAUSES.after(pause_s)
         wait_s = max(pause_s * self._jitter.uniform(0.5, 1.0), len(self._due) / _PER_SECOND)
         self._due[name] = (now_s + wait_s, pause_s)
 

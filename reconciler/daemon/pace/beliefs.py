@@ -54,10 +54,13 @@ class Beliefs:
                         self.confirm(name, identity, live.uid, live.resource_version)
 
     def take_in_results(self, results: Iterable[Result]) -> None:
-        """What was just written is as wanted in the version that was acknowledged."""
+        """What was just written is as wanted in the version that was acknowledged.
+
+        What the cluster made something else of is no more news in that version: it is tried again after its pause.
+        """
         for result in results:
             change = result.change
-            if result.error or change.action in (Action.DELETE, Action.RELEASE):
+            if (result.error and not result.altered) or change.action in (Action.DELETE, Action.RELEASE):
                 self.doubt(change.cluster, change.identity)
             else:
                 self.confirm(change.cluster, change.identity, result.uid, result.resource_version)

@@ -1,76 +1,154 @@
-"""Another actor that keeps undoing what we do: after a few rounds of it we back off and say so once.
+"""Another actor that keeps undoing what we do to a field: after a few times we back off and say so once.
 
-Source: design#fights: a fight backs off.
+It is another field manager, or the cluster itself: an admission webhook that changes each write on its way. How long it
+takes between two times does not matter: what undoes us with each resync, or once a day, fights as well. What was
+counted before a start is read from history. Source: design#fights: a fight backs off.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from math import inf
+from typing import Final
 
 from msgspec import Struct, field
 
+from reconciler.daemon.pace.back_off import BackOff
+from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from reconciler.model.refs import Identity
-from reconciler.stages.observations import later
-from reconciler.stages.state import Fought
+from reconciler.stages.observations import age_s, later
+from reconciler.stages.state import THE_SERVER, Copy, Fought
 
-HEALS_MAX = 5
-"""So many heals of one copy within `WINDOW_S` are a fight."""
-WINDOW_S = 600.0
-_PAUSE_MIN_S = 60.0
-_PAUSE_MAX_S = 3600.0
+UNDONE_MAX = 5
+"""So many times within `COUNTED_S`, and undoing a field is a fight over it."""
+COUNTED_S = 7 * 86_400.0
+TOLD_BY: Final = (EventKind.DRIFT, EventKind.FAILED, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER)
+"""The events of history that tell of what was undone."""
+QUIET_S = 600.0
+"""A fight is over when nobody has undone anything for so long, or for twice as long as it took on average."""
+PAUSES = BackOff(least_s=60.0, most_s=3600.0)
+THE_OBJECT = ""
+"""The field of an object that somebody deletes."""
+
+Undone = Mapping[str, tuple[str, ...]]
+"""By path of a field who undid it, if that is known."""
 
 
-class _Bout(Struct):
-    heals: deque[float] = field(default_factory=deque)
+class _Field(Struct):
+    """One field of one copy. `pause_s`: so long it was left alone last, 0: there is no fight; `until_s`: until when."""
+
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=UNDONE_MAX))
+    managers: tuple[str, ...] = ()
     pause_s: float = 0.0
-    until_s: float = 0.0
-    fought: Fought | None = None
-    """Who, and until when, in the words of the last fight."""
+    until_s: float = -inf
+
+    @property
+    def is_fought(self) -> bool:
+        return self.pause_s > 0
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether nobody undoes it any more."""
+        apart_s = (self.times[-1] - self.times[0]) / max(1, len(self.times) - 1) if self.times else 0.0
+        return now_s >= max((self.until_s, *self.times)) + max(QUIET_S, 2 * apart_s)
+
+    def undone(self, now_s: float) -> bool:
+        """Count once more; whether that begins a fight."""
+        if self.is_fought and self.is_over(now_s):
+            self.times.clear()
+            self.pause_s = 0.0
+        was_fought = self.is_fought
+        self.times.append(now_s)
+        if was_fought or (len(self.times) == UNDONE_MAX and self.times[0] > now_s - COUNTED_S):
+            self.left_alone_from(now_s)
+        return self.is_fought and not was_fought
+
+    def left_alone_from(self, now_s: float) -> None:
+        """Leave it alone for a while, each time for longer."""
+        self.pause_s = PAUSES.after(self.pause_s)
+        self.until_s = now_s + self.pause_s
 
 
 class Fights:
-    """Heals by copy. All times are monotonic seconds."""
+    """What was undone, by copy and field. All times are monotonic seconds."""
 
     def __init__(self) -> None:
         """No fight is going on."""
-        self._bouts: dict[tuple[str, Identity], _Bout] = {}
+        self._fields: dict[Copy, dict[str, _Field]] = {}
+        self._remembered: dict[str, dict[str, _Field]] = {}
+        """What history has of copies that were not asked for since, by its subjects."""
 
-    def healed(
-        self, cluster: str, identity: Identity, now_s: float, managers: tuple[str, ...] = (), now: str = ""
-    ) -> bool:
-        """Count a heal; True when it makes this a fight, from which we now step back.
+    def undone(self, cluster: str, identity: Identity, undone: Undone, now_s: float) -> bool:
+        """Count what was undone of a copy; True when that begins a fight, in which we step back."""
+        fields = self._of(cluster, identity)
+        self._fields[cluster, identity] = fields
+        return _count(fields, undone, now_s)
 
-        `managers`: who wrote what was healed. `now`: the time of day (RFC 3339), by which it is told how long.
-        """
-        bout = self._bouts.setdefault((cluster, identity), _Bout())
-        bout.heals.append(now_s)
-        while bout.heals and bout.heals[0] < now_s - WINDOW_S:
-            bout.heals.popleft()
-        if len(bout.heals) < HEALS_MAX:
-            if len(bout.heals) == 1 and bout.until_s < now_s - WINDOW_S:
-                bout.pause_s = 0.0
-            return False
-        bout.heals.clear()
-        bout.pause_s = min(_PAUSE_MAX_S, max(_PAUSE_MIN_S, bout.pause_s * 2))
-        bout.until_s = now_s + bout.pause_s
-        bout.fought = Fought(managers, later(now, bout.pause_s))
-        return True
+    def remember(self, events: Iterable[Event], now: str, now_s: float) -> None:
+        """Go on with what history has, oldest first (`TOLD_BY`): what was undone, and fights that are not over."""
+        for event in events:
+            at_s, fields = now_s - age_s(event.time, now), self._remembered.setdefault(event.subject, {})
+            data = event.data
+            who = tuple(str(data["who"]).split(", ")) if data.get("who") else ()
+            match EventKind(event.kind):
+                case EventKind.DRIFT if data.get("outcome") == DriftOutcome.HEALED:
+                    _count(fields, dict.fromkeys(data.get("fields") or (THE_OBJECT,), who), at_s)
+                case EventKind.FAILED if data.get("altered"):
+                    _count(fields, dict.fromkeys(data["altered"], (THE_SERVER,)), at_s)
+                case EventKind.FIGHT_DETECTED:
+                    for path in data.get("fields") or (THE_OBJECT,):
+                        one = fields.setdefault(path, _Field(managers=who))
+                        if not one.is_fought:
+                            one.left_alone_from(at_s)
+                case EventKind.FIGHT_OVER:
+                    fields.clear()
+                case _:
+                    pass
 
-    def current(self, now_s: float) -> dict[tuple[str, Identity], Fought]:
-        """The copies that are left alone now."""
-        return {
-            copy: bout.fought for copy, bout in self._bouts.items() if bout.fought is not None and bout.until_s > now_s
-        }
+    def current(self, now_s: float, now: str) -> dict[Copy, Fought]:
+        """The copies of which a field is left alone now. `now`: the time of day (RFC 3339), by which it is told."""
+        found: dict[Copy, Fought] = {}
+        for copy, fields in self._fields.items():
+            paused = {path: one for path, one in fields.items() if one.until_s > now_s}
+            if paused:
+                managers = sorted({name for one in paused.values() for name in one.managers})
+                until = later(now, max(one.until_s for one in paused.values()) - now_s)
+                found[copy] = Fought(tuple(managers), until, tuple(sorted(filter(None, paused))))
+        return found
 
     def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
-        """How long the copy is left alone still; 0 when there is no fight about it."""
-        bout = self._bouts.get((cluster, identity))
-        return max(0.0, bout.until_s - now_s) if bout else 0.0
+        """How long a field of the copy is left alone still; 0 when there is no fight about any."""
+        fields = self._of(cluster, identity).values()
+        return max((one.until_s - now_s for one in fields if one.until_s > now_s), default=0.0)
 
-    def going_on(self, now_s: float) -> frozenset[tuple[str, Identity]]:
-        """The copies whose fight is not over: nobody has been quiet for as long as a fight is counted."""
+    def leaves_alone(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> bool:
+        """Whether all of these fields of a copy are left alone now. No path: the object itself."""
+        fields = self._of(cluster, identity)
+        return all(path in fields and fields[path].until_s > now_s for path in paths or (THE_OBJECT,))
+
+    def going_on(self, now_s: float) -> frozenset[str]:
+        """The copies whose fight is not over, as subjects of history."""
+        every = {f"{identity} @ {cluster}": fields for (cluster, identity), fields in self._fields.items()}
         return frozenset(
-            copy
-            for copy, bout in self._bouts.items()
-            if bout.until_s and max(bout.until_s, *bout.heals, 0.0) > now_s - WINDOW_S
+            subject
+            for subject, fields in (self._remembered | every).items()
+            if any(one.is_fought and not one.is_over(now_s) for one in fields.values())
         )
+
+    def _of(self, cluster: str, identity: Identity) -> dict[str, _Field]:
+        copy = (cluster, identity)
+        if copy not in self._fields:
+            remembered = self._remembered.pop(f"{identity} @ {cluster}", None)
+            if remembered is None:
+                return {}
+            self._fields[copy] = remembered
+        return self._fields[copy]
+
+
+def _count(fields: dict[str, _Field], undone: Undone, now_s: float) -> bool:
+    begun = False
+    for path, managers in undone.items():
+        found = fields.setdefault(path, _Field())
+        found.managers = managers or found.managers
+        begun |= found.undone(now_s)
+    return begun

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from math import inf
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.daemon.pace.back_off import BackOff
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
 
-_RETRY_MIN_S = 2.0
-_RETRY_MAX_S = 300.0
+PAUSES = BackOff(least_s=2.0, most_s=300.0)
 
 
 Copy = tuple[str, Identity]
 """An object in a cluster: what is tried again."""
+
+
+class _Retry(Struct, frozen=True):
+    """When a copy is looked at again, and from when on what failed may be written again.
+
+    `due_s`: endless while it is being written. `tried`: the digest of what failed; None: whatever a look finds due may
+    be written.
+    """
+
+    due_s: float
+    pause_s: float = 0.0
+    tried: str | None = None
+    not_before_s: float = 0.0
 
 
 class Unfinished:
@@ -23,7 +40,7 @@ class Unfinished:
         """Nothing is left."""
         self._waiting: set[Identity] = set()
         self._confirming: set[Identity] = set()
-        self._retries: dict[Copy, tuple[float, float]] = {}
+        self._retries: dict[Copy, _Retry] = {}
         self._looks: dict[Identity, float] = {}
 
     @property
@@ -50,18 +67,14 @@ class Unfinished:
         """Whether a change waits for something in the clusters, or is tried again in this one."""
         return self.is_held(identity) or (cluster, identity) in self._retries
 
-    def is_to_retry(self, cluster: str, identity: Identity) -> bool:
-        """Whether a time is set at which it is tried again."""
-        return (cluster, identity) in self._retries
-
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""
         return identity in self._waiting
 
     def next_retry_s(self) -> float:
         """When something is tried again."""
-        retries = (due_s for due_s, _ in self._retries.values())
-        return min((*retries, *self._looks.values()), default=float("inf"))
+        retries = (retry.due_s for retry in self._retries.values())
+        return min((*retries, *self._looks.values()), default=inf)
 
     def due(self, now_s: float) -> list[Identity]:
         """What is to be looked at again now, wherever it is."""
@@ -69,7 +82,7 @@ class Unfinished:
 
     def due_copies(self, now_s: float) -> list[Copy]:
         """What is to be tried again now."""
-        return sorted(copy for copy, (due_s, _) in self._retries.items() if now_s >= due_s)
+        return sorted(copy for copy, retry in self._retries.items() if now_s >= retry.due_s)
 
     def follow(
         self,
@@ -92,16 +105,32 @@ class Unfinished:
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
 
-    def retry(self, cluster: str, identity: Identity, now_s: float) -> None:
-        """Try again; each failure in a row doubles the pause."""
-        _, pause_s = self._retries.get((cluster, identity), (0.0, _RETRY_MIN_S / 2))
-        pause_s = min(_RETRY_MAX_S, pause_s * 2)
-        self._retries[cluster, identity] = (now_s + pause_s, pause_s)
+    def retry(self, change: Change, now_s: float, *, is_paced: bool) -> None:
+        """Try again; each failure in a row doubles the pause.
+
+        `is_paced`: whatever is seen of the object before that, the same is not written earlier: it would fail again.
+        """
+        copy = (change.cluster, change.identity)
+        before = self._retries.get(copy)
+        pause_s = PAUSES.after(before.pause_s if before is not None else 0.0)
+        tried = change.manifest_digest if is_paced else None
+        self._retries[copy] = _Retry(now_s + pause_s, pause_s, tried, now_s + pause_s)
+
+    def is_too_early(self, change: Change, now_s: float) -> bool:
+        """Whether just this failed, and its pause is not over."""
+        retry = self._retries.get((change.cluster, change.identity))
+        return retry is not None and now_s < retry.not_before_s and retry.tried == change.manifest_digest
+
+    def forgive(self, clusters: Collection[str]) -> None:
+        """What failed may be written as soon as it is looked at: these clusters are back, or a person asks for it."""
+        for copy, retry in self._retries.items():
+            if copy[0] in clusters:
+                self._retries[copy] = replace(retry, tried=None)
 
     def is_tried(self, cluster: str, identity: Identity) -> None:
         """It is being written: no other try is due before its results are in, and the pauses go on from there."""
         if (cluster, identity) in self._retries:
-            self._retries[cluster, identity] = (float("inf"), self._retries[cluster, identity][1])
+            self._retries[cluster, identity] = replace(self._retries[cluster, identity], due_s=inf)
 
     def made(self, cluster: str, identity: Identity) -> None:
         """It was written."""
@@ -109,7 +138,7 @@ class Unfinished:
 
     def put_off(self, cluster: str, identity: Identity, now_s: float, pause_s: float) -> None:
         """Look again after the pause."""
-        self._retries[cluster, identity] = (now_s + pause_s, pause_s)
+        self._retries[cluster, identity] = _Retry(now_s + pause_s, pause_s)
 
     def read_at(self, identity: Identity, due_s: float) -> None:
         """Look again at that time, though nothing tells of it: a move may have waited for too long then."""

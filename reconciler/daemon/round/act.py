@@ -21,12 +21,14 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
+from reconciler.daemon.round.altered import altered_text
 from reconciler.daemon.round.faults import fault_of
 from reconciler.daemon.round.perform import Done, is_gone, perform
-from reconciler.errors import MemberClusterError
+from reconciler.errors import OF_THE_MOMENT, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
-from reconciler.model.plan import Action, Change, Plan
+from reconciler.model.observation import LiveObject
+from reconciler.model.plan import Action, Change, FieldChange, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.report.mask import Masker
@@ -42,16 +44,19 @@ _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """How one change ended. `error` is empty when it was made.
+    """How one change ended. `error` is empty when it was made, and the object is as wanted.
 
     `is_open`: it failed, and may have been made all the same; its object has to be looked at. `fault`: it failed for a
-    fault of the program.
+    fault of the program. `altered`: it was made, and the cluster made something else of these fields (`before`: what
+    is there; `after`: what was asked for). `is_paced`: the same would fail again, so that it has to wait.
     """
 
     change: Change
     error: str = ""
     is_open: bool = False
+    is_paced: bool = False
     fault: Problem | None = None
+    altered: tuple[FieldChange, ...] = ()
     uid: str = ""
     resource_version: str = ""
     is_terminating: bool = False
@@ -80,6 +85,9 @@ async def _never_lost(_: MemberCluster) -> None:
     return None
 
 
+Altered = Callable[[Change, LiveObject], tuple[FieldChange, ...]]
+
+
 class Acting(Struct, frozen=True, kw_only=True):
     """Who acts, on what, and who is told."""
 
@@ -88,6 +96,8 @@ class Acting(Struct, frozen=True, kw_only=True):
     fleet: str
     revision: str
     interpreters: Registry
+    altered: Altered
+    """Which fields of a change are not as they were sent in the object that was acknowledged."""
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
     lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
@@ -107,7 +117,9 @@ def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Resu
 def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[Result, ...]:
     """Changes that a fault of the program ended. `is_open` False: nothing was sent for them."""
     return tuple(
-        Result(change=change, error=f"{INTERNAL_ERROR}: {problem.message}", is_open=is_open, fault=problem)
+        Result(
+            change=change, error=f"{INTERNAL_ERROR}: {problem.message}", is_open=is_open, is_paced=True, fault=problem
+        )
         for change, problem in ((change, fault_of(change, fault)) for change in changes)
     )
 
@@ -262,13 +274,15 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
     ended = await _in_turn(lambda change: _tried(member, change, acting, masker), changes)
     acting.journal.finish(
         [
-            IntentOutcome(intent, IntentEnd.FAILED if result.error else IntentEnd.DONE, result.error)
+            IntentOutcome(
+                intent, IntentEnd.FAILED if result.error and not result.altered else IntentEnd.DONE, result.error
+            )
             for intent, (result, _) in zip(intents, ended, strict=True)
             if not result.is_open
         ],
         applied=[
             *(row for _, row in ended if row is not None),
-            *_in_doubt([result.change for result, _ in ended if result.error], acting),
+            *_in_doubt([result.change for result, row in ended if result.error and row is None], acting),
         ],
         removed=[
             (member.name, result.change.identity)
@@ -289,17 +303,23 @@ async def _tried(
         case None:
             assert ended.value is not None, "what did not fail gives something"
             done, row = ended.value
-            health = _health(change, done, acting)
             result = Result(
                 change=change,
                 uid=done.uid,
                 resource_version=done.resource_version,
                 is_terminating=change.action is Action.DELETE and done.live is not None,
-                health=health,
+                health=_health(change, done, acting),
             )
+            if altered := acting.altered(change, done.live) if row is not None and done.live is not None else ():
+                shown = masker.change(replace(change, fields=altered)).fields
+                result = replace(result, error=masker.text(altered_text(shown)), is_paced=True, altered=altered)
+                # How much of what is there serves is known once a round has looked at it.
+                row = replace(row, established=None) if row is not None else None
         case MemberClusterError() as error:
             # What an API server says may quote what was sent to it.
-            result = Result(change=change, error=masker.text(error.message), is_open=not error.changed_nothing)
+            is_paced = not isinstance(error, OF_THE_MOMENT)
+            text = masker.text(error.message)
+            result = Result(change=change, error=text, is_open=not error.changed_nothing, is_paced=is_paced)
         case fault:
             (result,) = failed_by(fault, [change])
     tell_each(acting, [result])

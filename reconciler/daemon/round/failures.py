@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
+from reconciler.stages.state import Copy
 
 Failures = Mapping[tuple[str, Identity], str]
 """(cluster, identity) to what the API server, or the way to it, said."""
@@ -16,9 +17,14 @@ Faults = Mapping[tuple[str, Identity], Problem]
 """Those of them that are faults of the program."""
 
 
-def failures_after(before: Failures, picture: Round, results: Iterable[Result]) -> Failures:
-    """The failures after a round. `picture`: what is due after it, over the whole fleet (what is held waits)."""
-    tried = {(result.change.cluster, result.change.identity): result.error for result in results}
+def failures_after(
+    before: Failures, picture: Round, results: Iterable[Result], fought: Collection[Copy] = ()
+) -> Failures:
+    """The failures after a round. `picture`: what is due after it, over the whole fleet (what is held waits).
+
+    `fought`: what is left alone since somebody undoes it, which says more than that one write came back otherwise.
+    """
+    tried = {copy: "" if result.altered and copy in fought else result.error for copy, result in _by_copy(results)}
     found = {**before, **tried}
     if not any(found.values()):
         return {}
@@ -26,11 +32,14 @@ def failures_after(before: Failures, picture: Round, results: Iterable[Result]) 
     return {copy: error for copy, error in found.items() if error and copy in due}
 
 
+def _by_copy(results: Iterable[Result]) -> Iterable[tuple[Copy, Result]]:
+    return (((result.change.cluster, result.change.identity), result) for result in results)
+
+
 def faults_after(before: Faults, failures: Failures, results: Iterable[Result]) -> Faults:
     """The faults among the failures after a round."""
     found = dict(before)
-    for result in results:
-        copy = (result.change.cluster, result.change.identity)
+    for copy, result in _by_copy(results):
         found.pop(copy, None)
         if result.fault is not None:
             found[copy] = result.fault

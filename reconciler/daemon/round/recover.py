@@ -48,10 +48,9 @@ class _Told(Struct, frozen=True, kw_only=True):
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
-    """By cluster what the intents that were closed were about, and which of it was seen not to be done."""
+    """By cluster what the intents that were closed were about."""
 
     about: Mapping[str, frozenset[Identity]] = field(default_factory=dict)
-    undone: Mapping[str, frozenset[Identity]] = field(default_factory=dict)
 
 
 def _is_lost(_: Intent) -> bool:
@@ -90,10 +89,7 @@ async def recover(
         applied=[row for _, told in judged for row in told.rows],
         removed=[found for _, told in judged for found in told.removed],
     )
-    return Recovered(
-        about=_by_cluster(each.intent for each, _ in judged),
-        undone=_by_cluster(each.intent for each, told in judged if told.outcome.outcome is not IntentEnd.DONE),
-    )
+    return Recovered(about=_by_cluster(each.intent for each, _ in judged))
 
 
 def _by_cluster(intents: Iterable[Intent]) -> dict[str, frozenset[Identity]]:

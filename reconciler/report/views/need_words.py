@@ -14,6 +14,7 @@ from reconciler.report.views.sight import Sight
 from reconciler.stages.moves import PATIENCE_S, is_waiting, timer_of
 from reconciler.stages.observations import age_s
 from reconciler.stages.state import (
+    THE_SERVER,
     Degraded,
     Failed,
     Fought,
@@ -131,7 +132,8 @@ def _words(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -
             return f"{these}: an object that is not ours is in the way", remedy_of(key.by)
         case What.FOUGHT:
             who = key.why or "somebody"
-            todo = f"end the writes of {who}, or leave the field to it with spec.ignore of the Fleet document"
+            end = "mend the admission webhook or policy" if who == THE_SERVER else f"end the writes of {who}"
+            todo = f"{end}, or leave the field to it with spec.ignore of the Fleet document"
             return f"{these}: {who} keeps undoing our changes", todo
         case What.FROZEN:
             return (

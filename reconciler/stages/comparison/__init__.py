@@ -1,5 +1,6 @@
 """What a copy in a cluster is beside what is wanted of it: in sync, to be changed, not ours, serving."""
 
+from reconciler.stages.comparison.acknowledged import altered_fields
 from reconciler.stages.comparison.compare import Comparison, Stance, compare, overall_cause
 from reconciler.stages.comparison.elsewhere import copies_elsewhere, serving_elsewhere
 from reconciler.stages.comparison.scene import Scene
@@ -14,6 +15,7 @@ __all__ = [
     "Seen",
     "Stance",
     "Standings",
+    "altered_fields",
     "compare",
     "copies_elsewhere",
     "overall_cause",

@@ -17,6 +17,7 @@ from reconciler.model.observation import Absent, Live, LiveObject, Present, Unkn
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange, Manifest
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import Problem
+from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.comparison.foreign import (
     is_used_as_it_is,
@@ -323,15 +324,14 @@ def _difference(
             manager=field_manager(stance.fleet),
             previous=previous,
             schema=bodies.schema,
-            ignored=(*left, *ignored_paths(manifest, stance.ignore)) if left or stance.ignore else (),
+            ignored=(*left, *ignored_paths(manifest.identity, stance.ignore)) if left or stance.ignore else (),
         )
 
     return bodies.shared_difference(wanted, live.body, recorded, left, find) if bodies.are_shared else find()
 
 
-def ignored_paths(manifest: Manifest, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
+def ignored_paths(identity: Identity, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
     """The field paths of `spec.ignore` that concern the object. Source: design#ignored-fields."""
-    identity = manifest.identity
     return tuple(
         path
         for rule in rules

@@ -5,7 +5,7 @@ from reconciler.stages.diff.bodies import Bodies
 from reconciler.stages.diff.canonical import sendable
 from reconciler.stages.diff.dry_run import dry_run_changes, is_write_needed
 from reconciler.stages.diff.substitutes import refused_beside
-from reconciler.stages.diff.three_way import Desired, Difference, difference_from
+from reconciler.stages.diff.three_way import Desired, Difference, desired_of, difference_from
 from reconciler.stages.diff.trees import tree_changes
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Desired",
     "Difference",
     "applied_fields",
+    "desired_of",
     "difference_from",
     "dry_run_changes",
     "is_write_needed",

@@ -12,6 +12,10 @@ from msgspec import Struct
 
 from reconciler.stages.state.holds import HeldBy
 
+THE_SERVER: Final = "the server"
+"""Who undoes what no field manager does: an admission webhook or policy, which changes a write on its way."""
+_FIELDS_MAX: Final = 3
+
 
 class Sync(StrEnum):
     """Whether an object is as the store says."""
@@ -91,19 +95,29 @@ class Failed(Struct, frozen=True):
 
 
 class Fought(Struct, frozen=True):
-    """Somebody keeps undoing what we do: it is left alone until a time (RFC 3339). `managers`: who, if known."""
+    """Somebody keeps undoing what we do: it is left alone until a time (RFC 3339).
+
+    `managers`: who, if known. `fields`: their paths; none: the object itself.
+    """
 
     managers: tuple[str, ...]
     until: str
+    fields: tuple[str, ...] = ()
     lag: ClassVar[Lag] = Lag.FOUGHT
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
     is_evaluated: ClassVar[bool] = False
 
     @property
+    def changes(self) -> str:
+        """`our changes of spec.replicas`."""
+        more = f" and {len(self.fields) - _FIELDS_MAX} more" if len(self.fields) > _FIELDS_MAX else ""
+        return f"our changes of {', '.join(self.fields[:_FIELDS_MAX])}{more}" if self.fields else "our changes"
+
+    @property
     def why(self) -> str:
         """Who, and until when."""
         who = ", ".join(self.managers) or "somebody"
-        return f"{who} keeps undoing our changes; it is left alone until {self.until}"
+        return f"{who} keeps undoing {self.changes}; it is left alone until {self.until}"
 
 
 class Refused(Struct, frozen=True):

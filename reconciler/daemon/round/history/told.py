@@ -81,11 +81,11 @@ class Told:
         return result.error if is_known else ""
 
     def take_in(
-        self, state: FleetState, turns: Sequence[Turn], now: str, fighting: Collection[Copy] | None = None
+        self, state: FleetState, turns: Sequence[Turn], now: str, fighting: Collection[str] | None = None
     ) -> tuple[Event, ...]:
         """Record what is otherwise than history has it; what has begun and what is over.
 
-        `turns`: all that the state has otherwise than the last one. `fighting`: the copies whose fights may go on;
+        `turns`: all that the state has otherwise than the last one. `fighting`: the subjects whose fights may go on;
         None: nobody can know yet.
         """
         facts = state.facts
@@ -159,12 +159,12 @@ class Told:
         is_whole = is_known or _facts(state).decision.fleet.is_complete
         return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
-    def _fought(self, state: FleetState, fighting: Collection[Copy] | None, now: str) -> tuple[Event, ...]:
+    def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
         """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
         facts, kind = _facts(state), EventKind.FIGHT_DETECTED
         holding = {
-            _subject(copy): {"who": _names(found.managers), "why": "our changes are undone again and again",
-                             "until": found.until, **_group(copy)}
+            _subject(copy): {"who": _names(found.managers), "why": f"{found.changes} are undone again and again",
+                             "until": found.until, "fields": list(found.fields), **_group(copy)}
             for copy, found in facts.fights.items()
         }  # fmt: skip
         over = []
@@ -173,7 +173,7 @@ class Told:
             over = [
                 subject
                 for subject, copy in copies.items()
-                if copy not in fighting and is_evaluated(facts, copy, state.seen(*copy))
+                if subject not in fighting and is_evaluated(facts, copy, state.seen(*copy))
             ]
         return self._episodes.update(kind, holding, now, over=over)
 

@@ -52,6 +52,7 @@ def write_events(
                 **behind,
                 # What an API server says may quote what was sent to it.
                 **({"error": masker.text(result.error)} if result.error else {}),
+                **({"altered": [found.path for found in result.altered]} if result.altered else {}),
                 **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
             },
         )

@@ -24,7 +24,7 @@ from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.observing import members, reading
-from reconciler.daemon.pace.fights import HEALS_MAX
+from reconciler.daemon.pace.fights import UNDONE_MAX
 from reconciler.daemon.round import hold
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
@@ -387,7 +387,7 @@ async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
     clock = QuickClock()
     async with running(tmp_path) as scene:
         before_s = clock.monotonic_s()
-        for number in range(HEALS_MAX):
+        for number in range(UNDONE_MAX):
             assert "FightDetected" not in events_of(caplog)
             before_s = clock.monotonic_s()
             scene.by_hand("m1", f"theirs {number}")

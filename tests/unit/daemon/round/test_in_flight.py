@@ -21,6 +21,7 @@ from reconciler.model.ledger import Intent, Loss
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action, Cause, Change, Plan
 from reconciler.model.refs import GVK, Identity
+from tests.fakes.members import as_sent
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 
@@ -98,7 +99,9 @@ def plan(clusters: Iterable[str], count: int) -> Plan:
 
 def acting(journal: Journal, members: Iterable[CountedMember]) -> Acting:
     by_name = {member.name: cast("MemberCluster", member) for member in members}
-    return Acting(members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS)
+    return Acting(
+        members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS, altered=as_sent
+    )
 
 
 async def test_a_wave_of_one_cluster_is_made_a_few_at_a_time(journal: GroupedJournal) -> None:

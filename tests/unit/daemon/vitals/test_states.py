@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.daemon.pace.fights import HEALS_MAX
+from reconciler.daemon.pace.fights import UNDONE_MAX
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.sim import Request
 from tests.unit.daemon.loop.test_loop import Running, events_of, running
@@ -48,7 +48,7 @@ async def test_what_is_fought_over_is_so_as_long_as_we_hold_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(tmp_path) as scene:
-        for number in range(HEALS_MAX):
+        for number in range(UNDONE_MAX):
             scene.by_hand("m1", f"x{number}")
             await scene.until(lambda: scene.value("m1") == "1")
         await scene.until(lambda: "FightDetected" in events_of(caplog))
@@ -59,7 +59,7 @@ async def test_what_is_fought_over_is_so_as_long_as_we_hold_back(
         assert shown(scene, "m1") == {"synced": 1, "fought": 1}
         ((cluster, state, why),) = troubles(scene)
         assert (cluster, state) == ("m1", "fought")
-        assert why.startswith("kubectl keeps undoing our changes; it is left alone until ")
+        assert why.startswith("kubectl keeps undoing our changes of data.value; it is left alone until ")
         assert scene.vitals.fights["m1"] == 1
         assert shown(scene, "m2") == {"synced": 2}
 

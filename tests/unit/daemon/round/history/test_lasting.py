@@ -43,7 +43,8 @@ class Telling:
     def round(self, after_s: float = 1.0) -> None:
         self.passed_s += after_s
         state = self.tables.update(self.scene.facts())
-        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), self.scene.fights.keys())
+        fighting = [f"{identity} @ {cluster}" for cluster, identity in self.scene.fights]
+        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), fighting)
 
     def fresh_s(self) -> float | None:
         """How long it took until all was in step, as the last round found out."""

@@ -1,0 +1,160 @@
+"""Admission on a real cluster: what it changes, denies and holds up is told as it is, and no value of a Secret is.
+
+Source: design#altered-writes; design#secrets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.e2e.admission_webhook import NAME, AdmissionWebhook, admitting
+from tests.fakes.worlds import deployment, policy
+from tests.real_clusters import RealCluster, wait_until
+from tests.unit.cli.command_line import Ran, run
+
+pytestmark = pytest.mark.apiserver
+
+WORD = "hunter2-canary"
+CHANGED = "the cluster changed what was written (an admission webhook?): "
+
+
+class Scene(NamedTuple):
+    """A store for a namespace of its own, and a webhook there."""
+
+    cluster: RealCluster
+    webhook: AdmissionWebhook
+    namespace: str
+    folder: Path
+
+    def put(self, *bodies: dict[str, Any]) -> None:
+        """These objects are wanted, and nothing else."""
+        rules = [policy(body["kind"], "m1", name=f"p-{body['kind'].lower()}") for body in bodies]
+        for document in (*bodies, *rules):
+            document["metadata"]["namespace"] = self.namespace
+        (self.folder / "store" / "app.yaml").write_text(yaml.safe_dump_all([*bodies, *rules]))
+
+    def run(self, *args: str) -> Ran:
+        kubeconfig, journal = str(self.cluster.kubeconfig), str(self.folder / "journal.db")
+        clusters = ("--kubeconfig", kubeconfig) if args[0] in ("apply", "diff") else ()
+        return run(*args, *clusters, "--journal", journal)
+
+    def apply(self) -> Ran:
+        return self.run("apply", str(self.folder / "store"), "--yes")
+
+
+@pytest.fixture
+def scene(tmp_path: Path, real_cluster: RealCluster) -> Iterator[Scene]:
+    namespace = real_cluster.new_namespace()
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "fleet.yaml").write_text(yaml.safe_dump_all([
+        {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": f"f-{namespace}"}},
+        {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"}},
+    ]))  # fmt: skip
+    with admitting(real_cluster, namespace, tmp_path) as webhook:
+        yield Scene(real_cluster, webhook, namespace, tmp_path)
+
+
+def config_map(value: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"value": value}}
+
+
+def secret() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "app"}, "stringData": {"password": WORD}}
+
+
+def until_asked(scene: Scene, kind: str) -> None:
+    """API servers learn of a webhook a moment after it is registered."""
+    deadline = time.monotonic() + 60
+    while not scene.webhook.asked:
+        assert time.monotonic() < deadline, "the webhook was never asked"
+        scene.cluster.kubectl("create", kind, f"probe{time.monotonic_ns()}", "-n", scene.namespace)
+        time.sleep(0.1)
+
+
+def test_what_admission_makes_of_a_write_is_told_as_it_is(scene: Scene) -> None:
+    until_asked(scene, "configmap")
+    scene.webhook.reviews = {
+        "ConfigMap": lambda body: [{"op": "replace", "path": "/data/value", "value": "theirs"}],
+        "Deployment": lambda body: [
+            {"op": "replace", "path": "/spec/replicas", "value": 1},
+            {"op": "add", "path": "/spec/template/spec/containers/0", "value": {"name": "proxy", "image": "envoy:1"}},
+        ],
+    }
+    scene.put(config_map("1"), deployment("app", 3))
+    ran = scene.apply()
+    assert ran.code == 1, ran
+    assert f'{CHANGED}data.value is "theirs", not "1"' in ran.err
+    assert f"{CHANGED}spec.replicas is 1, not 3\n" in ran.err, "a sidecar is nothing of ours"
+    assert "0 changes made, 2 failed" in ran.err
+    status = scene.run("status", "-o", "wide").out
+    assert "Failed" in status, status
+    assert "spec.replicas is 1, not 3" in status
+    history = scene.run("history").out
+    assert "failed" in history
+    assert "updated" not in history
+    scene.webhook.reviews = {
+        "Deployment": lambda body: [{"op": "add", "path": "/metadata/annotations/seen", "value": ""}]
+    }
+    ran = scene.apply()
+    assert (ran.code, "2 changes made, 0 failed" in ran.err) == (0, True), ran
+    assert scene.apply().err.count("changed what was written") == 0
+
+
+def test_a_refused_secret_says_who_and_never_what(scene: Scene) -> None:
+    until_asked(scene, "configmap")
+    scene.webhook.reviews = {"Secret": lambda body: f"no: {body['data']['password']} {WORD}"}
+    scene.put(secret())
+    denied = scene.apply()
+    scene.webhook.reviews = {"Secret": lambda body: None}
+    hung = scene.apply()
+    scene.webhook.reviews = {}
+    scene.cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota",
+                         "metadata": {"name": "few", "namespace": scene.namespace},
+                         "spec": {"hard": {"count/secrets": "0"}}})  # fmt: skip
+    exhausted = scene.apply()
+    for ran, told in (
+        (denied, f"admission webhook {NAME} denied it, HTTP 400"),
+        (hung, f"admission webhook {NAME} could not be asked, HTTP 500 InternalError"),
+        (exhausted, "ResourceQuota few is exhausted, HTTP 403 Forbidden"),
+    ):
+        assert ran.code == 1
+        assert told in ran.err, ran
+        said = ran.out + ran.err + scene.run("status").out + scene.run("history", "-o", "json").out
+        assert WORD not in said
+        assert "aHVudGVyMi1jYW5hcnk=" not in said
+
+
+def test_what_a_policy_of_the_cluster_changes_is_told_as_well(scene: Scene) -> None:
+    """A MutatingAdmissionPolicy runs in the API server itself."""
+    name = f"trial-{scene.namespace}"
+    api = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    scene.cluster.apply(
+        {**api, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scene.namespace}},
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                                   "resources": ["configmaps"]}]},
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
+                "expression": '[JSONPatch{op: "replace", path: "/data/value", value: "theirs"}]'}}]}},
+        {**api, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": {"policyName": name}},
+    )  # fmt: skip
+    try:
+        scene.put(config_map("1"))
+
+        def is_in_force() -> bool:
+            ran = scene.apply()
+            scene.put(config_map(str(time.monotonic_ns())))
+            return f'{CHANGED}data.value is "theirs", not "' in ran.err and ran.code == 1
+
+        wait_until(is_in_force, "the policy to be in force", 60)
+    finally:
+        for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
+            scene.cluster.kubectl("delete", kind, name, "--ignore-not-found")
