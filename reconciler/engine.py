@@ -24,7 +24,7 @@ from reconciler.model.rollouts.progress import Progress
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison import Comparison, Scene, Stance, altered_fields, compare
 from reconciler.stages.decision import Decision, decide, fixed_share
-from reconciler.stages.deletion import NOBODY, Others, guard
+from reconciler.stages.deletion import guard
 from reconciler.stages.diff import Bodies
 from reconciler.stages.ownership import is_terminating, read_owner
 from reconciler.stages.plan import Settled, Surroundings, after_owners, settle, waves
@@ -97,8 +97,6 @@ class World(Struct, frozen=True, kw_only=True):
     """Clusters of the fleet that another process applies to; none of them is a member."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
     """Why objects stay as they are: what decides about them is not known to this process."""
-    others: Others = NOBODY
-    """What the guards count of clusters of other processes."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -160,9 +158,8 @@ def _round(
         world.members, world.ledger, decision.bindings, world.observations.closed, settings, world.interpreters
     )
     changes = after_owners(changes, surroundings)
-    guarded = guard(changes, settings.guards, settled.managed, now, world.losses, world.others)
-    is_held = guarded.digest or guarded.is_awaiting
-    changes = after_owners(guarded.changes, surroundings) if is_held else guarded.changes
+    guarded = guard(changes, settings.guards, settled.managed, now, world.losses)
+    changes = after_owners(guarded.changes, surroundings) if guarded.digest else guarded.changes
     plan = Plan(
         base="",
         head=world.fleet.revision,

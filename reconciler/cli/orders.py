@@ -29,9 +29,4 @@ def orders_of(path: Path) -> Iterator[OrderBook]:
                 f"{path}: the process of this journal stands by, and {book.led_by} leads: give the order there; "
                 "it goes from one leader to the next"
             )
-        if book.shard and holder(path):
-            raise ConfigurationError(
-                f"{path}: the process of this journal applies to shard {book.shard}: give the order where the leader "
-                "of the fleet runs; the shards follow it"
-            )
         yield book

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,19 @@ _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
 
 
+def _taken_out(name: str) -> Callable[[options.Command], options.Command]:
+    """An option of an earlier version, which is refused."""
+
+    def refuse(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(
+                f"{name} was taken out with the shards: one process applies to all clusters, others with the same "
+                "spec.ha stand by, and --cluster NAME applies to named clusters alone"
+            )
+
+    return options.option(name, hidden=True, expose_value=False, callback=refuse, help="Refused.")
+
+
 @click.command(context_settings=options.SETTINGS)
 @options.store_argument
 @options.rev
@@ -32,16 +46,8 @@ _POLL_MAX_S: Final = 86_400.0
 @options.journal
 @options.clusters_served
 @options.observations_followed
-@options.option(
-    "--role",
-    type=click.Choice(["leader", "applier"]),
-    default="leader",
-    show_default=True,
-    help="leader: decide, and apply where there are no shards. applier: apply to the clusters of a shard.",
-)
-@options.option(
-    "--shard", default="", metavar="NAME", help="Of an applier: to this shard. Default: to any that has none."
-)
+@_taken_out("--role")
+@_taken_out("--shard")
 @keys_options
 @options.option(
     "--poll",
@@ -79,8 +85,6 @@ def command(
     journal: Path | None,
     clusters: tuple[str, ...],
     observations: tuple[Path, ...],
-    role: str,
-    shard: str,
     keys: KeysNamed,
     poll_s: float,
     accept_rewinds: bool,
@@ -98,15 +102,11 @@ def command(
     from reconciler.daemon.vitals.logs import set_up_logging
     from reconciler.web.server import Listening
 
-    if shard and role != "applier":
-        raise click.UsageError("--shard says to which shard an applier applies: give --role applier as well")
-    if clusters and role == "applier":
-        raise click.UsageError("--cluster and --role applier exclude each other: a shard says which clusters it has")
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
     opener = Keys(keys._replace(wait_s=SERVICE_S), store)
     given = ObservationsFiles(observations) if observations else None
-    reach = Reach(chosen=frozenset(clusters), applies=role == "applier", shard=shard, given=given)
+    reach = Reach(chosen=frozenset(clusters), given=given)
     access = access_to(kubeconfig, chosen, profiles=profiles, keys=opener, reach=reach)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)

@@ -44,9 +44,9 @@ def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
     from reconciler.adapters.clock import SystemClock
     from reconciler.adapters.journal.journal import Journal
     from reconciler.cli.commits import commits_of
-    from reconciler.daemon.answers.status import shown_in, status_of
+    from reconciler.daemon.answers.status import picture_in, status_of
 
     path, now = journal_path(journal, store), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():
-        commits = commits_of(store or shown_in(opened)["source"], beside=path)
+        commits = commits_of(store or picture_in(opened)["source"], beside=path)
         return status_of(opened, commits, now)

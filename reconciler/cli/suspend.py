@@ -76,10 +76,7 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
         return "fleet"
     with Journal.open(path, read_only=True) as journal:
         if scope[0] == "cluster" and len(scope) == 2:
-            state = journal.state() or {}
-            seen = {entry["name"] for entry in state.get("clusters", ())}
-            # Where there are shards, the clusters of the fleet are elsewhere for who leads.
-            known = {*seen, *state.get("elsewhere", ()), *journal.cluster_uids()}
+            known = {entry["name"] for entry in (journal.state() or {}).get("clusters", ())} | {*journal.cluster_uids()}
             if scope[1] not in known:
                 raise ConfigurationError(
                     f"the journal knows no cluster {scope[1]}; it knows {', '.join(sorted(known)) or 'none'}"

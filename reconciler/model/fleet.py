@@ -142,8 +142,6 @@ class HighAvailability(Struct, frozen=True, kw_only=True):
     cluster: str
     lease_duration_s: int = 15
     """So long nobody else acts after the last renewal."""
-    shards: tuple[str, ...] = ()
-    """Names of the parts of the clusters, each of which has a process of its own; none: one process has all."""
     source: Source = NOWHERE
 
 

@@ -115,7 +115,7 @@ class LiveViews:
         self._waiting += 1
         try:
             work = asyncio.get_running_loop().run_in_executor(
-                self._thread, make, self._vitals.board.whole, self._signs()
+                self._thread, make, self._vitals.board.shown, self._signs()
             )
             return await work
         finally:

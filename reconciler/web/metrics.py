@@ -20,14 +20,6 @@ from reconciler.adapters.notify.deliveries import Deliveries
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.vitals.histograms import Histograms
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
-from reconciler.daemon.vitals.whole_counts import (
-    clusters_in_all,
-    clusters_in_step,
-    clusters_up,
-    objects_by_health,
-    objects_by_state,
-    shards_told,
-)
 from reconciler.stages.state import HealthWord, Lag
 from reconciler.web.rollout_samples import Sample, clusters_by_phase, rollouts_done, stage_states
 
@@ -108,8 +100,8 @@ def _statuses(vitals: Vitals, now_s: float) -> Iterator[Sample]:
 
 def _lag(vitals: Vitals, now_s: float) -> Iterator[Sample]:
     """Since when the revision in force waits, as a time: how long that is, Prometheus knows better."""
-    if vitals.step is None or (vitals.board.others is not None and not vitals.step.clusters):
-        return  # The leader of shards applies nowhere: each of them tells how long its clusters wait.
+    if vitals.step is None:
+        return
     waits = not vitals.step.is_complete and not vitals.is_told_in_step
     since_s = _moment(vitals.revision_seen_at) if waits else 0.0
     yield from _one(since_s)
@@ -123,7 +115,7 @@ METRICS: Final[tuple[MetricRow, ...]] = (
     MetricRow(name="ready", kind="gauge", text="1 when the store is loaded and the journal can be written.",
               read=lambda vitals, now_s: _one(float(vitals.is_ready and not vitals.journal_error))),
     MetricRow(name="leader", kind="gauge", text="1 while this process acts for its fleet, 0 while it stands by.",
-              read=lambda vitals, now_s: _one(float(vitals.leads and not vitals.applies))),
+              read=lambda vitals, now_s: _one(float(vitals.leads))),
     MetricRow(name="heartbeat_age_seconds", kind="gauge",
               text="Seconds since the control loop last made progress; the watchdog acts on it.",
               read=lambda vitals, now_s: _one(max(0.0, now_s - vitals.heartbeat_s))),
@@ -211,21 +203,6 @@ METRICS: Final[tuple[MetricRow, ...]] = (
               text="1 when the revision of a Rollout is completed in every stage.", read=rollouts_done),
     MetricRow(name="suspended_scopes", kind="gauge", text="Scopes that are suspended now.",
               read=lambda vitals, now_s: _one(len(vitals.suspended))),
-    MetricRow(name="fleet_shard_told", kind="gauge", labels=("shard",),
-              text="1 while it is known how the clusters of the shard are, 0 while nobody tells.",
-              read=shards_told),
-    MetricRow(name="fleet_clusters", kind="gauge", text="Clusters of all shards.", read=clusters_in_all),
-    MetricRow(name="fleet_clusters_in_step", kind="gauge",
-              text="Clusters of all shards of which it is known that every object is as the revision in force says.",
-              read=clusters_in_step),
-    MetricRow(name="fleet_cluster_up", kind="gauge", labels=("cluster", "shard"),
-              text="1 when the cluster answered its process the last time; nothing where that one does not tell.",
-              read=clusters_up),
-    MetricRow(name="fleet_objects", kind="gauge", labels=("cluster", "shard", "state"),
-              text="Objects in each cluster of all shards by state; zeros are left out, but of synced.",
-              read=objects_by_state),
-    MetricRow(name="fleet_object_health", kind="gauge", labels=("cluster", "shard", "health"),
-              text="Objects in each cluster of all shards by health; zeros are left out.", read=objects_by_health),
 )  # fmt: skip
 """Every metric that is a number, in the order in which it is shown."""
 
@@ -315,11 +292,6 @@ Of the histograms Prometheus sees `…_bucket` with the label `le`, `…_sum` an
 `create`, `apply`, `patch` or `delete`; `code` is the class of the answer's status, as `2xx`, or `none` where there was
 no answer. `phase` of a round is `store`, `parse`, `decide`, `meet`, `observe`, `tick`, `read`, `plan`, `dry-run`,
 `write` or `record`. `receiver` is the host of a webhook.
-
-With [shards](../how-to/shards.md), each process has its own clusters in most of these: sum them over all processes, and
-each cluster counts once. Those that begin with `fleet_reconciler_fleet_` tell of all clusters of the fleet, in every
-process, as far as it knows: never sum these over processes. Take those of one process, as of the leader
-(`and on (instance) fleet_reconciler_leader == 1`). Without shards there are none of them.
 
 Rules for alerts and a dashboard come with the project: [how to be told](../how-to/notify.md#prometheus-and-grafana).
 """

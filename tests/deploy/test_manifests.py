@@ -49,38 +49,10 @@ def test_with_a_standby_there_are_two_pods_apart_and_nothing_else_differs(
     assert standby == single
 
 
-def test_with_shards_there_are_appliers_beside_the_two_leaders(kubernetes_binaries: Path) -> None:
-    sharded = kustomized(kubernetes_binaries, DEPLOY / "overlays/sharded")
-    standby = kustomized(kubernetes_binaries, DEPLOY / "overlays/standby")
-    own_name = "fleet-reconciler-applier"
-    assert [each for each in sharded if each["metadata"]["name"] != own_name] == standby
-    applier, leader = one(sharded, "StatefulSet", own_name), one(sharded, "StatefulSet", "fleet-reconciler")
-    labels = applier["spec"]["selector"]["matchLabels"]
-    assert labels == {"app.kubernetes.io/name": own_name}
-    assert labels.items() <= pod_template(applier)["metadata"]["labels"].items()
-    for kind in ("Service", "PodDisruptionBudget"):
-        selector = one(sharded, kind, own_name)["spec"]["selector"]
-        assert labels in (selector, selector.get("matchLabels"))
-    policy = one(sharded, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]
-    assert policy.items() <= pod_template(applier)["metadata"]["labels"].items()
-    variables = environment(sharded, pod_template(applier)["spec"]["containers"][0], "x")
-    of_leader = environment(sharded, pod_template(leader)["spec"]["containers"][0], "x")
-    assert variables["RECONCILER_ROLE"] == "applier"
-    assert applier["spec"]["serviceName"] in variables["RECONCILER_LISTEN_NAME"].split()
-    differing = {name for name in variables if variables[name] != of_leader.get(name)}
-    assert differing == {"RECONCILER_ROLE", "RECONCILER_LISTEN_NAME"}
-    run = cli.get_command(click.Context(cli), "run")
-    assert run is not None
-    assert "RECONCILER_ROLE" in {option.envvar for option in run.params}
-
-
 def test_every_folder_is_used_or_an_entry(kubernetes_binaries: Path) -> None:
     """What is not rendered by a test would be a manifest that nobody has tried."""
     folders = {path.parent.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("kustomization.yaml")}
-    assert folders == {
-        *("base", "base/process", "components/in-cluster", "components/monitoring"),
-        *("overlays/single", "overlays/standby", "overlays/sharded", "overlays/sharded/applier"),
-    }
+    assert folders == {"base", "components/in-cluster", "components/monitoring", "overlays/single", "overlays/standby"}
     for path in DEPLOY.rglob("*.yaml"):
         if path.name != "kustomization.yaml":
             assert path.name in (path.parent / "kustomization.yaml").read_text(), path

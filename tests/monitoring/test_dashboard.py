@@ -68,6 +68,4 @@ def test_each_metric_of_what_goes_wrong_is_shown() -> None:
         "build_info", "start_time_seconds", "source_last_read_timestamp_seconds", "rounds_total",
         "last_round_timestamp_seconds", "round_duration_seconds", "watches_ended_early_total", "suspended_scopes",
         "webhook_oldest_timestamp_seconds", "webhook_gone",
-        # Of the whole fleet, in every process: the panels put the same together from what each tells of its own.
-        "fleet_clusters", "fleet_clusters_in_step", "fleet_cluster_up", "fleet_objects", "fleet_object_health",
     }  # fmt: skip

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak import staged_shards
 from tests.soak.rollouts import points, trial
 
 pytestmark = pytest.mark.soak
@@ -21,10 +20,3 @@ def test_no_crash_costs_a_gate(tmp_path: Path) -> None:
     passed = points(tmp_path)
     died = [trial(tmp_path / str(number), str(number)) for number in range(1, len(passed) + 1, EVERY)]
     assert sum(died) > len(died) // 2, "most points are reached"
-
-
-@pytest.mark.timeout(0)
-def test_no_death_among_shards_costs_a_gate(tmp_path: Path) -> None:
-    first, end = map(int, os.environ.get("RECONCILER_SOAK_SEEDS", "0:20").split(":"))
-    for seed in range(first, end):
-        print(seed, staged_shards.trial(tmp_path / str(seed), seed))

@@ -11,13 +11,13 @@ ROOT = Path(__file__).parents[2]
 AT_ONCE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from reconciler.model.rollouts.told import RolloutAccount
-from reconciler.stages.shards import Account, account_body, read_account
-account = Account(shard="a", rollouts=RolloutAccount(revision="abc", clusters={"m1": ""}))
-body, gate = account_body("name", "namespace", account), threading.Barrier(8)
+from reconciler.model.rollouts.record import Record
+from reconciler.stages.rollouts.book import entry_of, record_of
+record = Record(revision="abc", begun_at="2026-11-21T10:00:00Z")
+entry, gate = entry_of(record), threading.Barrier(8)
 def read():
     gate.wait()
-    assert read_account(body) == account
+    assert record_of(entry) == record
 threads = [threading.Thread(target=read) for _ in range(8)]
 for each in threads: each.start()
 for each in threads: each.join()
@@ -29,7 +29,7 @@ DECODES = re.compile(
 DECODED = re.compile(r"^@prepared\nclass (\w+)\(", re.M)
 
 
-def test_two_threads_that_read_the_first_account_at_once_do_not_end_the_process() -> None:
+def test_threads_that_read_the_first_entry_at_once_do_not_end_the_process() -> None:
     ended = subprocess.run([sys.executable, "-c", AT_ONCE], cwd=ROOT, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
@@ -38,5 +38,5 @@ def test_every_type_that_is_decoded_into_is_prepared() -> None:
     texts = [path.read_text() for path in sorted((ROOT / "reconciler").rglob("*.py"))]
     decoded = {name for text in texts for name in DECODES.findall(text)}
     prepared = {name for text in texts for name in DECODED.findall(text)}
-    assert decoded >= {"RolloutAccount", "ShardPicture", "ObjectMetadata", "_Entry", "_Kept"}, "it finds them"
+    assert decoded >= {"ObjectMetadata", "_Entry", "_Kept"}, "it finds them"
     assert decoded <= prepared

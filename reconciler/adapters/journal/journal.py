@@ -21,7 +21,6 @@ from reconciler.adapters.journal.books.handover import HandoverBook
 from reconciler.adapters.journal.books.holds import HoldBook
 from reconciler.adapters.journal.books.losses import LossBook
 from reconciler.adapters.journal.books.orders import OrderBook, Orders
-from reconciler.adapters.journal.books.shards import ShardBook
 from reconciler.adapters.journal.books.store_state import StoreBook
 from reconciler.adapters.journal.commits import SharedCommits
 from reconciler.adapters.journal.file import JournalFile, Row, Table
@@ -48,7 +47,7 @@ from reconciler.model.tree import Json, JsonObject
 __all__ = ["Journal", "OrderBook"]
 
 
-class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook, ShardBook):
+class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from reconciler.model.observation import Observations
 from reconciler.model.problem import Severity
-from reconciler.model.rollouts.told import NOTHING_TOLD, RolloutAccount
-from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.observations import parse_observations, put_together
 
 _TOLD_MAX = 3
@@ -56,23 +54,6 @@ class ObservationsFiles:
         self._files = [ObservationsFile(path) for path in paths]
         self.observations: Observations | None = None
         """None: of one nothing could be read yet."""
-
-    look_s = 5.0
-    revision = None
-    """They are of no revision in particular."""
-
-    rollouts = NOTHING_TOLD
-    """Nor do they tell of Rollouts."""
-
-    def others(self, revision: str) -> Others:
-        """Files tell nothing that guards count."""
-        return NOBODY
-
-    def note(self, seen: Observations, *, is_all: bool) -> None:
-        """Nobody wants to know: `observe` writes what others read."""
-
-    def note_rollouts(self, account: RolloutAccount) -> None:
-        """Nobody wants to know."""
 
     @property
     def fault(self) -> str:

@@ -34,23 +34,13 @@ def picture_in(journal: Journal) -> JsonObject:
     return picture
 
 
-def shown_in(journal: Journal) -> JsonObject:
-    """The picture of the last round, or what is shown by a process that stands by beside shards.
-
-    Raises:
-        JournalError: there is none yet.
-    """
-    told = journal.told if journal.led_by else None
-    return told["base"] if told is not None and "base" in told else picture_in(journal)
-
-
 def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
     """The document of `status -o json`. The journal is read in one view, which the caller opens.
 
     Raises:
         JournalError: no round was recorded yet, or it cannot be read.
     """
-    picture = shown_in(journal)
+    picture = picture_in(journal)
     return status_document(
         Status(
             fleet=journal.fleet,
@@ -58,7 +48,6 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
             writer=str(holder(journal.path) or ""),
             led_by=journal.led_by,
             picture=picture,
-            told=journal.told,
             commit=commits.words(picture["revision"]),
             suspensions=in_force(journal.suspensions(), now),
             constraints=in_force(constraints_in(journal), now),

@@ -53,15 +53,11 @@ _NOT_RENEWED: Final = "the Lease was not renewed in time"
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """What is held, by whom, and for how long. `holder` names this process, and no other one ever.
-
-    `shard`: the one whose Lease it is; empty: that of the fleet.
-    """
+    """What is held, by whom, and for how long. `holder` names this process, and no other one ever."""
 
     fleet: str
     holder: str
     duration_s: int
-    shard: str = ""
 
 
 class Elector:
@@ -89,11 +85,6 @@ class Elector:
     def term(self) -> int | None:
         """The term in which this process leads; None: it does not."""
         return self._leader.term if self._leader is not None else None
-
-    @property
-    def shard(self) -> str:
-        """The shard whose Lease it is; empty: the fleet's."""
-        return self._terms.shard
 
     @property
     def duration_s(self) -> int:
@@ -165,10 +156,6 @@ class Elector:
                 await self._send(given_back(self._held_there(), self._clock.now()))
 
     @property
-    def _name(self) -> str:
-        return lease_name(self._terms.fleet, self._terms.shard)
-
-    @property
     def _every_s(self) -> float:
         return self._terms.duration_s / _RENEWALS
 
@@ -226,7 +213,7 @@ class Elector:
 
     async def _look(self) -> None:
         try:
-            self._live = await self._member.get(_LEASE, NAMESPACE, self._name)
+            self._live = await self._member.get(_LEASE, NAMESPACE, lease_name(self._terms.fleet))
         except ObjectNotFound:
             self._live = None
         lease = read_lease(self._live.body) if self._live is not None else Lease()
@@ -249,8 +236,8 @@ class Elector:
         )
 
     async def _send(self, lease: Lease) -> LiveObject:
-        name, manager = self._name, field_manager(self._terms.fleet)
-        body = lease_body(name, NAMESPACE, lease)
+        fleet, manager = self._terms.fleet, field_manager(self._terms.fleet)
+        body, name = lease_body(fleet, NAMESPACE, lease), lease_name(fleet)
         if self._live is None:
             await ensure_namespace(self._member, manager)
             return await self._member.create(_LEASE, NAMESPACE, name, body, manager=manager)

@@ -21,11 +21,10 @@ _CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 class HandoverFile:
     """One ConfigMap. What this process wrote or read last is what its next write has to find."""
 
-    def __init__(self, member: MemberCluster, fleet: str, shard: str = "") -> None:
-        """Nothing is asked yet. `shard`: of which it is; empty: of the fleet."""
+    def __init__(self, member: MemberCluster, fleet: str) -> None:
+        """Nothing is asked yet."""
         self._member = member
         self._fleet = fleet
-        self._name = handover_name(fleet, shard)
         self._live: LiveObject | None = None
         self._written: Handover | None = None
 
@@ -36,7 +35,7 @@ class HandoverFile:
             MemberClusterError: it cannot be read.
         """
         try:
-            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, self._name)
+            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
         except ObjectNotFound:
             self._live = None
             return None
@@ -49,7 +48,7 @@ class HandoverFile:
             MemberClusterError: it cannot be read.
         """
         try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, self._name)
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
         except ObjectNotFound:
             self._written = None
             return True
@@ -82,8 +81,8 @@ class HandoverFile:
         self._written = left
 
     async def _write(self, left: Handover) -> None:
-        name, manager = self._name, field_manager(self._fleet)
-        body = handover_body(name, NAMESPACE, left)
+        name, manager = handover_name(self._fleet), field_manager(self._fleet)
+        body = handover_body(self._fleet, NAMESPACE, left)
         if self._live is None:
             await ensure_namespace(self._member, manager)
             self._live = await self._member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)

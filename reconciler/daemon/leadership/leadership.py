@@ -45,10 +45,6 @@ class Leadership:
         """The term in which this process leads; None: there is no Lease, or it does not hold it."""
         return self._elector.term if self._elector is not None else None
 
-    def shard(self) -> str:
-        """The shard that this process applies to; empty: it leads the fleet, or there are none."""
-        return self._elector.shard if self._elector is not None else ""
-
     def writing_left_s(self) -> float:
         """So long a write may take that begins now; 0: none may."""
         if self.part is Part.ALONE:

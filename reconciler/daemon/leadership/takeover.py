@@ -21,14 +21,11 @@ from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.once.rebuild import placements_of, rows_of_all
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.mark import Mark, is_own, refusal
-from reconciler.daemon.shards.custody import Custody
-from reconciler.errors import FleetHeld
+from reconciler.daemon.round.mark import Mark, is_own
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind
 from reconciler.stages.leadership import Handover
-from reconciler.stages.shards import Account
 
 log = logging.getLogger("reconciler")
 
@@ -58,17 +55,13 @@ async def take_over(
     reachable, uids = await answering(fleet, members, journal.cluster_uids())
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster)}
     holder = Holder(journal, clock)
-    every = await holder.marks(met.values(), fleet.settings.name)
-    marks = {name: mark for name, mark in every.items() if mark.shard == elector.shard and not mark.is_released}
+    marks = await holder.marks(met.values(), fleet.settings.name)
     if not await _leads_above(elector, marks, left):
         return None
-    if journal.shard == elector.shard and _is_known(journal, marks, left):
+    if _is_known(journal, marks, left):
         unread = frozenset(left.unread if left is not None else ()) & fleet.clusters.keys()
-        unread |= _arrivals(fleet, journal, met, (every, marks))
     else:
-        ours = {name: member for name, member in met.items() if name in marks or name not in every}
-        unread = await _learn(fleet, journal, (ours, uids), left, holder, clock)
-        journal.record_shard(elector.shard)
+        unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
     taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
     await left_there.write(left_by(journal, elector, taken), journal.count_left)
@@ -88,77 +81,20 @@ def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
     )
 
 
-async def recall(fleet: Fleet, journal: Journal, members: Members, told: Account | None, clock: Clock) -> None:
-    """Know where everything was placed before any leader of shards left it, as far as this journal does not.
-
-    What one process had before there were shards is read in the clusters of which no shard has taken hold yet.
-
-    `told`: what a leader told the shards last; None: nothing.
-
-    Raises:
-        FleetHeld: a process without a Lease has had the fleet. It knows what nobody else does, and leads first.
-    """
-    asked = {name for name, cluster in fleet.clusters.items() if not cluster.pulls}
-    reachable, _ = await answering(fleet, members, {}, asked)
-    met = [member for member in reachable.values() if isinstance(member, MemberCluster)]
-    marks = await Holder(journal, clock).marks(met, fleet.settings.name)
-    foreign = {name: mark for name, mark in sorted(marks.items()) if not mark.shard and mark.journal != journal.uuid}
-    if not journal.previous_placements():
-        rows, _ = await _rows({name: members[name] for name in foreign}, fleet)
-        found = placements_of(row for each in rows.values() for row in each)
-        journal.patch_bindings(
-            fleet.revision, {**found, **(dict(told.observations.previous) if told is not None else {})}
-        )
-    for name, mark in foreign.items():
-        if mark.term is None and not mark.is_released:
-            raise FleetHeld(refusal(name, fleet.settings.name, mark))
-
-
-def _arrivals(
-    fleet: Fleet,
-    journal: Journal,
-    met: Mapping[str, MemberCluster],
-    found: tuple[Mapping[str, Mark], Mapping[str, Mark]],
-) -> frozenset[str]:
-    """Clusters that another shard had last, as far as can be told: what is in them is read before anything is done.
-
-    `found`: all marks, and those of this shard.
-    """
-    every, own = found
-    shards = fleet.settings.ha.shards if fleet.settings.ha is not None else ()
-    is_sharded = bool(shards) or any(mark.shard for mark in every.values())
-    away = fleet.clusters.keys() - met.keys() - journal.cluster_uids().keys()
-    return frozenset(every.keys() - own.keys() | (away if is_sharded else set()))
-
-
 async def read_unread(
-    fleet: Fleet,
-    journal: Journal,
-    members: Members,
-    unread: Iterable[str],
-    clock: Clock,
-    *,
-    shard: str = "",
-    custody: Custody | None = None,
+    fleet: Fleet, journal: Journal, members: Members, unread: Iterable[str], clock: Clock
 ) -> frozenset[str]:
-    """Read the marks of clusters that could not be read when this process began to lead; those that still cannot.
-
-    What another shard holds is left to it until it has let go. `custody`: knows which shards nobody leads.
-    """
+    """Read the marks of clusters that could not be read when this process began to lead; those that still cannot."""
     waiting = frozenset(unread)
     reachable, uids = await answering(fleet, members, journal.cluster_uids(), waiting)
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster) and name in waiting}
-    marks = await Holder(journal, clock).marks(met.values(), fleet.settings.name)
-    foreign = {name: mark for name, mark in marks.items() if mark.shard != shard and not mark.is_released}
-    free = await custody.take_from_nobody(met, foreign, journal.uuid) if custody is not None else set[str]()
-    met = {name: member for name, member in met.items() if name not in foreign or name in free}
     if not met:
         return waiting
     await Holder(journal, clock).read_back(met.values(), fleet.settings.name)
     rows, failed = await _rows(met, fleet)
     with journal.transaction(durable=True):
         _record(journal, fleet, rows, uids)
-    return waiting - met.keys() | failed & waiting
+    return waiting - met.keys() | failed
 
 
 async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handover | None) -> bool:

@@ -279,7 +279,7 @@ class ControlLoop:
         if fleet is not None and agenda.reload:
             self._unfinished.forgive(fleet.clusters)
             self._reconnect(fleet, agenda)
-        if fleet is not None and self._parts.is_other_part(fleet):
+        if fleet is not None and self._parts.is_other_part(fleet.settings.ha):
             self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
             return
         if fleet is None:
@@ -303,7 +303,7 @@ class ControlLoop:
         scope = None if agenda.everything else self._scope(self._state, fleet, agenda, differing)
         if scope is not None and scope.is_empty:
             if self._state.rollouts != rollouts:
-                self._state = self._recorder.tell_again(self._state)
+                self._state = self._recorder.tell_rollouts(self._state)
             return
         await self._pass(self._state, fleet, scope, now)
         self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
@@ -328,7 +328,7 @@ class ControlLoop:
         self._state = replace(self._state, fleet=fleet, decision=None)
         if before is None:
             # Whoever starts the service is to be told what is wrong with its options.
-            members = self._state.members.reached_by(self._parts.configs_in_reach(fleet))
+            members = self._state.members.reached_by(self._parts.configs_of(fleet))
             self._state, _ = exchanged(self._state, members)
         elif needs_other_members(before, fleet):
             self._reconnect(fleet, agenda)

@@ -20,14 +20,14 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
-from reconciler.model.fleet import Fleet
+from reconciler.model.fleet import Fleet, HighAvailability
 from reconciler.model.refs import Identity
 
 ITEM_S = 0.003
 """So long a file, a template or a copy may take on average: six times or more of what was measured."""
 
 
-def _never(fleet: Fleet) -> bool:
+def _never(ha: HighAvailability | None) -> bool:
     return False
 
 
@@ -57,8 +57,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """Which clusters it applies to."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
-    is_other_part: Callable[[Fleet], bool] = _never
-    """Whether the store gives this process another part than the one that it plays."""
+    is_other_part: Callable[[HighAvailability | None], bool] = _never
+    """Whether `spec.ha` says something else than what this process goes by."""
     tell_revision: Callable[[], Awaitable[None]] = _tell_nobody
     """Have the process that acts next know by which revision this one acts from now on."""
     later_keys: LaterKeys | None = None
@@ -80,14 +80,6 @@ class Parts(Struct, frozen=True, kw_only=True):
         """Somebody says that keys are there now."""
         if self.later_keys is not None:
             self.later_keys.again()
-
-    def configs_in_reach(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
-        """How the clusters are reached to which this process applies.
-
-        Raises:
-            ConfigurationError: it cannot be known of any.
-        """
-        return self.configs_of(self.reach.cut(fleet))
 
     def beat(self, phase: str, items: int = 0) -> None:
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""

@@ -23,6 +23,7 @@ from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.observation_news import is_news
+from reconciler.daemon.observing.reach import LOOK_S
 from reconciler.daemon.observing.reading import Extent, Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
@@ -112,13 +113,11 @@ class Reader:
         if given is None:
             self._next_given_s = float("inf")
             return
-        self._next_given_s = now_s + given.look_s
+        self._next_given_s = now_s + LOOK_S
         if given.refresh():
-            self._has_other_given = agenda.unanswered = True
             # What could not be decided, or waited for another cluster, may go on.
-            agenda.mark(*self._unfinished.held, *(self._undecided[1] if self._undecided is not None else ()))
-            if given.revision is None:
-                agenda.mark_everything()
+            self._has_other_given = True
+            agenda.mark_everything()
         if given.fault:
             is_none = self._parts.reach.told is None
             text = f"the observations cannot be read; {'nothing rests on them yet' if is_none else _AS_BEFORE}"
@@ -150,12 +149,6 @@ class Reader:
         if not agenda.everything and self._is_to_observe(state, fleet, agenda):
             # A commit is divided by the room that there is now, not by what was there before the last round.
             state = await self._observe(state, fleet, now)
-        if self._has_other_given:
-            self._has_other_given = False
-            seen = self._parts.reach.seen_with_given(state.observations, fleet)
-            state = replace(state, observations=seen, decision=None)
-            state = self._ticks.with_times(state) if self._parts.reach.is_whole else state
-            agenda.capacity = True  # What ticks look at may be otherwise.
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
         if state.decision is None or self._decided_under != self._constraints(state):
             state, decided_anew = await self._decide_aside(state, fleet, now)
@@ -289,8 +282,6 @@ class Reader:
         if names is not None:
             asked = {name: member for name, member in asked.items() if name in names}
         seen = await observe_members(fleet, asked, state.known, interpreters, now, decided=self._decided)
-        if self._parts.reach.given is not None:
-            self._parts.reach.given.note(seen, is_all=names is None)
         if names is not None:
             others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
             seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
@@ -335,6 +326,4 @@ class Reader:
         reach = self._parts.reach
         if self._undecided is None or self._undecided[0] is not state.decision:
             self._undecided = state.decision, reach.undecided(state.decision, state.known.ledger)
-        fleet = state.decision.fleet
-        others = reach.others(fleet.revision)
-        return replace(extent, elsewhere=reach.elsewhere(fleet), undecided=self._undecided[1], others=others)
+        return replace(extent, elsewhere=reach.elsewhere(state.decision.fleet), undecided=self._undecided[1])

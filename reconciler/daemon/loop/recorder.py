@@ -197,7 +197,7 @@ class Recorder:
         self._next_news_s = max(self._next_news_s, clock.monotonic_s() + _NEWS_S)
         return state, float("inf")
 
-    def tell_again(self, state: State) -> State:
+    def tell_rollouts(self, state: State) -> State:
         """The state once it is told where Rollouts stand, when no round is to follow."""
         if state.picture is None:
             return state

@@ -11,19 +11,16 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Reader
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
-from reconciler.daemon.rollouts.follower import Follower
 from reconciler.daemon.rollouts.look import Look, away_in
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import SURELY_OVER_S, Stager
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
-from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
-from reconciler.model.rollouts.told import NO_ROLLOUTS, NOTHING_TOLD, ToldRollouts
 from reconciler.stages.observations import moment_of, wait_s
 from reconciler.stages.rollouts import Begun, rollout_events
-from reconciler.stages.staging import Reported, changed_by_staging
+from reconciler.stages.staging import changed_by_staging
 from reconciler.stages.windows import Closed, closed_clusters
 
 _NEVER_S = float("inf")
@@ -40,17 +37,8 @@ class StagedRounds:
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
-        writing, given = (journal, parts.holder.enter), parts.reach.given
-        self._decides = not parts.reach.applies
-        """Whether what begins is decided here; else the leader of the shards decides it."""
-        self._stager: Stager | Follower
-        if self._decides:
-            left = given.rollouts.left if given is not None else NO_ROLLOUTS
-            records = journal.rollout_records()
-            self._stager = Stager(revisions, parts.clock, records, writing, within_s=_ENTER_S, wake=wake, left=left)
-        else:
-            self._stager = Follower(revisions, parts.clock, writing, within_s=_ENTER_S, wake=wake)
-        self._reported_of: tuple[Fleet, ToldRollouts, Reported | None] | None = None
+        records, writing = journal.rollout_records(), (journal, parts.holder.enter)
+        self._stager = Stager(revisions, parts.clock, records, writing, within_s=_ENTER_S, wake=wake)
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = _NEVER_S
@@ -66,18 +54,7 @@ class StagedRounds:
         """Whether something can change now: by the clock, or since something is seen otherwise than before."""
         if self._parts.clock.monotonic_s() >= self.next_s:
             return True
-        reach, stager = self._parts.reach, self._stager
-        if isinstance(stager, Follower):
-            return stager.is_news(state.shown, reach.directions)
-        return stager.is_news(state.shown, self._reported(state.fleet) if state.fleet is not None else None)
-
-    def _reported(self, fleet: Fleet) -> Reported | None:
-        """What the processes of shards tell, put together once for what it rests on: it is asked for at every turn."""
-        given = self._parts.reach.given
-        told = given.rollouts if given is not None else NOTHING_TOLD
-        if self._reported_of is None or self._reported_of[0] is not fleet or self._reported_of[1] is not told:
-            self._reported_of = fleet, told, self._parts.reach.reported(fleet)
-        return self._reported_of[2]
+        return self._stager.is_news(state.shown)
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
@@ -91,7 +68,7 @@ class StagedRounds:
         Raises:
             FleetHeld: another journal holds the fleet.
         """
-        decided, reach = reader.decided, self._parts.reach
+        decided = reader.decided
         self._follow_windows(decided, agenda, now)
         look = Look(
             reachable=state.reachable,
@@ -102,13 +79,8 @@ class StagedRounds:
             closed={name: found.until for name, found in self._closed.items()},
             shown=state.shown,
             former=state.known.former,
-            reported=self._reported(decided.fleet),
-            directions=reach.directions,
-            own=reach.own(decided.fleet) if reach.applies else frozenset(),
         )
         decision = await self._stager.stage(decided, look, now)
-        if reach.given is not None:
-            reach.given.note_rollouts(self._stager.account)
         self._tell(now)
         changed = changed_by_staging(self._before, decision)
         self._before = decision
@@ -117,10 +89,6 @@ class StagedRounds:
     def _tell(self, now: str) -> None:
         """History and metrics of what this look has found."""
         found, journal = self._stager.progress, self._parts.journal
-        if not self._decides:
-            # Who decides tells it, once for all.
-            self._parts.vitals.rollouts = found
-            return
         if self._lasting is None:
             open_now = Episodes(journal, _LASTING)
             self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}

@@ -71,7 +71,7 @@ def reconnected(parts: Parts, state: State, fleet: Fleet) -> tuple[State, frozen
 
     Both are as before while the kubeconfig is unusable, which is logged.
     """
-    read = contained(parts.configs_in_reach, fleet)
+    read = contained(parts.configs_of, fleet)
     if read.value is not None:
         return exchanged(state, state.members.reached_by(read.value))
     is_told = isinstance(read.fault, ConfigurationError)

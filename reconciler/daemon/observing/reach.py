@@ -8,11 +8,12 @@ Source: design#parts; ADR 21.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.adapters.observe.observations_file import ObservationsFiles
 from reconciler.engine import Decision
 from reconciler.errors import ConfigurationError
 from reconciler.model.binding import Tick
@@ -20,11 +21,10 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.model.rollouts.told import RolloutAccount, ToldRollouts
 from reconciler.stages.decision import undecided
-from reconciler.stages.deletion import NOBODY, Others
-from reconciler.stages.shards import clusters_of
-from reconciler.stages.staging import Reported, reported_of
+
+LOOK_S: Final = 5.0
+"""How often it is looked up whether there are other observations."""
 
 
 def pulling(fleet: Fleet) -> frozenset[str]:
@@ -32,67 +32,24 @@ def pulling(fleet: Fleet) -> frozenset[str]:
     return frozenset([name for name, cluster in fleet.clusters.items() if cluster.pulls])
 
 
-class Given(Protocol):
-    """What others tell, as it was read last."""
-
-    @property
-    def observations(self) -> Observations | None:
-        """None: nothing could be read yet."""
-
-    @property
-    def look_s(self) -> float:
-        """How often it is to be looked up whether there are others."""
-
-    @property
-    def fault(self) -> str:
-        """Why something cannot be used; empty: all can."""
-
-    @property
-    def revision(self) -> str | None:
-        """By which the placements in it were decided; None: that does not matter."""
-
-    def refresh(self) -> bool:
-        """Take in what was written since; whether there are other observations now."""
-
-    def others(self, revision: str) -> Others:
-        """What guards count of the clusters of others, by this revision."""
-
-    def note(self, seen: Observations, *, is_all: bool) -> None:
-        """What this process itself saw of its clusters, for whoever wants to know. `is_all`: of all of them."""
-
-    @property
-    def rollouts(self) -> ToldRollouts:
-        """What others tell of Rollouts."""
-
-    def note_rollouts(self, account: RolloutAccount) -> None:
-        """What this process has to tell of Rollouts, recorded by now."""
-
-
 class Reach(Struct, frozen=True, kw_only=True):
     """Which clusters this process applies to. `chosen`: these; empty: all but those with a process of their own.
 
-    `applies`: it applies to a shard, as soon as it holds the Lease of one. `shard`: to this one.
-    `given`: what others tell; None: nobody does.
+    `given`: observations that others wrote; None: there are none.
     """
 
     chosen: frozenset[str] = frozenset()
-    applies: bool = False
-    shard: str = ""
-    given: Given | None = None
+    given: ObservationsFiles | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether this process decides for the fleet: it runs ticks, and its placements are those in force."""
-        return not (self.chosen or self.applies)
+        return not self.chosen
 
     def own(self, fleet: Fleet) -> frozenset[str]:
         """The clusters of the fleet that this process applies to."""
-        if self.applies:
-            return clusters_of(self.shard, fleet) if self.shard else frozenset()
         if self.chosen:
             return self.chosen & fleet.clusters.keys()
-        if fleet.settings.ha is not None and fleet.settings.ha.shards:
-            return frozenset()
         return frozenset(fleet.clusters.keys() - pulling(fleet))
 
     def elsewhere(self, fleet: Fleet) -> frozenset[str]:
@@ -156,30 +113,9 @@ class Reach(Struct, frozen=True, kw_only=True):
 
     def undecided(self, decision: Decision, ledger: Mapping[str, Collection[Identity]]) -> dict[Identity, Problem]:
         """What this process cannot decide, and why."""
-        if self.is_whole or self._is_told_of(decision.fleet.revision):
+        if self.is_whole or self.told is not None:
             return {}
-        return undecided(decision, self.own(decision.fleet), ledger, by_leader=self.applies)
-
-    def others(self, revision: str) -> Others:
-        """What the guards count of the clusters of others."""
-        return self.given.others(revision) if self.given is not None else NOBODY
-
-    def reported(self, fleet: Fleet) -> Reported | None:
-        """What those tell of Rollouts that apply to shards, where this process decides; None: nobody does."""
-        is_sharded = fleet.settings.ha is not None and bool(fleet.settings.ha.shards)
-        if not (self.is_whole and is_sharded and self.given is not None):
-            return None
-        told = self.given.rollouts
-        return reported_of(fleet, told.accounts, told.unled)
-
-    @property
-    def directions(self) -> RolloutAccount | None:
-        """What the leader tells of Rollouts, where this process applies to a shard; None: nothing yet."""
-        return self.given.rollouts.accounts.get("") if self.applies and self.given is not None else None
-
-    def _is_told_of(self, revision: str) -> bool:
-        """Whether what others tell rests on this revision: by another one they may have placed everything otherwise."""
-        return self.told is not None and self.given is not None and self.given.revision in (None, revision)
+        return undecided(decision, self.own(decision.fleet), ledger)
 
 
 WHOLE: Final = Reach()

@@ -39,7 +39,6 @@ from reconciler.model.observation import ClusterObservation, Member, Observation
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.rollouts.record import Record
-from reconciler.stages.deletion import NOBODY, Others
 from reconciler.stages.observations import in_force
 from reconciler.stages.schemas import Schema, schema_of_openapi
 from reconciler.stages.ticks import remembered_times, tick
@@ -174,8 +173,6 @@ class Extent(Struct, frozen=True, kw_only=True):
     """Told after each cluster that was read."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
     """What cannot be decided by this process, and stays as it is."""
-    others: Others = NOBODY
-    """What guards count of the clusters of other processes."""
     open: Opener = no_keys
     """Decrypts the encrypted ones among templates."""
     read: ReadMembers = read_members
@@ -244,7 +241,6 @@ async def read_world(
         opened=await opened_for(decision, only, extent.open),
         elsewhere=extent.elsewhere,
         undecided=extent.undecided,
-        others=extent.others,
     )
 
 

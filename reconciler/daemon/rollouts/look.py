@@ -12,8 +12,6 @@ from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.rollouts.entering import Enter
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
-from reconciler.model.rollouts.told import RolloutAccount
-from reconciler.stages.staging import Reported
 from reconciler.stages.state import FleetState
 
 Writing = tuple[Journal, Enter]
@@ -25,8 +23,6 @@ class Look(Struct, frozen=True, kw_only=True):
 
     `shown`: the state of the fleet after the last round. `closed`: clusters that windows of the fleet close, with
     RFC 3339 of the end. `away`: clusters that cannot be changed now, and why. `former`: the revision of the last round.
-    `reported`: of who decides for shards, what these tell; None: there are none. `directions`: of a shard, what the
-    leader tells, and `own`: its clusters.
     """
 
     reachable: Reachable
@@ -37,16 +33,6 @@ class Look(Struct, frozen=True, kw_only=True):
     closed: Mapping[str, str] = field(default_factory=dict)
     shown: FleetState | None = None
     former: str = ""
-    reported: Reported | None = None
-    directions: RolloutAccount | None = None
-    own: frozenset[str] = frozenset()
-
-    def is_applied(self, identity: Identity) -> bool:
-        """Whether something of ours is in any cluster. Who applies nowhere knows it from where it was placed."""
-        if self.reported is None:
-            return identity in self.copies
-        before = self.previous.get(identity)
-        return before is not None and bool(before.targets)
 
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:

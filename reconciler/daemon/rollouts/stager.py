@@ -1,8 +1,7 @@
 """Rollouts of one fleet: what is seen is judged, what begins is recorded, and a decision is staged by it.
 
 A revision is written into the ConfigMap of a cluster, then into the journal, and then its first body is written: a
-crash between two of these costs nothing. Where other processes apply, the leader records what begins and tells it; the
-process of the cluster writes it there. Source: ADR 18, ADR 22.
+crash between two of these costs nothing. Source: ADR 18.
 """
 
 from __future__ import annotations
@@ -23,22 +22,9 @@ from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.engine import Decision
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Begin, Record
-from reconciler.model.rollouts.told import NO_ROLLOUTS, RolloutAccount
 from reconciler.stages.observations import wait_s
 from reconciler.stages.rollouts import Selection
-from reconciler.stages.staging import (
-    Records,
-    Reported,
-    Seen,
-    Sights,
-    Standing,
-    begun_with,
-    pending_of,
-    same,
-    stand,
-    with_reports,
-    with_told_sights,
-)
+from reconciler.stages.staging import Records, Seen, Standing, begun_with, stand
 from reconciler.stages.state import FleetState
 
 CHECKED_S = 5.0
@@ -60,12 +46,10 @@ class Stager:
         *,
         within_s: float = PROMPT_S,
         wake: Callable[[], None] = lambda: None,
-        left: RolloutAccount = NO_ROLLOUTS,
     ) -> None:
         """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere.
 
-        `within_s`: so long a cluster is waited for at once; `wake` is told when one answers later. `left`: what the
-        last leader told the processes of shards.
+        `within_s`: so long a cluster is waited for at once; `wake` is told when one answers later.
         """
         self._revisions = revisions
         self._clock = clock
@@ -74,27 +58,20 @@ class Stager:
         self._lookout = Lookout()
         self._staged = StagedDecision()
         self._next_s = NEVER_S
-        self._left: RolloutAccount | None = left
-        self._heard: Records = {}
-        """What the processes of shards told is recorded in their clusters."""
-        self._reported: Reported | None = None
         self.progress: tuple[Progress, ...] = ()
-        self.account = NO_ROLLOUTS
-        """What is told to the processes of shards."""
 
     @property
     def next_s(self) -> float:
         """When something can change by itself, by the monotonic clock."""
         return min(self._next_s, self._entering.next_s if self._entering is not None else NEVER_S)
 
-    def is_news(self, shown: FleetState | None, reported: Reported | None = None) -> bool:
-        """Whether what is seen of the clusters, or told, is otherwise than when it was judged last."""
+    def is_news(self, shown: FleetState | None) -> bool:
+        """Whether what is seen of the clusters is otherwise than when it was judged last."""
         if not self.progress:
             return False
         if self._entering is not None and self._entering.has_ended:
             return True
-        is_told = reported is not self._reported and reported != self._reported
-        return is_told or self._lookout.is_news(self._kept.found, shown)
+        return self._lookout.is_news(self._kept.found, shown)
 
     async def stage(self, decision: Decision, look: Look, now: str, only: Collection[str] | None = None) -> Decision:
         """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.
@@ -108,15 +85,13 @@ class Stager:
         if not decision.fleet.rollouts:
             self._kept.forget(self._kept.found)
             self._lookout.forget()
-            self.progress, self._next_s, self.account = (), NEVER_S, RolloutAccount(revision=decision.fleet.revision)
+            self.progress, self._next_s = (), NEVER_S
             return decision
-        self._hear(look.reported)
         standing = await self._stand(decision, look, now)
         standing = _with_recorded(standing, await self._record(decision, standing, look, only))
         if self._entering is not None:
             self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
-        self.account = self._account(decision, standing, look.reported)
         self._plan_next(now)
         return self._staged.of(decision, standing, look)
 
@@ -132,47 +107,18 @@ class Stager:
         standing = await self._stand(decision, look, now)
         return self._staged.of(decision, replace(standing, records=self._kept.found), look)
 
-    def _hear(self, reported: Reported | None) -> None:
-        """Take in what the processes of shards told, on top of what the last leader told them."""
-        self._reported = reported
-        if reported is None:
-            return
-        if self._left is not None:
-            told = {name: progress.records for name, progress in self._left.progress.items()}
-            self._heard = {name: {**told[name], **self._left.pending.get(name, {})} for name in told}
-            for name, records in told.items():
-                self._kept.take(name, records)
-            self._left = None
-        found, self._heard = with_reports(self._kept.found, self._heard, reported)
-        for name, after in found.items():
-            self._kept.take(name, after)
-
-    def _account(self, decision: Decision, standing: Standing, reported: Reported | None) -> RolloutAccount:
-        if reported is None:
-            return NO_ROLLOUTS
-        told = {
-            name: replace(progress, records=standing.records.get(name, {}), changes=())
-            for name, progress in standing.progress.items()
-        }
-        pending = pending_of(standing.records, self._heard, reported)
-        return RolloutAccount(revision=decision.fleet.revision, progress=told, pending=pending)
-
     async def _stand(self, decision: Decision, look: Look, now: str) -> Standing:
         fleet = decision.fleet
         self._kept.forget(self._kept.found.keys() - {rollout.name for rollout in fleet.rollouts})
         selection = self._lookout.follow(decision)
         late = self._entering.away() if self._entering is not None else {}
-        elsewhere = look.reported.away if look.reported is not None else {}
-        away = {**late, **elsewhere, **look.away}
-        seen = Seen(away=away, closed=look.closed, applied=look.is_applied)
+        seen = Seen(away={**late, **look.away}, closed=look.closed, applied=look.copies.__contains__)
         await self._adopt(decision, selection, seen, look, now)
         known = self._kept.found
         recorded = {record.revision for records in known.values() for record in records.values()}
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
-        sights: Sights = await self._lookout.look(known, look.shown, look.reachable)
-        if look.reported is not None:
-            sights = with_told_sights(sights, known, look.reported)
+        sights = await self._lookout.look(known, look.shown, look.reachable)
         return stand(decision, selection, known, revisions, replace(seen, sights=sights), now)
 
     async def _adopt(self, decision: Decision, selection: Selection, seen: Seen, look: Look, now: str) -> None:
@@ -200,8 +146,7 @@ class Stager:
         is_writing = self._entering is not None and not decision.fleet.settings.observe_only
         entered: Mapping[str, Begun] = {}
         if is_writing:
-            shards = look.reported.shards if look.reported is not None else {}
-            entering = {name: records for name, records in begun.items() if name not in refused and name not in shards}
+            entering = {name: records for name, records in begun.items() if name not in refused}
             await self._keep(standing.progress.values(), look.former)
             entered = await self._enter(decision, look.reachable, entering)
             refused |= entering.keys() - entered.keys()
@@ -248,4 +193,9 @@ def _with_recorded(standing: Standing, records: Records) -> Standing:
 
 
 def _begun(progress: Progress, records: Mapping[str, Record]) -> list[str]:
-    return [name for name in sorted(progress.deletions_due) if same(progress.records[name], records.get(name))]
+    due = sorted(progress.deletions_due)
+    return [name for name in due if _beginning(progress.records[name]) == _beginning(records.get(name, Record()))]
+
+
+def _beginning(record: Record) -> tuple[str, str]:
+    return record.revision, record.begun_at

@@ -24,16 +24,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S, told_fault
-from reconciler.daemon.round.mark import (
-    Mark,
-    copy_refusal,
-    deposed,
-    holder_name,
-    is_own,
-    of_other_shard,
-    read_mark,
-    refusal,
-)
+from reconciler.daemon.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (
     AlreadyExists,
     ClusterReplaced,
@@ -85,21 +76,18 @@ class Holder:
         host: str = "",
         *,
         term: Callable[[], int | None] = _no_term,
-        shard: Callable[[], str] = str,
         predecessors: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Nothing is held yet. `host`: how people find this process; empty: this machine's name.
 
         `term`: of the Lease under which this process leads; None: the fleet has one process, and no Lease.
-        `shard`: the one whose Lease that is; empty: the fleet's. `predecessors`: journals of processes that led under a
-        Lease before; what they wrote without one is theirs.
+        `predecessors`: journals of processes that led under a Lease before; what they wrote without one is theirs.
         """
         self._journal = journal
         self._clock = clock
         self._host = host or platform.node()
         self._token = secrets.token_hex(8)
         self._term = term
-        self._shard = shard
         self._predecessors = predecessors
         self._epochs: dict[str, int] = {}
         self._pending: dict[str, dict[str, Record]] = {}
@@ -191,7 +179,7 @@ class Holder:
             except ObjectNotFound:
                 live = None
                 await self._same(member)
-            mark = read_mark(live) if live is not None else Mark(journal=self._journal.uuid, shard=self._shard())
+            mark = read_mark(live) if live is not None else Mark(journal=self._journal.uuid)
             if not take_over:
                 self._refuse(member.name, fleet, mark)
             is_held = live is not None and self._is_this(member.name, mark)
@@ -234,8 +222,7 @@ class Holder:
         epoch = max(mark.epoch, confirmed) + 1
         # First in the journal: whatever becomes of the request, this mark will be known as ours.
         self._journal.intend_hold(member.name, epoch, self._token)
-        since, shard = self._clock.now(), self._shard()
-        own = Mark(journal=self._journal.uuid, epoch=epoch, since=since, term=self._term(), shard=shard)
+        own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now(), term=self._term())
         await self._write(member, fleet, own, live, entries)
         self._journal.confirm_hold(member.name, epoch, self._token)
         self._epochs[member.name] = epoch
@@ -266,16 +253,13 @@ class Holder:
         return is_left and is_told(mark.entries, entries)
 
     def _is_this(self, cluster: str, mark: Mark) -> bool:
-        own = (self._journal.uuid, self._epochs.get(cluster), self._token, self._term(), self._shard())
-        is_own = (mark.journal, mark.epoch, mark.token, mark.term, mark.shard) == own
-        return is_own and not mark.is_released
+        own = (self._journal.uuid, self._epochs.get(cluster), self._token, self._term())
+        return (mark.journal, mark.epoch, mark.token, mark.term) == own
 
     def _is_past_leader(self, mark: Mark) -> bool:
-        """Whether who wrote a mark acts here no more: it let go of the cluster, or the Lease is ours now."""
+        """Whether who wrote a mark led before, and does so no more: the Lease is ours now."""
         term = self._term()
-        if mark.is_released:
-            return True
-        if term is None or mark.shard != self._shard():
+        if term is None:
             return False
         return mark.term < term if mark.term is not None else mark.journal in self._predecessors()
 
@@ -283,8 +267,6 @@ class Holder:
         if self._is_past_leader(mark):
             return
         term = self._term()
-        if mark.shard != self._shard():
-            raise HeldByCopy(cluster, of_other_shard(fleet, mark))
         if term is not None and mark.term is not None and (mark.term > term or mark.token != self._token):
             raise Deposed(deposed(cluster, fleet, mark), mark.term)
         if mark.journal != self._journal.uuid:
@@ -324,7 +306,6 @@ class Holder:
                 "host": self._host,
                 "since": mark.since,
                 **({"term": str(mark.term)} if mark.term is not None else {}),
-                **({"shard": mark.shard} if mark.shard else {}),
                 **entries,
             },
         }
@@ -337,8 +318,6 @@ class Holder:
         mark, term = found.value, self._term()
         if self._is_this(member.name, mark):
             return None
-        if mark.shard != self._shard():
-            return HeldByCopy(member.name, of_other_shard(fleet, mark))
         if term is not None and mark.term is not None and mark.term > term:
             return NotLeading(member.name, deposed(member.name, fleet, mark))
         return HeldByCopy(member.name, copy_refusal(fleet, mark))
@@ -352,8 +331,7 @@ class Holder:
             if mark is None:
                 _error_of(member, found.fault)
                 return member.name, None
-            is_ours = (mark.journal, mark.shard) == (self._journal.uuid, self._shard())
-            is_ours = is_ours and is_own(mark, self._journal.holds(member.name))
+            is_ours = mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(member.name))
             return member.name, None if is_ours or self._is_past_leader(mark) else mark
 
         found = await asyncio.gather(*(one(member) for member in members))
@@ -366,13 +344,10 @@ class Holder:
             FleetHeld: another journal holds it in any of the members; it is named.
         """
         found = await self.held_by(members, fleet)
-        told: dict[str, str] = {}
         for name, mark in found.items():
-            is_other = mark.shard != self._shard()
-            if mark.journal != self._journal.uuid and not is_other:
+            if mark.journal != self._journal.uuid:
                 self._refuse(name, fleet, mark)
-            told[name] = of_other_shard(fleet, mark) if is_other else copy_refusal(fleet, mark)
-        return told
+        return {name: copy_refusal(fleet, mark) for name, mark in found.items()}
 
     async def refuse_others(self, members: Iterable[MemberCluster], fleet: str) -> None:
         """Nothing, when nobody else holds the fleet in any of the members.

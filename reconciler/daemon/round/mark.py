@@ -11,7 +11,9 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.tree import dig
 from reconciler.stages.leadership import read_term
 
-_OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since", "term", "shard", "released"})
+_SHARD = "shard"
+_OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since", "term", _SHARD, "released"})
+"""The last two are of an earlier version (ADR 22)."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -27,17 +29,12 @@ class Mark(Struct, frozen=True, kw_only=True):
     since: str = ""
     term: int | None = None
     """Of the Lease under which it was written; None: without one."""
-    shard: str = ""
-    """Whose Lease that was; empty: the fleet's."""
-    is_released: bool = False
-    """Whoever wrote it writes nothing here any more: the cluster went to another shard."""
     entries: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Who holds the fleet, since when and where, for people."""
         epoch = f", epoch {self.epoch}" if self.epoch else ""
         epoch += f", term {self.term}" if self.term is not None else ""
-        epoch += f", shard {self.shard}" if self.shard else ""
         since = f" since {self.since}" if self.since else ""
         return f"journal {self.journal}{epoch}{since}" + (f" on host {self.host}" if self.host else "")
 
@@ -49,10 +46,9 @@ def read_mark(live: LiveObject) -> Mark:
     return Mark(
         journal=found.get("journal", ""),
         epoch=_number(found.get("epoch", "")) or 0,
-        term=_term(found.get("term", "")),
+        # A term of a Lease of a shard says nothing beside one of the fleet's: a person has to take over from it.
+        term=_term(found.get("term", "")) if _SHARD not in found else None,
         token=found.get("instance", ""),
-        shard=found.get("shard", ""),
-        is_released=found.get("released") == "true",
         host=found.get("host", ""),
         since=found.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
         entries={key: value for key, value in found.items() if key not in _OWN_KEYS},
@@ -95,14 +91,6 @@ def refusal(member: str, fleet: str, mark: Mark) -> str:
 def deposed(member: str, fleet: str, mark: Mark) -> str:
     """What is said where a process that leads later has written the mark."""
     return f"{member}: fleet {fleet} is led by {mark} now; nothing is written by this process until it leads again"
-
-
-def of_other_shard(fleet: str, mark: Mark) -> str:
-    """What is said where the process of another shard, or of the whole fleet, has not let go of a cluster yet."""
-    return (
-        f"fleet {fleet} is held by {mark}, a process of another shard or the one that had the whole fleet; nothing is "
-        "written here until it lets go of the cluster, or its Lease has run out"
-    )
 
 
 def copy_refusal(fleet: str, mark: Mark) -> str:

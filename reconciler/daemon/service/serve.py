@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.profiles.live_access import INTERVAL_S, LiveAccess
 from reconciler.adapters.sources.source import StoreSource, open_source
@@ -30,6 +31,7 @@ from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 
 log = logging.getLogger("reconciler")
@@ -98,20 +100,14 @@ async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIt
         vitals.requests.observe((cluster, verb, code), seconds)
 
     def opening(fleet: Fleet) -> AbstractAsyncContextManager[Members]:
-        return Members.open(configs_of(fleet, access), agent=agent, clock=access.clock, answered=answered)
+        return Members.open(_configs_in_reach(fleet, access), agent=agent, clock=access.clock, answered=answered)
 
     fenced = Members.open(
         {}, agent=agent, clock=access.clock, answered=answered, writing_left_s=leadership.writing_left_s
     )
     try:
         async with fenced as members:
-            holder = Holder(
-                journal,
-                access.clock,
-                term=leadership.term,
-                shard=leadership.shard,
-                predecessors=lambda: leadership.leaders,
-            )
+            holder = Holder(journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders)
             parts = _parts(service, source, holder, (journal, members, agent, vitals))
             name = f"{platform.node()}_{uuid.uuid4()}"
             yield Player(Process(parts=parts, leadership=leadership, opening=opening, name=name))
@@ -131,7 +127,7 @@ def _parts(
         journal=journal,
         holder=holder,
         opened=members,
-        configs_of=lambda fleet: configs_of(fleet, access),
+        configs_of=lambda fleet: _configs_in_reach(fleet, access),
         agent=agent,
         clock=access.clock,
         interpreters=access.interpreters,
@@ -140,6 +136,10 @@ def _parts(
         open=access.open,
         later_keys=access.later_keys,
     )
+
+
+def _configs_in_reach(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
+    return configs_of(access.reach.cut(fleet), access)
 
 
 async def _watch_orders(journal: Journal, player: Player, clock: Clock) -> None:

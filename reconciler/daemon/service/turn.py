@@ -19,10 +19,6 @@ from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import PROMPT_S
-from reconciler.daemon.round.mark import Mark
-from reconciler.daemon.shards.custody import Custody, is_without_lease, let_go
-from reconciler.daemon.shards.exchange import Exchange
-from reconciler.daemon.shards.pictures import Pictures
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import ConfigurationError, Deposed, FleetHeld, MemberClusterError
 from reconciler.model.fleet import Fleet
@@ -36,26 +32,16 @@ _CHECKED_EVERY: Final = 10
 """Once in so many times it is looked whether what was left is still there: a hand may have changed it."""
 _UNREAD_S: Final = 5.0
 """How often clusters are asked whose marks could not be read."""
-_HELD_S: Final = 2.0
-"""How often clusters are looked at, where there are shards: who had them may have let go of them."""
-_ANSWERED_SHARE: Final = 3
-"""A request is answered, or given up, within such a part of what the Lease lasts."""
 _RAISED_S: Final = 5.0
 """So long raising the term may take."""
 
 
 class Seat(Struct, frozen=True, kw_only=True):
-    """What a leader sits on. `members`: clusters on connections of their own.
-
-    `custody`, `exchange` and `pictures`: of a fleet with shards, else None.
-    """
+    """What a leader sits on. `members`: clusters on connections of their own."""
 
     elector: Elector
     left: HandoverFile
     members: Members
-    custody: Custody
-    exchange: Exchange | None = None
-    pictures: Pictures | None = None
 
     async def keep(self, lost: asyncio.Event) -> None:
         """Keep the Lease; `lost` is set when it is."""
@@ -121,71 +107,22 @@ class Turn:
         return False
 
     async def read_unread(self) -> None:
-        """Read marks of clusters that answer at last, or are let go of; the loop begins anew with what they tell."""
+        """Read marks of clusters that answer at last; the loop begins anew with what they tell."""
+        parts, seat = self._parts, self._seat
         while self.taken.unread:
-            await self._parts.clock.sleep(_UNREAD_S if self._seat.exchange is None else _HELD_S)
-            if await self.read_unread_once():
+            await parts.clock.sleep(_UNREAD_S)
+            configs = contained(parts.configs_of, self._fleet)
+            # It may be reached in another way by now.
+            members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
+            found = await awaited(
+                read_unread(parts.reach.cut(self._fleet), parts.journal, members, self.taken.unread, parts.clock)
+            )
+            if found.fault is not None:
+                self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
+            elif found.value is not None and found.value != self.taken.unread:
+                self.taken = replace(self.taken, unread=found.value)
                 self.over.set()
                 return
-
-    async def read_unread_once(self) -> bool:
-        """Whether marks of more clusters are known now."""
-        parts, seat, unread = self._parts, self._seat, self.taken.unread
-        if not unread:
-            return False
-        configs = contained(parts.configs_of, self._fleet)
-        # It may be reached in another way by now.
-        members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
-        cut = parts.reach.cut(self._fleet)
-        shard, custody = seat.elector.shard, seat.custody
-        found = await awaited(
-            read_unread(cut, parts.journal, members, unread, parts.clock, shard=shard, custody=custody)
-        )
-        if found.fault is not None:
-            self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
-        if found.value is None or found.value == unread:
-            return False
-        self.taken = replace(self.taken, unread=found.value)
-        return True
-
-    async def let_go(self) -> None:
-        """Let go of clusters that are of another shard now; not before what was sent there has surely been dealt with.
-
-        What is in them is forgotten: whoever has them next knows it from the marks of the objects.
-        """
-        if not self._departed:
-            return
-        await self._parts.clock.sleep(self._seat.elector.duration_s / _ANSWERED_SHARE)
-        while departed := self._departed:
-            for name in departed:
-                found = await awaited(self._let_go_of(name))
-                if found.fault is not None:
-                    self._told.fault(name, found.fault, "a cluster is not let go of yet", **fault_fields(name))
-            if self._departed:
-                await self._parts.clock.sleep(_UNREAD_S)
-
-    @property
-    def _departed(self) -> list[str]:
-        """Clusters that this journal knows, and that are of another shard, or of the leader, now."""
-        parts, fleet = self._parts, self._fleet
-        there = {name for name, cluster in fleet.clusters.items() if not cluster.pulls}
-        return sorted(parts.journal.cluster_uids().keys() & there - parts.reach.own(fleet))
-
-    async def _let_go_of(self, name: str) -> None:
-        parts, seat = self._parts, self._seat
-        shard, term, uuid = seat.elector.shard, seat.elector.term, parts.journal.uuid
-        member = seat.members.get(name)
-        if member is None or term is None or seat.elector.writing_left_s() <= 0:
-            return
-
-        def is_ours(mark: Mark) -> bool:
-            is_of_shard = mark.shard == shard and (mark.journal == uuid or (mark.term is not None and mark.term < term))
-            return is_of_shard or is_without_lease(mark, uuid)
-
-        gone = await awaited(within(let_go(member, self._fleet.settings.name, is_ours), PROMPT_S))
-        if gone.fault is None:
-            parts.journal.forget_cluster(name)
-            log.info("a cluster is of another shard now", extra={"event": "LetGo", "cluster": name})
 
     async def gives_way_to(self, error: FleetHeld) -> bool:
         """Whether the Lease is lost, or of no use: a mark is of whoever leads later, and this process cannot then.

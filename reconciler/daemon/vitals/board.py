@@ -6,12 +6,25 @@ The loop puts it there and goes on; nothing is made of it while nobody looks.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 
-from reconciler.daemon.vitals.shown import Shown
-from reconciler.daemon.vitals.whole import Whole
-from reconciler.stages.state import Others
+from msgspec import Struct, field
 
-__all__ = ["Board", "Shown"]
+from reconciler.model.observation import Observations
+from reconciler.report.status.state_document import Picture
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """The picture of the last round and what stands beside it. All of it is frozen, or written by nobody any more.
+
+    `since`: since when the fleet is in step, or is not (RFC 3339). `servers`: addresses of the clusters, asked when
+    somebody looks.
+    """
+
+    picture: Picture
+    observations: Observations = field(default_factory=Observations)
+    since: str = ""
+    servers: Callable[[], Mapping[str, str]] = dict
 
 
 class Board:
@@ -20,26 +33,9 @@ class Board:
     def __init__(self) -> None:
         """Nothing is shown yet."""
         self.shown: Shown | None = None
-        """What this process itself knows."""
-        self.others: Others | None = None
-        """What other processes of the fleet tell; None: it has no shards."""
         self.moment = 0
         """It grows whenever something that is shown becomes another."""
         self._waiting: set[asyncio.Future[None]] = set()
-        self._whole = Whole()
-
-    @property
-    def whole(self) -> Shown | None:
-        """The whole fleet, as far as anybody tells; None: nothing is shown yet."""
-        if self.shown is None or self.others is None:
-            return self.shown
-        return self._whole.of(self.shown, self.others)
-
-    def take_in(self, others: Others | None) -> None:
-        """Other processes tell this from now on; None: there are none any more."""
-        if others is not self.others:
-            self.others = others
-            self.stir()
 
     def show(self, shown: Shown) -> None:
         """Show this from now on, and wake who waits for it."""

@@ -56,8 +56,6 @@ class Vitals(Struct, kw_only=True):
     is_ready: bool = False
     leads: bool = True
     """Whether this process acts for its fleet; False: it stands by."""
-    applies: bool = False
-    """Whether that is for a shard, and another process leads the fleet."""
     is_reloading: bool = False
     """A reload was asked for, and no round has ended that knows of it."""
     journal_error: str = ""

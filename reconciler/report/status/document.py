@@ -10,14 +10,12 @@ from msgspec import Struct
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.ledger import Event, EvictionRecord, SuspensionRecord
 from reconciler.model.tree import Json
-from reconciler.report.status.told_document import with_told
 
 
 class Status(Struct, frozen=True, kw_only=True):
     """What was read of the journal. `writer`: who holds it now, empty: nobody. `commit`: author and subject.
 
-    `led_by`: who leads the fleet while this process stands by; empty: nobody else. `told`: what other processes of
-    it tell (`report.told_document`); None: it has no shards.
+    `led_by`: who leads the fleet while this process stands by; empty: nobody else.
     """
 
     fleet: str
@@ -25,7 +23,6 @@ class Status(Struct, frozen=True, kw_only=True):
     writer: str = ""
     led_by: str = ""
     picture: Mapping[str, Json]
-    told: Mapping[str, Json] | None = None
     commit: tuple[str, str] | None = None
     suspensions: tuple[SuspensionRecord, ...] = ()
     constraints: tuple[Constraint, ...] = ()
@@ -36,7 +33,7 @@ def status_document(status: Status) -> dict[str, Json]:
     """The document; its first keys are those of the picture, see `report.state_document`."""
     author, subject = status.commit or (None, None)
     return {
-        **with_told(status.picture, status.told),
+        **status.picture,
         "fleet": status.fleet,
         "journal": status.journal,
         "writer": status.writer or None,

@@ -22,7 +22,7 @@ from reconciler.report.plan.json import summary
 from reconciler.report.rollouts.document import rollouts_part
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.troubles import Troubles
-from reconciler.stages.state import ClusterState, FleetState, Lag, Others
+from reconciler.stages.state import ClusterState, FleetState, Lag
 
 VERSION = 1
 
@@ -46,8 +46,6 @@ class Picture(Struct, frozen=True, kw_only=True):
     source_error: str = ""
     rollouts: tuple[Progress, ...] = ()
     """Where each Rollout of the store stands."""
-    others: Others | None = None
-    """What other processes tell, where the state is that of a whole fleet with shards."""
 
 
 def state_document(
@@ -149,13 +147,12 @@ def _clusters(picture: Picture, before: JsonObject | None) -> list[JsonObject]:
     members = picture.state.facts.members if picture.state.facts is not None else {}
     return [
         # One that a command was told to leave out stays as it was.
-        known[name] if name not in members and name in known and not found.is_left else cluster_part(found)
+        known[name] if name not in members and name in known and not found.is_left else _cluster(found)
         for name, found in sorted(picture.state.clusters.items())
     ]
 
 
-def cluster_part(found: ClusterState) -> dict[str, Json]:
-    """A row of `clusters`."""
+def _cluster(found: ClusterState) -> JsonObject:
     why = LEFT_WHY if found.is_left else found.why_away
     return {
         "name": found.name,

@@ -25,8 +25,7 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
     limit = None if wide else _SHOWN_MAX
     sections = [
         _head(document, style),
-        _clusters(document["clusters"], style) if document["clusters"] or not document.get("elsewhere") else [],
-        _cut("Shards", _shards(document.get("shards", ()), style), style, limit),
+        _clusters(document["clusters"], style),
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
@@ -77,7 +76,7 @@ def _head(document: Document, style: Style) -> list[str]:
         visible(f"  seen      {document['time']}  ({number})"),
         visible(f"  writer    {document['writer'] or 'none; no daemon runs'}"),
         *(
-            [visible(f"  standby   led by {document['ledBy']}; what follows is {_of_whom(document)}")]
+            [visible(f"  standby   led by {document['ledBy']}; what follows is of before")]
             if document.get("ledBy")
             else []
         ),
@@ -89,10 +88,6 @@ def _head(document: Document, style: Style) -> list[str]:
     if not document["complete"]:
         lines.append("  " + style.red("INCOMPLETE: not everything could be read"))
     return lines
-
-
-def _of_whom(document: Document) -> str:
-    return "what the shards tell" if document.get("shards") else "of before"
 
 
 _ALWAYS = ("synced", "pending", "held", "failed")
@@ -107,11 +102,9 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         return [style.yellow("No clusters: the store has no document of kind Cluster.")]
     states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
     healths = [name for name in _HEALTHS if any(_count(cluster, "health", name) for cluster in clusters)]
-    is_sharded = any("shard" in cluster for cluster in clusters)
     rows = [
         [
             visible(cluster["name"]),
-            *([visible(cluster.get("shard") or "-")] if is_sharded else ()),
             _reach(cluster),
             *(str(_count(cluster, "objects", name)) for name in states),
             *(str(_count(cluster, "health", name)) for name in healths),
@@ -120,34 +113,21 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         ]
         for cluster in clusters
     ]
-    shown = ["SHARD"] if is_sharded else []
-    header = ["CLUSTER", *shown, "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS"]
-    first, contact = 2 + len(shown), len(header) - 1
+    header = ["CLUSTER", "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS", "WHY NOT"]
+    contact = 2 + len(states) + len(healths)
     # Why a cluster is away matters more than when it was there. What else has no room is listed below, one by one.
-    extra = range(first + len(_ALWAYS), contact)
-    fit = Fit(width=style.width, drop=(contact, first + 1, first - 1, *reversed(extra)), cuts_last=True)
-    lines = aligned([[*header, "WHY NOT"], *rows], right=frozenset(range(first, contact)), fit=fit)
+    extra = range(2 + len(_ALWAYS), contact)
+    fit = Fit(width=style.width, drop=(contact, 3, 1, *reversed(extra)), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset(range(2, contact)), fit=fit)
     painted = [
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
 
 
-def _shards(shards: Sequence[Document], style: Style) -> list[str]:
-    """Who applies to which shard, and what is not known of one."""
-    return [
-        style.red(visible(f"{shard['name']}: {shard['why']}"))
-        if shard["why"]
-        else visible(f"{shard['name']}: {shard['process'] or 'a process'}{' (this process)' if shard['here'] else ''}")
-        for shard in shards
-    ]
-
-
 def _reach(cluster: Document) -> str:
     if cluster.get("left"):
         return "left"
-    if not cluster.get("told", True):
-        return "unknown"
     return "yes" if cluster["up"] else "no"
 
 

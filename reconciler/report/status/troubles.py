@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reconciler.model.refs import Identity
@@ -27,12 +27,6 @@ _HEALTHS: Final = (
 _SYNC_RANK: Final = {lag: rank for rank, lag in enumerate(_SYNCS)}
 _HEALTH_RANK: Final = {word: rank for rank, word in enumerate(_HEALTHS)}
 
-RANKS: Final[Mapping[str, Mapping[str, int]]] = {
-    "state": {str(lag): rank for lag, rank in _SYNC_RANK.items()},
-    "health": {str(word): rank for word, rank in _HEALTH_RANK.items()},
-}
-"""How bad the words of a row are: the worst has the lowest."""
-
 _Row = tuple[int, int, Identity, str, ObjectState]
 
 
@@ -48,12 +42,8 @@ class Troubles:
 
     def rows(self) -> list[Json]:
         """`[{cluster, resource, sync, state, by, why, health, healthWhy}]`, the worst first."""
-        return [self._row(cluster, identity, found) for cluster, identity, found in self.worst(ROWS_MAX)]
-
-    def worst(self, most: int) -> Iterator[tuple[str, Identity, ObjectState]]:
-        """At most so many with their cluster, the worst first."""
-        for _, _, identity, cluster, found in heapq.nsmallest(most, self._ranked(), key=lambda row: row[:4]):
-            yield cluster, identity, found
+        worst = heapq.nsmallest(ROWS_MAX, self._ranked(), key=lambda row: row[:4])
+        return [self._row(cluster, identity, found) for _, _, identity, cluster, found in worst]
 
     def _ranked(self) -> Iterator[_Row]:
         for cluster in self._clusters:

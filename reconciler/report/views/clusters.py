@@ -13,7 +13,7 @@ from reconciler.report.views.needs import needs_of
 from reconciler.report.views.questions import ROWS_MAX
 from reconciler.report.views.rollouts import in_force_in
 from reconciler.report.views.shapes import CapacityPart, ClusterView, PlacedObject
-from reconciler.report.views.sight import Sight, applier_part, copy_part, rank_of, words_for_history
+from reconciler.report.views.sight import Sight, copy_part, rank_of, words_for_history
 from reconciler.report.views.timers import timers_of
 from reconciler.stages.state import ClusterState
 
@@ -34,7 +34,6 @@ def cluster_view(sight: Sight, name: str, offset: int = 0, events: Sequence[Even
         is_left=found.is_left,
         why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
         where=str(declared.source) if declared is not None and declared.source.path else None,
-        **applier_part(sight, found),
         server=sight.text(sight.servers[name]) if name in sight.servers else None,
         last_contact=found.last_contact or None,
         labels={key: sight.text(value) for key, value in (declared.labels.items() if declared is not None else ())},
@@ -56,9 +55,10 @@ def cluster_view(sight: Sight, name: str, offset: int = 0, events: Sequence[Even
 
 def _worst_first(sight: Sight, found: ClusterState) -> list[Identity]:
     kept = sorted(found.kept, key=lambda identity: (rank_of(found.kept[identity]), identity))
-    facts, state = sight.facts, sight.picture.state
-    known = facts.decision.bindings if found.is_told else facts.manifests.get(found.name, {})
-    return kept + sorted(each for each in known if each not in found.kept and state.is_wanted(found, each))
+    if found.why_away is not None or found.is_left:
+        return kept
+    manifests = sight.facts.manifests.get(found.name, {})
+    return kept + sorted(identity for identity in manifests if identity not in found.kept)
 
 
 def _placed(sight: Sight, name: str, identities: Sequence[Identity]) -> Iterator[PlacedObject]:

@@ -8,10 +8,9 @@ from msgspec import Struct
 
 from reconciler.report.history_text import history_entry
 from reconciler.report.mask import scrub_text
-from reconciler.report.views.needs import NEEDS_MAX, Needs, is_untold, needs_of
+from reconciler.report.views.needs import NEEDS_MAX, Needs, needs_of
 from reconciler.report.views.rollouts import rollouts_of
 from reconciler.report.views.shapes import ClusterCounts, CommitPart, FleetView, Need, SourcePart, Weight, What
-from reconciler.report.views.shards import shards_of
 from reconciler.report.views.sight import Noted, Sight, is_cluster_in_step, words_for_history
 from reconciler.report.views.timers import timers_of
 from reconciler.stages.state import HealthWord, Lag
@@ -36,7 +35,7 @@ class Signs(Struct, frozen=True, kw_only=True):
 
 def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
     """Is all in step, and what needs somebody. `sight` None: no round has ended yet."""
-    needs = _with_standing(signs, needs_of(sight)) if sight is not None else _before_the_first(signs, noted)
+    needs = needs_of(sight) if sight is not None else _before_the_first(signs, noted)
     clusters = sight.clusters.values() if sight is not None else ()
     syncs, healths = Counter(dict.fromkeys(Lag, 0)), Counter(dict.fromkeys(HealthWord, 0))
     for found in clusters:
@@ -50,8 +49,7 @@ def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
         is_ready=signs.is_ready,
         is_progressing=signs.is_progressing,
         phase=signs.phase,
-        # Who stands by makes no rounds: what is shown is of now.
-        time=signs.last_round_at or (sight.now if sight is not None else None) or None,
+        time=signs.last_round_at or None,
         round=sight.picture.number if sight is not None else 0,
         since=sight.since if sight is not None else None,
         source=SourcePart(
@@ -63,9 +61,8 @@ def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
         clusters=ClusterCounts(
             total=len(clusters),
             in_sync=sum(map(is_cluster_in_step, clusters)),
-            away=sum(found.why_away is not None and not is_untold(found) for found in clusters),
+            away=sum(found.why_away is not None for found in clusters),
             left=sum(found.is_left for found in clusters),
-            unknown=sum(map(is_untold, clusters)),
         ),
         objects={str(lag): syncs[lag] for lag in Lag},
         health={str(word): healths[word] for word in HealthWord},
@@ -74,28 +71,15 @@ def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
         timers=timers_of(sight) if sight is not None else (),
         events=tuple(history_entry(event, words_for_history(sight)) for event in noted.events),
         rollouts=rollouts_of(sight) if sight is not None else (),
-        shards=shards_of(sight) if sight is not None else (),
     )
-
-
-def _with_standing(signs: Signs, needs: Needs) -> Needs:
-    """The needs, with a word that this process does nothing about them itself."""
-    if signs.leads:
-        return needs
-    told = _stands_by(signs, "its history and timers are of before: ask the one that leads")
-    return Needs(listed=(*needs.listed[: NEEDS_MAX - 1], told), total=needs.total + 1)
-
-
-def _stands_by(signs: Signs, todo: str) -> Need:
-    return Need(weight=Weight.INFO, what=What.PROBLEM, title="this process stands by",
-                why=scrub_text(signs.phase), todo=todo)  # fmt: skip
 
 
 def _before_the_first(signs: Signs, noted: Noted) -> Needs:
     """Of a service that has not made a round yet."""
     found = []
     if not signs.leads:
-        found.append(_stands_by(signs, "look at the page of the one that leads"))
+        found.append(Need(weight=Weight.INFO, what=What.PROBLEM, title="this process stands by",
+                          why=scrub_text(signs.phase), todo="look at the page of the one that leads"))  # fmt: skip
     if signs.source_error:
         todo = "mend what is said; it is read again by itself"
         found.append(Need(weight=Weight.ERROR, what=What.SOURCE, title="the store cannot be read",

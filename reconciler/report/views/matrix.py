@@ -81,12 +81,6 @@ def _worst(sight: Sight) -> dict[Identity, Rank]:
             rank = rank_of(state)
             if rank < found.get(identity, NOMINAL_RANK):
                 found[identity] = rank
-    not_well = {name: rank_of(each.otherwise) for name, each in sight.clusters.items() if each.otherwise is not NOMINAL}
-    for identity, binding in sight.facts.decision.bindings.items() if not_well else ():
-        ranks = [not_well[target.cluster] for target in binding.targets if target.cluster in not_well]
-        worst = min(ranks, default=NOMINAL_RANK)
-        if worst < found.get(identity, NOMINAL_RANK):
-            found[identity] = worst
     return found
 
 
@@ -96,17 +90,15 @@ class _Column(NamedTuple):
     number: int
     name: str
     kept: Mapping[Identity, ObjectState]
-    well: Mapping[Identity, Any] | None
-    """What is wanted there, where that is `otherwise` unless it is kept; None: what is placed and not `absent`."""
-    absent: frozenset[Identity]
-    otherwise: ObjectState
+    well: Mapping[Identity, Any]
+    """What is wanted there, where that is known to be there and well unless it is kept."""
     workloads: Mapping[Identity, Workload]
     cells: dict[int | None, Cell]
-    """Those of what is not kept, by replicas: rows share them."""
+    """Those of what is well, by replicas: rows share them."""
 
 
 def _columns(sight: Sight) -> list[_Column]:
-    found, manifests = [], sight.facts.manifests
+    found = []
     for number, (name, cluster) in enumerate(sorted(sight.clusters.items())):
         is_read = cluster.why_away is None and not cluster.is_left
         seen = sight.observations.clusters.get(name)
@@ -115,9 +107,7 @@ def _columns(sight: Sight) -> list[_Column]:
                 number=number,
                 name=name,
                 kept=cluster.kept,
-                well=None if cluster.is_told and not cluster.is_left else manifests.get(name, {}) if is_read else {},
-                absent=cluster.absent,
-                otherwise=cluster.otherwise,
+                well=sight.facts.manifests.get(name, {}) if is_read else {},
                 workloads=seen.workloads if seen is not None and seen.reachable else {},
                 cells={},
             )
@@ -139,25 +129,23 @@ def _cells(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Iter
     """Most of twenty-five thousand are well: what is the same for all of these is not looked up for each."""
     binding = sight.facts.decision.bindings.get(identity)
     replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
-    for column in columns:
-        _, name, kept, well, absent, otherwise, _, cells = column
+    sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word
+    for number, name, kept, well, workloads, cells in columns:
         state = kept.get(identity)
-        if state is not None:
-            yield _cell(sight, column, identity, state, replicas.get(name))
-            continue
-        if identity not in well if well is not None else name not in replicas or identity in absent:
+        if state is None and identity not in well:
             continue
         count = replicas.get(name)
-        cell = cells.get(count)
-        if cell is None:
-            cell = cells[count] = _cell(sight, column, identity, otherwise, count)
-        yield cell
-
-
-def _cell(sight: Sight, column: _Column, identity: Identity, state: ObjectState, count: int | None) -> Cell:
-    seen = column.workloads.get(identity) if state is not column.otherwise else None
-    return Cell(cluster=column.number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
-                replicas=count, ready=ready_of(state, seen, count), why=_why(sight, state))  # fmt: skip
+        if state is None:
+            cell = cells.get(count)
+            if cell is None:
+                cell = cells[count] = Cell(
+                    cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=count
+                )
+            yield cell
+        else:
+            ready = ready_of(state, workloads.get(identity), count)
+            yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
+                       replicas=count, ready=ready, why=_why(sight, state))  # fmt: skip
 
 
 def _why(sight: Sight, state: ObjectState) -> str:

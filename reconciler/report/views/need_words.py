@@ -191,8 +191,8 @@ def _first(names: Iterator[str], total: int) -> str:
 def _why(sight: Sight, key: NeedKey, cluster: str, identity: Identity) -> str:
     if key.what is not What.FOUGHT:
         return key.why
-    state = sight.state(cluster, identity)
-    return state.sync.why if state is not None and isinstance(state.sync, Fought) else ""
+    fought = sight.facts.fights.get((cluster, identity))
+    return fought.why if fought is not None else ""
 
 
 _BEGINNINGS: Final = {

@@ -45,7 +45,6 @@ def needs_of(sight: Sight, *, cluster: str | None = None, identity: Identity | N
     found = list(_of_objects(sight, cluster, identity))
     if identity is None:
         found += _of_clusters(sight, cluster)
-        found += _of_shards(sight, cluster)
         found += _suspensions(sight, cluster)
         found += rollout_needs(sight, cluster)
     found += _evictions(sight, cluster, identity)
@@ -90,34 +89,8 @@ def _of_clusters(sight: Sight, only: str | None) -> Iterator[Need]:
             yield Need(weight=Weight.WARNING, what=What.LEFT, title=f"cluster {name} has left the store", why=LEFT_WHY,
                        cluster=name, count=found.total,
                        todo=f"bring its Cluster document back, or delete what is ours in {name} by hand")  # fmt: skip
-        elif found.why_away is not None and not is_untold(found):
+        elif found.why_away is not None:
             yield _away(sight, name, found)
-
-
-def is_untold(found: ClusterState) -> bool:
-    """Whether it is not the cluster that does not answer, but who applies there that does not tell."""
-    return found.applier is not None and bool(found.applier.why)
-
-
-def _of_shards(sight: Sight, only: str | None) -> Iterator[Need]:
-    """Of clusters of which nobody tells how they are: one for each reason, since it is one process that is away."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name, found in sorted(sight.clusters.items()):
-        applier = found.applier
-        if only in (None, name) and applier is not None and applier.why:
-            groups.setdefault((applier.shard, applier.why), []).append(name)
-    for (shard, why), names in groups.items():
-        these = f"cluster {names[0]} is" if len(names) == 1 else f"{len(names)} clusters are"
-        todo = f"see that an applier runs for shard {shard}, and that it reaches the cluster of the Leases"
-        yield Need(
-            weight=Weight.ERROR,
-            what=What.AWAY,
-            title=sight.text(f"it is not known how {these}" + (f" (shard {shard})" if shard else "")),
-            why=sight.text(why),
-            cluster=names[0] if len(names) == 1 else None,
-            count=len(names),
-            todo=todo if shard else "correct its label, or add the shard to the Fleet document",
-        )
 
 
 def _away(sight: Sight, name: str, found: ClusterState) -> Need:

@@ -39,13 +39,12 @@ class SourcePart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ClusterCounts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`in_sync`: all there is as wanted. `left`: the document was taken away. `unknown`: its process does not tell."""
+    """`in_sync`: that answer and hold nothing that is not as wanted. `left`: whose document was taken away."""
 
     total: int
     in_sync: int
     away: int
     left: int
-    unknown: int = 0
 
 
 class Weight(StrEnum):
@@ -157,17 +156,6 @@ class InForcePart(Struct, frozen=True, kw_only=True, rename="camel"):
     why: str
 
 
-class ShardPart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A shard. `is_here`: this process applies to it. `why`: why it is not known how it is, empty: it is."""
-
-    name: str
-    process: str | None = None
-    is_here: bool = False
-    why: str = ""
-    revision: str | None = None
-    clusters: int = 0
-
-
 class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
     """`GET /api/v1/fleet`: is all in step, since when, by which commit; what needs somebody; what comes by itself.
 
@@ -199,8 +187,6 @@ class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
     events: tuple[dict[str, Any], ...] = ()
     rollouts: tuple[RolloutPart, ...] = ()
     """Where each Rollout of the store stands."""
-    shards: tuple[ShardPart, ...] = ()
-    """Who applies where, in a fleet with shards."""
 
 
 class Cell(Struct, frozen=True, kw_only=True, array_like=True):
@@ -219,7 +205,7 @@ class Cell(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class Row(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A workload with its copies; a cluster without a cell has none."""
+    """A workload of the matrix with its copies; a cluster without a cell has none."""
 
     resource: Resource
     where: str
@@ -234,10 +220,6 @@ class ClusterHead(Struct, frozen=True, kw_only=True, rename="camel"):
     is_left: bool = False
     is_suspended: bool = False
     why: str = ""
-    shard: str | None = None
-    process: str | None = None
-    is_told: bool = True
-    """With shards: which applies there, by which process, and whether it is known how it is there."""
 
 
 class MatrixView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -376,9 +358,6 @@ class ClusterView(Struct, frozen=True, kw_only=True, rename="camel"):
     history: tuple[dict[str, Any], ...] = ()
     in_force: tuple[InForcePart, ...] = ()
     """For each Rollout the revision that is in force there."""
-    shard: str | None = None
-    process: str | None = None
-    is_told: bool = True
 
 
 class ProblemPart(Struct, frozen=True, kw_only=True, rename="camel"):

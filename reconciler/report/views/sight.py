@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -164,22 +164,9 @@ def heads(sight: Sight) -> tuple[ClusterHead, ...]:
             is_left=found.is_left,
             is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
             why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
-            **applier_part(sight, found),
         )
         for name, found in sorted(sight.clusters.items())
     )
-
-
-def applier_part(sight: Sight, found: ClusterState) -> dict[str, Any]:
-    """Who applies to a cluster, as the shapes name it; nothing where the fleet has no shards."""
-    applier = found.applier
-    if applier is None:
-        return {}
-    return {
-        "shard": sight.text(applier.shard) or None,
-        "process": sight.text(applier.process) or None,
-        "is_told": not applier.why,
-    }
 
 
 def words_for_history(sight: Sight | None) -> Callable[[str], tuple[str, str] | None]:

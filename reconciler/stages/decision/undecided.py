@@ -21,17 +21,9 @@ RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
 
 
 def undecided(
-    decision: Decision,
-    own: Collection[str],
-    ledger: Mapping[str, Collection[Identity]],
-    *,
-    by_leader: bool = False,
+    decision: Decision, own: Collection[str], ledger: Mapping[str, Collection[Identity]]
 ) -> dict[Identity, Problem]:
-    """Why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster what was applied there.
-
-    `by_leader`: the leader of the fleet decides them, and has not told of this revision yet; that is no matter for a
-    person.
-    """
+    """Why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster what was applied there."""
     here = {name: cluster for name, cluster in decision.fleet.clusters.items() if name in own}
     may_come: dict[int, bool] = {}
     found: dict[Identity, str] = {}
@@ -51,7 +43,7 @@ def undecided(
             found[identity] = why
     for identity in _followers(decision, found):
         found[identity] = "what it goes along with is left as it is"
-    return {identity: _problem(decision, identity, found[identity], by_leader) for identity in sorted(found)}
+    return {identity: _problem(decision, identity, found[identity]) for identity in sorted(found)}
 
 
 def _why(decision: Decision, identity: Identity, policy: PropagationPolicy) -> str | None:
@@ -82,12 +74,11 @@ def _followers(decision: Decision, found: Collection[Identity]) -> list[Identity
         left.update(more)
 
 
-def _problem(decision: Decision, identity: Identity, why: str, by_leader: bool) -> Problem:
+def _problem(decision: Decision, identity: Identity, why: str) -> Problem:
     template = decision.fleet.templates.get(identity)
-    until = "the leader has not decided it by this revision yet" if by_leader else "give --observations of all clusters"
     return Problem(
         source=template.source if template is not None else NOWHERE,
         code="undecided",
-        message=f"{identity} is left as it is: {why}; {until}",
-        severity=Severity.HINT if by_leader else Severity.WARNING,
+        message=f"{identity} is left as it is: {why}; give --observations of all clusters",
+        severity=Severity.WARNING,
     )

@@ -3,8 +3,6 @@
 from reconciler.stages.deletion.deletion import Fate
 from reconciler.stages.deletion.guard import (
     HELD_BY_GUARD,
-    NOBODY,
-    Others,
     guard,
     is_held_by_guard,
     is_held_by_number,
@@ -23,10 +21,8 @@ from reconciler.stages.deletion.purge import (
 
 __all__ = [
     "HELD_BY_GUARD",
-    "NOBODY",
     "Decided",
     "Fate",
-    "Others",
     "effective_after_failure",
     "failures_of",
     "guard",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.fleet import Guards
@@ -49,21 +49,6 @@ Copy = tuple[str, Identity]
 """Cluster and identity."""
 
 
-class Others(Struct, frozen=True, kw_only=True):
-    """What the guards count of clusters to which other processes apply: what is due there, was lost, and is ours.
-
-    `awaited`: who has not told yet what it deletes by this revision; nothing passes before it has. Empty: all have.
-    """
-
-    due: tuple[Change, ...] = ()
-    managed: Mapping[str, int] = field(default_factory=dict)
-    losses: Losses = NO_LOSSES
-    awaited: str = ""
-
-
-NOBODY: Final = Others()
-
-
 class Guarded(Struct, frozen=True, kw_only=True):
     """The changes, with those held that need confirmation.
 
@@ -74,8 +59,6 @@ class Guarded(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     digest: str = ""
     confirmed: frozenset[Copy] = frozenset()
-    is_awaiting: bool = False
-    """Something is held since others have not told what they delete."""
 
 
 def limit(guards: Guards, managed: int) -> int:
@@ -84,32 +67,20 @@ def limit(guards: Guards, managed: int) -> int:
 
 
 def guard(
-    changes: tuple[Change, ...],
-    guards: Guards,
-    managed: Mapping[str, int],
-    now: str,
-    losses: Losses = NO_LOSSES,
-    others: Others = NOBODY,
+    changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, int], now: str, losses: Losses = NO_LOSSES
 ) -> Guarded:
-    """Hold what is too much at once, over all processes of the fleet. Only `changes` are returned, and confirmed.
+    """Hold what is too much at once.
 
     `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
     lately; a person's confirmation made it void, so that what was confirmed counts no more.
     """
-    if not any(change.guarded or change.confirm for change in changes) and not any(due.confirm for due in others.due):
+    if not any(change.guarded or change.confirm for change in changes):
         return Guarded(changes=changes)
-    if others.awaited:
-        return Guarded(changes=tuple(_awaiting(change, others.awaited) for change in changes), is_awaiting=True)
-    every = (*changes, *others.due)
-    made = Losses(
-        made=(*losses.made, *others.losses.made), held_since={**others.losses.held_since, **losses.held_since}
-    )
-    found = _reasons(every, guards, {**others.managed, **managed}, _Lately(every, guards, made, now))
-    reasons = {index: why for index, why in found.items() if index < len(changes)}
+    reasons = _reasons(changes, guards, managed, _Lately(changes, guards, losses, now))
     if not reasons:
         return Guarded(changes=changes)
     # What takes over is there before the old copy goes: what was let through stays let through.
-    digest = held_digest(every[index] for index in found if every[index].guarded or every[index].confirm)
+    digest = held_digest(changes[index] for index in reasons if changes[index].guarded or changes[index].confirm)
     if digest == guards.confirm and not _is_over(guards.confirm_until, now):
         return Guarded(changes=changes, confirmed=frozenset(_copy(changes[index]) for index in reasons))
     held = tuple(
@@ -117,12 +88,6 @@ def guard(
         for index, change in enumerate(changes)
     )
     return Guarded(changes=held, digest=digest)
-
-
-def _awaiting(change: Change, who: str) -> Change:
-    if not (change.guarded or change.confirm) or change.held:
-        return change
-    return replace(change, held=f"not before {who} has told what it deletes by this revision")
 
 
 def _copy(change: Change) -> Copy:

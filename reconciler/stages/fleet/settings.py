@@ -18,7 +18,6 @@ from reconciler.stages.documents import (
     refuse_namespace,
     shape,
 )
-from reconciler.stages.shards import SHARD_NAME_MAX, is_shard_name
 from reconciler.stages.windows import FLEET_WINDOW_SHAPE, read_fleet_windows
 
 _DEFAULTS = FleetSettings()
@@ -107,7 +106,9 @@ SPEC_SHAPE = shape(
             Field(
                 "shards",
                 FieldType.TEXTS,
-                "Names of shards. The clusters are divided among them, and a process of its own applies to each.",
+                "Names of shards, in an earlier version.",
+                refused="shards were taken out; one process applies to all clusters while others with the same spec.ha "
+                "stand by, and 'run --cluster NAME' applies to named clusters alone",
             ),
         ),
     ),
@@ -253,24 +254,8 @@ def _ha(fields: Fields | None) -> HighAvailability | None:
     return HighAvailability(
         cluster=fields.text("cluster"),
         lease_duration_s=read_seconds(fields, "leaseDuration", LEASE_DURATION_S, least=LEASE_DURATION_S_MIN),
-        shards=_shards(fields),
         source=fields.source(),
     )
-
-
-def _shards(fields: Fields) -> tuple[str, ...]:
-    """The names in a fixed order: it decides nothing."""
-    found = fields.texts("shards")
-    for name in found:
-        if not is_shard_name(name):
-            message = (
-                f"{name!r} cannot name a shard: at most {SHARD_NAME_MAX} lower case letters, digits and -, "
-                "with a letter or digit at both ends"
-            )
-            fields.report.error("shard-name-illegal", message, *fields.path("shards"))
-        elif found.count(name) > 1:
-            fields.report.error("shard-name-illegal", f"shard {name} is named twice", *fields.path("shards"))
-    return tuple(sorted(set(found)))
 
 
 def _ignore_rule(fields: Fields) -> IgnoreRule:

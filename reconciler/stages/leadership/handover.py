@@ -14,7 +14,7 @@ from reconciler.interpreters.reading import text
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject, dig
-from reconciler.stages.leadership.lease import lease_name, read_term
+from reconciler.stages.leadership.lease import read_term
 from reconciler.stages.observations import pack, packed_placements, read_placements, unpack
 
 PACKED_BYTES_MAX: Final = 900_000
@@ -47,12 +47,12 @@ class HandoverTooLarge(ValueError):
     """It does not fit into an object."""
 
 
-def handover_name(fleet: str, shard: str = "") -> str:
-    """The name of the ConfigMap of a fleet, or of one of its shards."""
-    return f"{lease_name(fleet, shard)}-handover"
+def handover_name(fleet: str) -> str:
+    """The name of the ConfigMap of a fleet."""
+    return f"fleet-{fleet}-handover"
 
 
-def handover_body(name: str, namespace: str, left: Handover) -> JsonObject:
+def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
     """The object that says it.
 
     Raises:
@@ -64,7 +64,7 @@ def handover_body(name: str, namespace: str, left: Handover) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": handover_name(fleet), "namespace": namespace},
         "data": {
             "journal": left.journal,
             "term": str(left.term),

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from reconciler.interpreters.reading import count, text
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.shards import shard_object_name
 
 _DURATION_S_MAX: Final = 3600
 """What somebody wrote by hand must not lock everybody out for days."""
@@ -42,9 +41,9 @@ class Lease(Struct, frozen=True, kw_only=True):
         return not self.holder and self.duration_s == _GIVEN_BACK_S
 
 
-def lease_name(fleet: str, shard: str = "") -> str:
-    """The name of the Lease of a fleet, or of one of its shards."""
-    return shard_object_name(shard, fleet) if shard else f"fleet-{fleet}"
+def lease_name(fleet: str) -> str:
+    """The name of the Lease of a fleet."""
+    return f"fleet-{fleet}"
 
 
 def given_back(before: Lease, now: str) -> Lease:
@@ -69,12 +68,12 @@ def read_lease(body: JsonObject) -> Lease:
     )
 
 
-def lease_body(name: str, namespace: str, lease: Lease) -> JsonObject:
+def lease_body(fleet: str, namespace: str, lease: Lease) -> JsonObject:
     """The object that says it. Times are written with the microseconds that the API wants."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": lease_name(fleet), "namespace": namespace},
         "spec": {
             "holderIdentity": lease.holder,
             "leaseDurationSeconds": max(lease.duration_s, 1),

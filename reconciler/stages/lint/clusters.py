@@ -10,7 +10,6 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.override import OverridePolicy
 from reconciler.model.policy import ClusterAffinity, PropagationPolicy
 from reconciler.model.problem import Problem, Severity, Source
-from reconciler.stages.shards import SHARD_LABEL
 
 _UNKNOWN_MAX = 20
 """So many unknown names of one list get a line of their own."""
@@ -40,24 +39,6 @@ def _of_lease(fleet: Fleet) -> Iterator[Problem]:
     )
 
 
-def _of_shards(fleet: Fleet) -> Iterator[Problem]:
-    """Labels that name no shard: nobody applies to such a cluster."""
-    shards = fleet.settings.ha.shards if fleet.settings.ha is not None else ()
-    for _, cluster in sorted(fleet.clusters.items()):
-        named = cluster.labels.get(SHARD_LABEL)
-        if named is None or named in shards or cluster.pulls:
-            continue
-        there = f"spec.ha.shards of the Fleet has {', '.join(shards)}" if shards else "the Fleet has no spec.ha.shards"
-        follows = ", so nobody applies to the cluster" if shards else ", so the label says nothing"
-        yield Problem(
-            source=cluster.source,
-            path=f"metadata.labels[{SHARD_LABEL}]",
-            code="shard-unknown",
-            message=f"there is no shard {named}: {there}{follows}",
-            severity=Severity.ERROR if shards else Severity.WARNING,
-        )
-
-
 def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:
     for policy in fleet.propagation:
         yield from affinities_of(policy)
@@ -80,7 +61,6 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
     if not fleet.clusters and fleet.templates:
         yield _no_clusters(fleet)
     yield from _of_lease(fleet)
-    yield from _of_shards(fleet)
     for path, affinity in _all_affinities(fleet):
         yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
         yield from _in_list(fleet, affinity, f"{path}.exclude", affinity.exclude)

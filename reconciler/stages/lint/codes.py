@@ -28,11 +28,6 @@ LINT_CODES: Mapping[str, Code] = {
         "spec.ha names a cluster that no document declares. No process can lead, and nothing is written.",
         "Correct the name, or declare the cluster.",
     ),
-    "shard-unknown": Code(
-        "Unknown shard",
-        "The label fleet.reconciler/shard of a cluster names none of spec.ha.shards. Nobody applies to the cluster.",
-        "Correct the label, or add the shard.",
-    ),
     "cluster-repeated": Code("Cluster named twice", "A name stands twice in one list.", "Keep one of them."),
     "cluster-included-and-excluded": Code(
         "Cluster included and excluded", "Exclusion counts first.", "Keep the name in one of the two lists."

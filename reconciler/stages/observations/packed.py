@@ -1,7 +1,7 @@
 """Placements as a text that fits into an object: those that are alike stand there once.
 
 Source: ADR 20: the marks of a cluster that is away cannot tell the next leader where anything is. Where not all fit,
-those on one cluster are left, since what they place would be begun a second time. ADR 22: a shard has to know all.
+those on one cluster are left, since what they place would be begun a second time.
 """
 
 from __future__ import annotations

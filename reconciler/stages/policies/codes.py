@@ -227,11 +227,6 @@ POLICY_CODES: Mapping[str, Code] = {
     ),
     "guard-out-of-range": Code("Guard out of range", "A guard is a number or a share.", "Write one in the range."),
     "time-illegal": Code("Illegal time", "Times are RFC 3339.", "Write one as 2026-11-21T10:00:00Z."),
-    "shard-name-illegal": Code(
-        "Illegal name of a shard",
-        "It becomes a part of the names of objects, and stands once in the list.",
-        "Use lower case letters, digits and -.",
-    ),
     "ignore-paths-empty": Code(
         "No path to ignore", "An ignore rule names fields.", "List paths such as spec.replicas."
     ),

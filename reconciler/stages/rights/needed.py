@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from reconciler.interpreters.registry import Registry
 from reconciler.interpreters.replicas import REPLICAS
-from reconciler.model.fleet import Fleet, FleetSettings
+from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.model.tree import dig
 from reconciler.stages.decision import Decision
@@ -22,7 +22,6 @@ from reconciler.stages.documents import BUILT_IN, is_never_distributed
 from reconciler.stages.leadership import handover_name, lease_name
 from reconciler.stages.placement import wants_capacity
 from reconciler.stages.rights.right import Level, Right, merged
-from reconciler.stages.shards import account_name, picture_name
 
 _READ: Final = ("get", "list", "watch")
 _APPLY: Final = ("create", "patch")
@@ -75,7 +74,7 @@ def needed_rights(
         for (group, kind), found in verbs.items()
         if (group, kind) in resources
     ]
-    own = (*_own(level, holder), *(_lease(level, fleet.settings) if is_leased else ()))
+    own = (*_own(level, holder), *(_lease(level, fleet.settings.name) if is_leased else ()))
     rights = merged([*of_kinds, *own, *_beside(fleet, decision.interpreters, written), *_grants(fleet, level)])
     return NeededRights(rights=rights, unknown=tuple(sorted(verbs.keys() - resources.keys())))
 
@@ -105,19 +104,11 @@ def _own(level: Level, holder: str) -> Iterator[Right]:
         yield Right("", "configmaps", (holder,), _APPLY)
 
 
-def _lease(level: Level, settings: FleetSettings) -> Iterator[Right]:
+def _lease(level: Level, fleet: str) -> Iterator[Right]:
     """What several processes of one fleet agree by, in the one cluster that has it."""
-    if not level.has(Level.APPLY):
-        return
-    shards = settings.ha.shards if settings.ha is not None else ()
-    verbs = ("get", *_APPLY)
-    for shard in ("", *shards):
-        yield Right("coordination.k8s.io", "leases", (lease_name(settings.name, shard),), verbs)
-        yield Right("", "configmaps", (handover_name(settings.name, shard),), verbs)
-        if shards:
-            yield Right("", "configmaps", (account_name(settings.name, shard),), verbs)
-        if shard:
-            yield Right("", "configmaps", (picture_name(settings.name, shard),), verbs)
+    if level.has(Level.APPLY):
+        yield Right("coordination.k8s.io", "leases", (lease_name(fleet),), ("get", *_APPLY))
+        yield Right("", "configmaps", (handover_name(fleet),), ("get", *_APPLY))
 
 
 def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:

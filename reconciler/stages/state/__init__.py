@@ -17,8 +17,7 @@ from reconciler.stages.state.inputs import Copy, Facts, by_copy
 from reconciler.stages.state.judge import state_of
 from reconciler.stages.state.sights import copies_of
 from reconciler.stages.state.step import Step, step_of
-from reconciler.stages.state.tables import Applier, ClusterState, FleetState, StateTables, Turn
-from reconciler.stages.state.told import ShardTold, shard_told, told_absence, told_copy
+from reconciler.stages.state.tables import ClusterState, FleetState, StateTables, Turn
 from reconciler.stages.state.values import (
     HEALTHY,
     MISSING,
@@ -47,7 +46,6 @@ from reconciler.stages.state.values import (
     SyncState,
     UnknownHealth,
 )
-from reconciler.stages.state.whole import Others, whole_of
 
 __all__ = [
     "HEALTHY",
@@ -56,7 +54,6 @@ __all__ = [
     "SYNCED",
     "THE_SERVER",
     "TROUBLES",
-    "Applier",
     "ClusterState",
     "Condition",
     "Copy",
@@ -79,11 +76,9 @@ __all__ = [
     "Missing",
     "NotKnown",
     "ObjectState",
-    "Others",
     "Pending",
     "Progressing",
     "Refused",
-    "ShardTold",
     "StateTables",
     "Step",
     "Sync",
@@ -102,13 +97,9 @@ __all__ = [
     "is_evaluated",
     "refused",
     "says_more",
-    "shard_told",
     "state_of",
     "step_of",
-    "told_absence",
-    "told_copy",
     "waits_for_person",
-    "whole_of",
     "why_unschedulable",
     "why_waiting",
 ]

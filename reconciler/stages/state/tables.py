@@ -23,25 +23,11 @@ from reconciler.stages.state.values import NOMINAL, HealthWord, Lag, ObjectState
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
-class Applier(Struct, frozen=True, kw_only=True):
-    """Who applies to a cluster of a fleet with shards. `shard`: empty where none does. `process`: its name.
-
-    `is_here`: this process does. `why`: why what it tells is not to be relied on, empty: it is.
-    """
-
-    shard: str = ""
-    process: str = ""
-    is_here: bool = False
-    why: str = ""
-
-
 class ClusterState(Struct, frozen=True, kw_only=True):
     """The objects of one cluster. `kept`: those that are not both Synced and Healthy.
 
     `why_away`: why it was not read, None: it was. `is_left`: the store has no document of it. `last_contact`: RFC 3339,
     empty: never. `syncs`, `healths`: how many objects there are of each; an object counts once in either.
-    `applier`: None where there are no shards. `otherwise`: how all that is wanted there is that is not kept.
-    `absent`: what is placed in a cluster of another process and, by its word, is not to be there now.
     """
 
     name: str
@@ -51,14 +37,6 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     why_away: str | None = None
     is_left: bool = False
     last_contact: str = ""
-    applier: Applier | None = None
-    otherwise: ObjectState = NOMINAL
-    absent: frozenset[Identity] = frozenset()
-
-    @property
-    def is_told(self) -> bool:
-        """Whether another process applies there: what is known is what that one tells."""
-        return self.applier is not None and not self.applier.is_here
 
     @property
     def total(self) -> int:
@@ -72,8 +50,6 @@ class FleetState(Struct, frozen=True, kw_only=True):
     clusters: Mapping[str, ClusterState] = field(default_factory=dict)
     facts: Facts | None = None
     """What it was made of; None: nothing is known yet."""
-    kinds: Mapping[Identity, GVK] = field(default_factory=dict)
-    """Of objects that other processes tell of."""
 
     def of(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The state of one copy; None: there is none, and none is wanted."""
@@ -82,18 +58,12 @@ class FleetState(Struct, frozen=True, kw_only=True):
     def seen(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The same, without judging it again."""
         there = self.clusters.get(cluster)
-        if there is None:
+        if there is None or self.facts is None:
             return None
         kept = there.kept.get(identity)
-        return there.otherwise if kept is None and self.is_wanted(there, identity) else kept
-
-    def is_wanted(self, there: ClusterState, identity: Identity) -> bool:
-        """Whether a copy is wanted in a cluster, as far as that is known without what is kept of it."""
-        if self.facts is None or there.is_left:
-            return False
-        if there.is_told:
-            return self.facts.is_bound(there.name, identity) and identity not in there.absent
-        return there.why_away is None and identity in self.facts.manifests.get(there.name, _NOTHING)
+        if kept is not None or there.why_away is not None or there.is_left:
+            return kept
+        return NOMINAL if identity in self.facts.manifests.get(cluster, _NOTHING) else None
 
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
         """The kind of a copy, as it is wanted, changed or recorded; None: none of these."""
@@ -103,8 +73,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         row = self.facts.ledger.get(cluster, _NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())
         template = self.facts.decision.fleet.templates.get(identity)
-        known = (found.gvk for found in (manifest, row, *due, template) if found is not None)
-        return next(known, self.kinds.get(identity))
+        return next((found.gvk for found in (manifest, row, *due, template) if found is not None), None)
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
 def _pills(view: ClusterView) -> tuple[Pill, ...]:
     if view.is_left:
         return (Pill("unk", "its document was taken out of the store"),)
-    found = [Pill("ok", "answers") if view.is_up else Pill("bad", "does not answer" if view.is_told else "not known")]
+    found = [Pill("ok", "answers") if view.is_up else Pill("bad", "does not answer")]
     if view.suspended is not None:
         found.append(Pill("warn", "suspended"))
     looks = [(STATES[name], count) for name, count in view.counts.items() if count and name in STATES]

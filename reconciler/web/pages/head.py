@@ -65,8 +65,6 @@ def _pills(fleet: FleetView) -> tuple[Pill, ...]:
     found.append(Pill("ok" if clusters.in_sync == clusters.total else "warn", words, is_since=fleet.since is not None))
     if clusters.away:
         found.append(Pill("bad", f"{clusters.away} away"))
-    if clusters.unknown:
-        found.append(Pill("bad", f"{clusters.unknown} not known"))
     found += [
         Pill("bad", f"{fleet.health[name]} {HEALTHS[name].words}")
         for name in ("Degraded", "Missing")

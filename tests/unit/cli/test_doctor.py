@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
-from reconciler.stages.leadership import Handover, Lease, handover_body, handover_name, lease_body, lease_name
+from reconciler.stages.leadership import Handover, Lease, handover_body, lease_body
 from tests.fakes.sops_programs import Fake
 from tests.unit.cli.command_line import Ran, run, write_store
 
@@ -220,8 +220,8 @@ def test_who_leads_is_told(desk: Desk) -> None:
     assert "nobody leads: nobody holds the Lease in m1; what the next leader has to know is not there" in desk.run().err
     name = yaml.safe_load((desk.store / "fleet.yaml").read_text())["metadata"]["name"]
     lease = Lease(holder="ops1_x", duration_s=15, transitions=7, acquired=AT, renewed=AT)
-    put(desk, lease_body(lease_name(name), "fleet-system", lease))
-    put(desk, handover_body(handover_name(name), "fleet-system", Handover(journal="j", term=7)))
+    put(desk, lease_body(name, "fleet-system", lease))
+    put(desk, handover_body(name, "fleet-system", Handover(journal="j", term=7)))
     found = desk.run()
     assert "ops1_x leads in term 7; it renewed the Lease in m1 at 2026-11-21T10:00:00.000000Z\n" in found.err
     assert json.loads(desk.run("-o", "json").out)["leader"] == {

@@ -61,6 +61,16 @@ def test_a_diff_of_a_folder_waits_for_nothing_of_git_and_not_for_aiohttp(tmp_pat
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("environment", [{}, {"RECONCILER_ROLE": "applier"}])
+def test_options_of_shards_are_refused_with_what_to_use(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Source: ADR 22."""
+    given = () if environment else ("--shard", "blue")
+    done = run("run", write_store(tmp_path), *given, **environment)
+    assert done.code == 2
+    assert f"--{'role' if environment else 'shard'} was taken out with the shards" in done.err
+    assert "--cluster NAME" in done.err
+
+
 def test_every_command_is_there_with_its_own_words() -> None:
     commands = all_commands()
     assert commands.keys() == COMMANDS.keys()

@@ -88,8 +88,7 @@ def test_names_follow_the_rules_of_prometheus() -> None:
         assert re.fullmatch(r"[a-z][a-z_]*[a-z]", row.name), row.name
         assert (row.kind == "counter") == row.name.endswith("_total"), row.name
         assert set(row.labels) <= {"cluster", "state", "health", "action", "result", "reason", "phase", "severity",
-                                   "version", "revision", "receiver", "rollout", "shard",
-                                   "stage"}, row.name  # fmt: skip
+                                   "version", "revision", "receiver", "rollout", "stage"}, row.name  # fmt: skip
 
 
 def test_the_reference_page_is_that_of_the_table() -> None:
@@ -159,7 +158,7 @@ def test_receivers_are_told_of_by_their_host() -> None:
 
 
 def test_the_reference_names_every_metric_and_no_other() -> None:
-    shown = set(re.findall(rf"{PREFIX}(\w+)", reference())) - {"fleet_"}
+    shown = set(re.findall(rf"{PREFIX}(\w+)", reference()))
     assert shown == {row.name for row in METRICS} | {row.name for row in HISTOGRAMS}
 
 

@@ -24,8 +24,6 @@ from reconciler.model.refs import Identity
 
 _ASKED: Final = "asked"
 LED_BY: Final = "led_by"
-SHARD: Final = "shard"
-TOLD: Final = "told"
 
 
 class Orders:
@@ -50,12 +48,6 @@ class Orders:
     def led_by(self) -> str:
         """Who leads the fleet while the process of this journal stands by; empty: nobody else does."""
         rows = self._file.rows(META, "WHERE key = ?", (LED_BY,))
-        return str(rows[0][1]) if rows else ""
-
-    @property
-    def shard(self) -> str:
-        """The shard of which the journal is; empty: of the whole fleet."""
-        rows = self._file.rows(META, "WHERE key = ?", (SHARD,))
         return str(rows[0][1]) if rows else ""
 
     def suspend(self, suspension: SuspensionRecord) -> None:

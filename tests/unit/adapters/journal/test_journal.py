@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from reconciler.adapters.journal import applied as journal_applied
 from reconciler.adapters.journal.file import JournalFile, Row, migrations, statements
 from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.journal.rows import META
 from reconciler.errors import JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.ledger import AppliedRow, Event, Intent, IntentEnd, Loss, Losses, SuspensionRecord
@@ -495,6 +496,18 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
         assert current.rollout_records() == {}
         current.record_rollouts("web", {"m1": BEGUN})
         assert current.rollout_records() == {"web": {"m1": BEGUN}}
+
+
+def test_a_journal_of_a_process_with_shards_opens(tmp_path: Path) -> None:
+    """Source: ADR 22. What it says of them stays unread."""
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal:
+        journal.record_timers({"a": "t"})
+        with journal.transaction():
+            journal._file.put(META, [("shard", "blue"), ("told", "{}")])
+    with Journal.open(path) as again:
+        assert again.verify() == ()
+        assert again.timers() == {"a": "t"}
 
 
 def test_losses_are_recorded_with_their_intents_and_kept_as_long_as_they_count(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.observing.reading import Extent
 from reconciler.daemon.pace.lanes import Ended, Task
 from reconciler.daemon.round.act import Acting
-from reconciler.daemon.vitals.shown import Shown
+from reconciler.daemon.vitals.board import Shown
 from reconciler.model.content import Content
 
 ROOT = Path(reconciler.daemon.__file__).parent

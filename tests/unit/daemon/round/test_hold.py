@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.round.mark import Mark, is_own
+from reconciler.daemon.round.hold import NAMESPACE, Holder, ensure_namespace
+from reconciler.daemon.round.mark import Mark, holder_name, is_own
 from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
 from reconciler.model.ledger import HoldRecord
+from reconciler.model.refs import GVK
 from reconciler.sim import Request
+from reconciler.stages.ownership import field_manager
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, Open, opened
 
@@ -270,6 +272,24 @@ async def test_a_mark_without_a_term_is_refused_unless_its_journal_has_led(tmp_p
             assert scene.mark["journal"] == two.uuid
             with pytest.raises(FleetHeld):
                 await scene.hold(Holder(one, QuickClock()))
+
+
+async def test_a_mark_of_a_shard_of_an_earlier_version_is_taken_over_by_a_person_alone(tmp_path: Path) -> None:
+    """Source: ADR 22. The term is of another Lease, and who wrote it may be at work still."""
+    async with one_cluster(tmp_path) as scene:
+        with Journal.open(tmp_path / "a.db") as journal:
+            data = {"fleet": FLEET, "journal": "of-blue", "epoch": "3", "term": "2", "shard": "blue"}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"fleet-{FLEET}"}, "data": data}
+            await ensure_namespace(scene.member, field_manager(FLEET))
+            name = (NAMESPACE, holder_name(FLEET))
+            await scene.member.create(GVK("", "v1", "ConfigMap"), *name, body, manager=field_manager(FLEET))
+            holder = Holder(journal, QuickClock(), term=Leads(5))
+            with pytest.raises(FleetHeld, match=r"held by journal of-blue, epoch 3.*journal rebuild --takeover"):
+                await scene.hold(holder)
+            assert await scene.hold(holder, take_over=True) is None
+            assert (scene.mark["journal"], scene.mark["term"], scene.mark.get("shard")) == (journal.uuid, "5", None)
+            assert await scene.hold(holder) is None
+            assert not journal.rollout_records()
 
 
 async def test_a_copy_of_a_journal_that_leads_later_takes_the_mark(tmp_path: Path) -> None:

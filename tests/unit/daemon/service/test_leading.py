@@ -23,7 +23,7 @@ TAKEN = Taken(leaders=(), revision="r1", unread=frozenset())
 class Elector:
     """What is left of an elector: the term in which it leads, and whether it can lead in a later one."""
 
-    shard, duration_s = "", 15.0
+    duration_s = 15.0
 
     def __init__(self, term: int | None, *, can_raise: bool = False) -> None:
         self.term, self._can_raise = term, can_raise
@@ -57,7 +57,6 @@ async def turned(scene: Running, elector: Elector, error: FleetHeld | None) -> t
         elector=cast("Any", elector),
         left=cast("Any", SimpleNamespace(write=written, is_spoiled=written)),
         members=scene.parts.opened,
-        custody=cast("Any", None),
     )
     stop, lost = asyncio.Event(), asyncio.Event()
     await player._turn(seat, Fleet(revision="r1"), TAKEN, (stop, lost))
