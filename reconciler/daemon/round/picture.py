@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -13,11 +13,15 @@ from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.failures import Faults
-from reconciler.engine import Round
+from reconciler.engine import Decision, Round
+from reconciler.model.fleet import Template
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Change, Manifest, Plan
-from reconciler.model.problem import Problem, with_problems, without_problems
+from reconciler.model.problem import NOWHERE, Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
+from reconciler.stages.claims import Frozen
+from reconciler.stages.deletion import INCOMPLETE
+from reconciler.stages.state import Copy
 
 
 def merged(
@@ -39,13 +43,15 @@ def merged(
     )
     if before is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
-    if only is None and not planned.decision.frozen and not planned.frozen:
+    if only is None and planned.decision.fleet.is_complete:
         going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
         return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
     is_looked_at = partial(is_asked, only, members)
+    frozen = {copy: why for copy, why in before.frozen.items() if not is_looked_at(*copy)}
+    frozen |= dict(_missed(before.manifests, planned.decision, only)) | dict(planned.frozen)
 
     def is_evaluated(cluster: str, identity: Identity) -> bool:
-        is_frozen = identity in planned.decision.frozen or (cluster, identity) in planned.frozen
+        is_frozen = identity in planned.decision.frozen or (cluster, identity) in frozen
         return is_looked_at(cluster, identity) and not is_frozen
 
     kept = tuple(
@@ -60,8 +66,22 @@ def merged(
     problems = with_problems(planned.plan.problems, refused, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
-    frozen = {copy: why for copy, why in before.frozen.items() if not is_looked_at(*copy)} | dict(planned.frozen)
     return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
+
+
+def _missed(
+    before: Mapping[str, Mapping[Identity, Manifest]], decision: Decision, only: frozenset[Identity] | None
+) -> Iterator[tuple[Copy, str]]:
+    """What was wanted and has no template now, in a store that was not read completely: a broken file may want it."""
+    fleet = decision.fleet
+    broken = Frozen(fleet.frozen)
+    for cluster, manifests in before.items() if not fleet.is_complete else ():
+        for identity in manifests.keys() if only is None else only & manifests.keys():
+            if identity not in fleet.templates and identity not in decision.bindings:
+                manifest = manifests[identity]
+                seen = Template(gvk=manifest.gvk, identity=identity, body=manifest.body, source=NOWHERE, digest="")
+                reach = broken.by(seen)
+                yield (cluster, identity), reach.why if reach is not None else INCOMPLETE
 
 
 def _problems(

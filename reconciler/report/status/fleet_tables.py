@@ -5,7 +5,7 @@ A fleet of 10,000 workloads has 500 policies and 15,000 templates that no policy
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,6 +19,7 @@ from reconciler.report.json_parts import resource_part
 from reconciler.report.status.problem_rows import ProblemRows
 from reconciler.stages.incremental import changed_keys
 
+Copy = tuple[str, Identity]
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -35,10 +36,13 @@ class FleetTables:
         self._unclaimed: list[Json] = []
         self.problems = ProblemRows()
 
-    def of(self, decision: Decision, ledger: Ledger = _NOTHING) -> tuple[list[Json], list[Json]]:
+    def of(
+        self, decision: Decision, ledger: Ledger = _NOTHING, frozen: Iterable[Copy] = ()
+    ) -> tuple[list[Json], list[Json]]:
         """Every propagation policy with what it placed, by name; and the templates that nothing places, sorted.
 
-        What is frozen is placed anew by nobody: it counts as the `ledger` has it, and `frozen` says how much that is.
+        What is frozen is placed anew by nobody: it counts as the `ledger` has it, and `frozen` of its row says how much
+        that is. `frozen`: copies beside those that the decision freezes.
         """
         before, self._decision = self._decision, decision
         if before is not decision:
@@ -47,8 +51,8 @@ class FleetTables:
                 self._policies = self._policy_rows(decision)
             if before is None or _are_unclaimed_other(before, decision, placed):
                 self._unclaimed = _unclaimed(decision)
-        frozen = decision.frozen - decision.bindings.keys()
-        return _with_frozen(self._policies, frozen, ledger) if frozen else self._policies, self._unclaimed
+        kept = (decision.frozen | {identity for _, identity in frozen}) - decision.bindings.keys()
+        return _with_frozen(self._policies, kept, ledger) if kept else self._policies, self._unclaimed
 
     def _policy_rows(self, decision: Decision) -> list[Json]:
         """One that selects nothing has a row, too."""

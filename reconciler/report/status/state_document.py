@@ -57,7 +57,9 @@ def state_document(
     """
     tables, masker = tables or FleetTables(), Masker()
     facts = picture.state.facts
-    policies, unclaimed = tables.of(picture.round.decision, *([facts.ledger] if facts is not None else ()))
+    policies, unclaimed = tables.of(
+        picture.round.decision, *([facts.ledger, facts.frozen] if facts is not None else ())
+    )
     decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
     changes = facts.changes if facts is not None else {}
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)

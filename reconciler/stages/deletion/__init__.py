@@ -10,7 +10,7 @@ from reconciler.stages.deletion.guard import (
     losses_of,
 )
 from reconciler.stages.deletion.leaving import lose
-from reconciler.stages.deletion.losses import Decided, lost_copies
+from reconciler.stages.deletion.losses import INCOMPLETE, Decided, lost_copies
 from reconciler.stages.deletion.purge import (
     effective_after_failure,
     failures_of,
@@ -21,6 +21,7 @@ from reconciler.stages.deletion.purge import (
 
 __all__ = [
     "HELD_BY_GUARD",
+    "INCOMPLETE",
     "Decided",
     "Fate",
     "effective_after_failure",

@@ -7,6 +7,7 @@ failed or partial reading.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,6 +22,9 @@ from reconciler.stages.comparison import Seen
 from reconciler.stages.deletion.deletion import Fate, Loss, fate_of, keep_in_force
 from reconciler.stages.ownership import Owner
 from reconciler.stages.placement import suspended_by
+
+INCOMPLETE: Final = "the store could not be read completely"
+"""Why nothing is concluded from what is absent from it."""
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -97,7 +101,7 @@ def _loss(cluster: str, seen: Template, owner: Owner, binding: Binding | None, w
         return Loss.PLACEMENT_LEFT, reason.text if reason else "the cluster is not in its placement"
     # What follows rests on absence from the store, which a partial reading cannot prove.
     if not fleet.is_complete:
-        return Loss.UNKNOWN, "the store could not be read completely"
+        return Loss.UNKNOWN, INCOMPLETE
     if owner.policy is None and identity[:2] == ("", "Namespace"):
         # It had no policy, and often no template: it followed what lives in it.
         loss = Loss.POLICY_LEFT if identity in fleet.templates else Loss.TEMPLATE_LEFT

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.worlds import config_map
 from tests.unit.daemon.loop.test_history_told import restarted, round_over_everything, told
 from tests.unit.daemon.loop.test_loop import BROKEN, Running, events_of, running
 from tests.unit.daemon.vitals.test_states import by_hand, shown, troubles
+
+TWICE = [config_map("app"), config_map("other")]
 
 
 async def an_object_in_the_way(scene: Running) -> None:
@@ -22,9 +25,9 @@ async def an_object_in_the_way(scene: Running) -> None:
     await scene.until(lambda: shown(scene, "m1") == {"synced": 2, "refused": 1} and shown(scene, "m2") == {"synced": 3})
 
 
-async def frozen(scene: Running) -> None:
-    """An unrelated file cannot even be read as YAML, so that it may speak of anything."""
-    scene.put(unrelated=BROKEN)
+async def frozen(scene: Running, unrelated: Any = BROKEN) -> None:
+    """Nobody knows what an unrelated file says: it is no YAML, or says again what others say."""
+    scene.put(unrelated=unrelated)
     await scene.until(lambda: bool(told(scene, "store-broken")))
     await scene.until(lambda: shown(scene, "m1").get("frozen", 0) > 0)
 
@@ -41,11 +44,11 @@ async def test_an_object_is_in_the_way_while_an_unrelated_file_is_broken(
     caplog.set_level("INFO", "reconciler")
     async with running(tmp_path) as scene:
         await an_object_in_the_way(scene)
-        await frozen(scene)
+        await frozen(scene, TWICE)
         await round_over_everything(scene)
         assert shown(scene, "m1") == {"frozen": 3}
         said = {state: why for cluster, state, why in troubles(scene) if "other" in why and cluster == "m1"}
-        assert "unrelated.yaml" in said["frozen"]
+        assert said["frozen"].startswith("frozen: other.yaml:1 is broken and might say something about it; ")
         assert "last known: refused, ConfigMap demo/other exists" in said["frozen"]
         await restarted(scene)
         await round_over_everything(scene)
@@ -60,7 +63,7 @@ async def test_an_object_is_in_the_way_while_an_unrelated_file_is_broken(
         await scene.until(lambda: shown(scene, "m1") == {"synced": 3})
         assert len(told(scene, "way-is-free")) == events_of(caplog).count("WayIsFree") == 1
         (begun,), (over,) = told(scene, "frozen"), told(scene, "freeze-over")
-        assert "unrelated.yaml" in begun.data["why"]
+        assert "other.yaml:1 is broken" in begun.data["why"]
         assert (begun.data["clusters"], over.data["since"]) == (["m1", "m2"], begun.time)
         assert events_of(caplog).count("Frozen") == events_of(caplog).count("FreezeOver") == 1
 
@@ -105,7 +108,7 @@ async def test_the_table_of_policies_says_what_is_known_of_what_is_frozen(tmp_pa
     async with running(tmp_path) as scene:
         before = row(scene)
         assert (before["resources"], before["clusters"]) == (1, ["m1", "m2"])
-        await frozen(scene)
+        await frozen(scene, TWICE)
         assert row(scene) == {**before, "frozen": 1}
         await restarted(scene)
         assert row(scene) == {**before, "frozen": 1}
