@@ -71,7 +71,7 @@ def test_replaces_exactly_what_cannot_be_changed(server: ApiServer, namespace: s
     if body["kind"] == "CustomResourceDefinition":
         server.until_established(path_of(sent))
     live = server.get(path_of(sent))
-    wanted = merged(sent, case["change"])
+    wanted: Any = sendable(merged(sent, case["change"]), schema)
     said = three_way(wanted, live, manager=MANAGER, previous=sent, schema=schema)
     assert said.fields
     if "at" not in case:
@@ -87,7 +87,8 @@ def test_replaces_exactly_what_cannot_be_changed(server: ApiServer, namespace: s
 
 def test_every_kind_of_the_table_is_tried() -> None:
     tried = {GVK.parse(body["apiVersion"], body["kind"]).group_kind for body in (_body(case) for case in CASES)}
-    assert set(IMMUTABLE) - tried == {("apps", "ReplicaSet")}, "a ReplicaSet is a Deployment's own"
+    # A ReplicaSet is a Deployment's own; what an update says of a signing request is dropped without a word.
+    assert set(IMMUTABLE) - tried == {("apps", "ReplicaSet"), ("certificates.k8s.io", "CertificateSigningRequest")}
     patterns = {pattern for case in CASES for pattern in _covered(case)}
     assert len(patterns) > 25
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.daemon.pace.back_off import BackOff
-from reconciler.model.plan import Change
+from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
 
@@ -42,6 +42,7 @@ class Unfinished:
         self._confirming: set[Identity] = set()
         self._retries: dict[Copy, _Retry] = {}
         self._looks: dict[Identity, float] = {}
+        self._replacing: set[Copy] = set()
 
     @property
     def confirming(self) -> frozenset[Identity]:
@@ -66,6 +67,13 @@ class Unfinished:
     def waits(self, cluster: str, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters, or is tried again in this one."""
         return self.is_held(identity) or (cluster, identity) in self._retries
+
+    def was_refused(self, cluster: str, identity: Identity) -> bool:
+        """Whether the last write of a copy failed, or an API server said that it has to be replaced: it is asked first.
+
+        Else an update that no table knows to be impossible would fail in every round.
+        """
+        return (cluster, identity) in self._retries or (cluster, identity) in self._replacing
 
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""
@@ -101,7 +109,10 @@ class Unfinished:
             self._looks.pop(identity, None)
         for copy in [copy for copy in self._retries if copy not in pending and is_asked(*copy)]:
             del self._retries[copy]
+        self._replacing = {copy for copy in self._replacing if not is_asked(*copy)}
         for change in changes:
+            if change.held is not None and change.action is Action.REPLACE and change.engine is Engine.SERVER_SIDE:
+                self._replacing.add((change.cluster, change.identity))
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
 

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import told_fault
 from reconciler.engine import Round, World, schemas_of
-from reconciler.errors import InvalidObject, MemberClusterError
+from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.problem import Problem, with_problems
-from reconciler.stages.comparison import overall_cause
-from reconciler.stages.diff import dry_run_changes, is_write_needed, refused_beside
-from reconciler.stages.ownership import field_manager
+from reconciler.model.refs import Identity
+from reconciler.stages.comparison import as_replacement, overall_cause
+from reconciler.stages.diff import dry_run_changes, is_write_needed, refused_beside, refused_in_place
+from reconciler.stages.ownership import field_manager, replicas_path
 from reconciler.stages.plan import waves_without
 
 _IN_FLIGHT = 16
@@ -29,6 +30,7 @@ async def dry_run(
     planned: Round,
     members: Mapping[str, MemberCluster],
     world: World,
+    was_refused: Callable[[str, Identity], bool] = lambda cluster, identity: False,
     *,
     every: bool = False,
     within_s: float | None = None,
@@ -36,6 +38,8 @@ async def dry_run(
 ) -> Round:
     """The round with its doubtful updates settled by the API servers; with `every`, all updates.
 
+    `was_refused`: whether a copy could not be written last. Such an update is asked for once more, since it may be one
+    that is not made in place, and is left as it was told otherwise.
     What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
     allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a cluster that
     lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that may be asked.
@@ -44,7 +48,10 @@ async def dry_run(
     silent = {name for name in world.members if name not in members}
 
     async def ask(change: Change) -> tuple[Change | None, Problem | None]:
-        if change.action is not Action.UPDATE or change.held or not (every or change.engine is Engine.SERVER_SIDE):
+        if change.action is not Action.UPDATE or change.held:
+            return change, None
+        is_doubtful = every or change.engine is Engine.SERVER_SIDE
+        if not is_doubtful and not was_refused(change.cluster, change.identity):
             return change, None
         async with slots:
             if change.cluster in silent:
@@ -52,13 +59,15 @@ async def dry_run(
             progress()
             try:
                 async with asyncio.timeout(within_s):
-                    return await _ask(change, members[change.cluster], world, planned)
+                    answer = await _ask(change, members[change.cluster], world, planned)
             except TimeoutError:
                 silent.add(change.cluster)
                 return change, None
             except Exception as error:
                 told_fault(change.cluster, error, change.identity)
                 return change, None
+        is_replacing = answer[0] is not None and answer[0].action is Action.REPLACE
+        return answer if is_doubtful or is_replacing else (change, None)
 
     answers = await asyncio.gather(*(ask(change) for change in planned.plan.changes))
     kept = [index for index, (change, _) in enumerate(answers) if change is not None]
@@ -87,6 +96,7 @@ async def _ask(
     if live is None:
         return change, None
     manager = field_manager(world.fleet.settings.name)
+    schema = schemas_of(planned.decision, world)(change.gvk)
     try:
         result = await member.apply(
             change.gvk,
@@ -99,13 +109,17 @@ async def _ask(
             dry_run=True,
         )
     except InvalidObject as error:
+        said = error.causes or (RefusedField("", "", error.message),)
+        if (at := refused_in_place(said, schema)) is not None:
+            path = replicas_path(change.identity, world.interpreters)
+            replacing = as_replacement(change, at, path)
+            return replacing, _would_be_refused(change, error) if replacing.held else None
         if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
             return _without(change, beside), None
         # The dry run cannot know of fields that are taken over first, and that may be what it does not like.
         return (change, None) if change.removed_paths else _refused(change, error)
     except MemberClusterError:
         return change, None
-    schema = schemas_of(planned.decision, world)(change.gvk)
     fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
     if not is_write_needed(fields) and not change.removed_paths:
         return None, None
@@ -136,10 +150,13 @@ def _without(change: Change, entries: tuple[FieldChange, ...]) -> Change:
 
 
 def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:
-    problem = Problem(
+    return replace(change, held="the API server would refuse it"), _would_be_refused(change, error)
+
+
+def _would_be_refused(change: Change, error: InvalidObject) -> Problem:
+    return Problem(
         source=change.source,
         code="refused-by-api-server",
         message=f"{change.identity} would be refused: {error.message}",
         cluster=change.cluster,
     )
-    return replace(change, held="the API server would refuse it"), problem

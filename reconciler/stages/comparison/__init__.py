@@ -3,6 +3,7 @@
 from reconciler.stages.comparison.acknowledged import altered_fields
 from reconciler.stages.comparison.compare import Comparison, Stance, compare, overall_cause
 from reconciler.stages.comparison.elsewhere import copies_elsewhere, serving_elsewhere
+from reconciler.stages.comparison.replacement import as_replacement
 from reconciler.stages.comparison.scene import Scene
 from reconciler.stages.comparison.serving import Copies
 from reconciler.stages.comparison.standings import Seen, Standings
@@ -16,6 +17,7 @@ __all__ = [
     "Stance",
     "Standings",
     "altered_fields",
+    "as_replacement",
     "compare",
     "copies_elsewhere",
     "overall_cause",

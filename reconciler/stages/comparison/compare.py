@@ -26,6 +26,7 @@ from reconciler.stages.comparison.foreign import (
     refusal,
     second_holder,
 )
+from reconciler.stages.comparison.replacement import why_not_replaced
 from reconciler.stages.comparison.veiled import veiled
 from reconciler.stages.diff import Bodies, Desired, Difference, difference_from, sendable
 from reconciler.stages.ownership import (
@@ -48,11 +49,7 @@ from reconciler.stages.ownership import (
     yielded,
 )
 
-ALLOW_REPLACE = "fleet.reconciler/replace"
-"""Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
-
 _TAKEN_BACK = Reason(rule="released", text="it was released from here, and is taken back")
-_NEVER_REPLACED = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"})
 
 
 class Stance(Struct, frozen=True, kw_only=True):
@@ -284,15 +281,8 @@ def _lost_marks(live: LiveObject, row: AppliedRow | None, stance: Stance) -> tup
 
 
 def _replacement(manifest: Manifest, live: LiveObject, difference: Difference, stance: Stance) -> Change:
-    held = None
-    allowed = dig(manifest.body, "metadata", "annotations", ALLOW_REPLACE) == "allowed"
-    if manifest.identity.kind in _NEVER_REPLACED:
-        held = f"{difference.replace} cannot be changed and a {manifest.identity.kind} is never replaced"
-    elif not allowed:
-        held = (
-            f"{difference.replace} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
-            "on the template to delete and create it"
-        )
+    assert difference.replace is not None, "a replacement has its reason"
+    held = why_not_replaced(manifest.identity.kind, manifest.body, difference.replace)
     body = with_live_replicas(manifest, live.body, replicas_path(manifest.identity, stance.interpreters))
     change = _change(manifest, Action.REPLACE, Cause.DECLARED, stance, body=body, live=live, held=held)
     return replace(change, fields=difference.fields, steady_path=())

@@ -6,12 +6,15 @@ on a real kube-apiserver by tests/apiserver/test_immutable.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reconciler.errors import RefusedField
+from reconciler.model.demand import exact
 from reconciler.model.plan import MISSING, FieldChange
-from reconciler.model.tree import JsonObject, dig
+from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.stages.ownership import FieldPath, matches, parse_path
+from reconciler.stages.schemas import Node, Schema
 
 IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("apps", "Deployment"): ("spec.selector",),
@@ -25,18 +28,26 @@ IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "spec.podFailurePolicy", "spec.successPolicy", "spec.podReplacementPolicy", "spec.managedBy",
         "spec.manualSelector",
     ),
-    ("", "Service"): ("spec.clusterIP", "spec.clusterIPs", "spec.loadBalancerClass"),
+    ("", "Service"): ("spec.clusterIP", "spec.clusterIPs", "spec.loadBalancerClass", "spec.healthCheckNodePort"),
     ("", "PersistentVolumeClaim"): (
         "spec.accessModes", "spec.selector", "spec.storageClassName", "spec.volumeMode", "spec.volumeName",
-        "spec.dataSource", "spec.dataSourceRef",
+        "spec.dataSource", "spec.dataSourceRef", "spec.resources",
     ),
     ("", "PersistentVolume"): (
         "spec.hostPath", "spec.nfs", "spec.csi", "spec.local", "spec.iscsi", "spec.fc", "spec.cephfs", "spec.rbd",
         "spec.awsElasticBlockStore", "spec.gcePersistentDisk", "spec.azureDisk", "spec.azureFile", "spec.volumeMode",
+        "spec.nodeAffinity",
     ),
+    ("", "ResourceQuota"): ("spec.scopes",),
     ("storage.k8s.io", "StorageClass"): (
         "provisioner", "parameters", "reclaimPolicy", "volumeBindingMode",
     ),
+    ("storage.k8s.io", "VolumeAttributesClass"): ("driverName", "parameters"),
+    ("storage.k8s.io", "CSIDriver"): ("spec.attachRequired", "spec.volumeLifecycleModes"),
+    ("certificates.k8s.io", "CertificateSigningRequest"): ("spec",),
+    ("resource.k8s.io", "ResourceClaim"): ("spec",),
+    ("resource.k8s.io", "ResourceClaimTemplate"): ("spec",),
+    ("networking.k8s.io", "ServiceCIDR"): ("spec.cidrs",),
     ("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
     ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
@@ -45,7 +56,9 @@ IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("node.k8s.io", "RuntimeClass"): ("handler",),
     ("discovery.k8s.io", "EndpointSlice"): ("addressType",),
     ("", "Secret"): ("type",),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("spec.group", "spec.names.plural", "spec.scope"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): (
+        "spec.group", "spec.names.plural", "spec.names.kind", "spec.scope",
+    ),
 }  # fmt: skip
 """Paths by (group, kind): they and everything below them."""
 
@@ -57,6 +70,65 @@ POD_MUTABLE: Final = (
 )
 """All that may change in the spec of a Pod (tolerations may only grow)."""
 
+_OF_A_SUSPENDED_JOB: Final = (
+    "spec.template.metadata.annotations",
+    "spec.template.metadata.labels",
+    "spec.template.spec.affinity",
+    "spec.template.spec.containers[*].resources",
+    "spec.template.spec.initContainers[*].resources",
+    "spec.template.spec.nodeSelector",
+    "spec.template.spec.schedulingGates",
+    "spec.template.spec.tolerations",
+)
+"""All that may change in the pod template of a Job that is suspended and has not begun."""
+
+_DEFAULTS: Final[Mapping[str, Json]] = {
+    "spec.podManagementPolicy": "OrderedReady",
+    "spec.completionMode": "NonIndexed",
+    "spec.volumeMode": "Filesystem",
+    "spec.hostPath.type": "",
+    "spec.attachRequired": True,
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "Immediate",
+    "preemptionPolicy": "PreemptLowerPriority",
+    "type": "Opaque",
+}
+"""What an API server fills in where such a field is left out: taking one out that says the same changes nothing."""
+
+
+_SAID: Final = (
+    "immutable",
+    "may not be changed",
+    "may not change",
+    "cannot be changed",
+    "cannot change",
+    "can not be changed",
+    "cannot be modified",
+    "cannot be updated",
+    "may not be updated",
+    "updates to",
+)
+"""How API servers and webhooks word that a field cannot change in place; of a rule of a kind its author chooses."""
+
+
+def refused_in_place(refused: Iterable[RefusedField], schema: Schema | None) -> str | None:
+    """The field that cannot change in place, as the refusal of an update says; None where it says something else.
+
+    It says so in words, or a rule of the kind judged the new value of that very field by its old one.
+    """
+    for field in refused:
+        is_said = any(words in field.message for words in _SAID)
+        if is_said or (schema is not None and _is_ruled(schema.root, parse_path(field.field) or ())):
+            return field.field or "the object"
+    return None
+
+
+def _is_ruled(root: Node, path: FieldPath) -> bool:
+    node: Node | None = root
+    for step in path:
+        node = None if node is None else node.child(step) if isinstance(step, str) else node.item
+    return node is not None and node.has_transition_rule
+
 
 def _parsed(texts: Iterable[str]) -> tuple[FieldPath, ...]:
     return tuple(path for path in map(parse_path, texts) if path is not None)
@@ -64,6 +136,7 @@ def _parsed(texts: Iterable[str]) -> tuple[FieldPath, ...]:
 
 _PARSED: Final = {kind: _parsed(texts) for kind, texts in IMMUTABLE.items()}
 _POD: Final = _parsed(POD_MUTABLE)
+_SUSPENDED: Final = _parsed(_OF_A_SUSPENDED_JOB)
 
 
 def immutable_change(
@@ -74,27 +147,58 @@ def immutable_change(
     `kind` is (group, kind).
     """
     frozen_data = kind in (("", "ConfigMap"), ("", "Secret")) and live.get("immutable") is True
-    for path, change in changes:
+    changed = list(changes)
+    for path, change in changed:
         if frozen_data and path[0] in ("data", "binaryData", "immutable"):
             return change.path
+        if change.after is MISSING and change.path in _DEFAULTS and change.before == _DEFAULTS[change.path]:
+            continue
         if any(matches(pattern, path) or matches(path, pattern) for pattern in _PARSED.get(kind, ())):
             if not _may_after_all(kind, path, change, live):
                 return change.path
-        elif kind == ("", "Pod") and path[0] == "spec" and not any(matches(pattern, path) for pattern in _POD):
+        elif kind == ("", "Pod") and path[0] == "spec" and not _may_in_a_pod(path, change):
             return change.path
     return None
 
 
+def _may_in_a_pod(path: FieldPath, change: FieldChange) -> bool:
+    if path == ("spec", "tolerations") and isinstance(change.before, list):
+        return isinstance(change.after, list) and all(one in change.after for one in change.before)
+    return any(matches(pattern, path) for pattern in _POD)
+
+
 def _may_after_all(kind: tuple[str, str], path: FieldPath, change: FieldChange, live: JsonObject) -> bool:
     """The exceptions: what is set for the first time, an indexed Job that scales, a headless name that goes."""
-    if kind == ("", "Service"):
-        # An ExternalName service has no address yet; taking the field away keeps the address.
-        return change.before is MISSING or change.after is MISSING or dig(live, "spec", "type") == "ExternalName"
-    if kind == ("", "PersistentVolumeClaim"):
-        return change.before is MISSING and path[1:] in (("storageClassName",), ("volumeName",))
-    if kind == ("batch", "Job"):
-        if path == ("spec", "completions"):
-            return bool(dig(live, "spec", "completionMode") == "Indexed")
-        is_unstarted = dig(live, "spec", "suspend") is True and not dig(live, "status", "startTime")
-        return bool(is_unstarted and path[1] == "template")
-    return False
+    match kind:
+        case ("", "Service"):
+            # An ExternalName service has no address yet; taking the field away keeps the address.
+            is_kept = change.after is MISSING and path[:2] != ("spec", "loadBalancerClass")
+            return change.before is MISSING or is_kept or dig(live, "spec", "type") == "ExternalName"
+        case ("", "PersistentVolumeClaim"):
+            if path[:3] == ("spec", "resources", "requests"):
+                return _may_resize(change, live)
+            return change.before is MISSING and path[1:] in (("storageClassName",), ("volumeName",))
+        case ("", "PersistentVolume"):
+            return change.before is MISSING and path == ("spec", "nodeAffinity")
+        case ("networking.k8s.io", "ServiceCIDR"):
+            before, after = change.before, change.after
+            return isinstance(before, list) and isinstance(after, list) and after[: len(before)] == before
+        case ("batch", "Job"):
+            if path == ("spec", "completions"):
+                return change.after is not MISSING and dig(live, "spec", "completionMode") == "Indexed"
+            is_unstarted = dig(live, "spec", "suspend") is True and not dig(live, "status", "startTime")
+            return bool(is_unstarted and any(matches(pattern, path) for pattern in _SUSPENDED))
+        case _:
+            return False
+
+
+def _may_resize(change: FieldChange, live: JsonObject) -> bool:
+    """Whether a claim may ask for another size: for more once it is bound, and for less only above what it has.
+
+    Source: Kubernetes, expanding persistent volume claims, recovering from failure when expanding volumes.
+    """
+    before, after = exact(change.before), exact(change.after)
+    if dig(live, "status", "phase") != "Bound" or before is None or after is None:
+        return False
+    has = exact(dig(live, "status", "capacity", "storage"))
+    return after >= before or (has is not None and after > has)

@@ -193,6 +193,7 @@ def _assembled(
         f"{replace} cannot be changed in place" if replace else None,
         f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
         _contested(displacing.keys() - rivals.keys()),
+        _ruled(found, [path for path, _ in pairs]),
         f"{min(map(path_text, possible))} may stand in the place of an entry of ours" if possible else None,
     )
     return Difference(
@@ -212,6 +213,19 @@ def _doubt(walk: Walk, schema: Schema | None) -> str | None:
 
 def _contested(paths: Collection[FieldPath]) -> str | None:
     return f"{min(map(path_text, paths))} stands in the way, and another tool declares it" if paths else None
+
+
+def _ruled(found: _Found, changed: Iterable[FieldPath]) -> str | None:
+    """A rule of the kind judges the new value of a changed field by the old one: it may not let it change."""
+    for path in changed:
+        node: Node | None = found.schema.root if found.schema is not None else None
+        for depth, step in enumerate(path):
+            if node is not None and node.has_transition_rule:
+                return f"a rule of the kind judges changes of {path_text(path[:depth]) or 'the object'}"
+            node = None if node is None else node.child(step) if isinstance(step, str) else node.item
+        if node is not None and node.has_transition_rule:
+            return f"a rule of the kind judges changes of {path_text(path)}"
+    return None
 
 
 def _stale(found: _Found) -> str | None:

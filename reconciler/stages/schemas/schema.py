@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import orjson
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.plan import MISSING
 from reconciler.model.refs import GVK
@@ -46,6 +47,7 @@ class Node(Struct, frozen=True, kw_only=True, eq=False):
     A list is `keys` (map list), `is_set`, or atomic. `default` is what the API server fills in, MISSING when it is not
     known. `drops_zero`: false, 0 and "" are left out when stored. `is_inline`: a struct that is always there, so that
     `{}` says nothing. `is_nullable`: null is a value of its own. `accepts`: the types of a scalar as JSON is read.
+    `has_transition_rule`: a rule of the kind judges a new value by the old one.
     """
 
     shape: Shape
@@ -60,6 +62,7 @@ class Node(Struct, frozen=True, kw_only=True, eq=False):
     is_inline: bool = False
     is_nullable: bool = False
     accepts: frozenset[type] = frozenset()
+    has_transition_rule: bool = False
 
     def child(self, name: str) -> Node | None:
         """The schema of a field or map entry; None when there is no such field."""
@@ -215,6 +218,14 @@ def _custom(raw: JsonObject, definitions: JsonObject) -> Schema:
 
 
 def _open_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool = False) -> Node:
+    """A node from OpenAPI v3, with what its validation rules ask. Source: Kubernetes, CEL: transition rules."""
+    node = _plain_node(raw, definitions, is_root=is_root)
+    rules = raw.get("x-kubernetes-validations")
+    is_ruled = isinstance(rules, list) and any("oldSelf" in str(dig(rule, "rule")) for rule in rules)
+    return replace(node, has_transition_rule=True) if is_ruled else node
+
+
+def _plain_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> Node:
     """A node from OpenAPI v3 as CustomResourceDefinitions write it.
 
     They are structural: no recursion, and references only to the API machinery's own definitions.

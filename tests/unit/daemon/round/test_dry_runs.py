@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.daemon.pace.unfinished import Unfinished
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.engine import Round
-from reconciler.model.plan import Change, Engine
+from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.members import Open, opened
@@ -96,3 +97,33 @@ async def test_what_the_comparison_called_drift_is_drift_when_the_api_server_was
         change = the_change(planned)
         assert (change.engine, change.cause) == ("S", "drift")
         assert [field.cause for field in change.fields] == ["drift"]
+
+
+async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_in_place(tmp_path: Path) -> None:
+    """As an update would be that no table knows to be impossible: here the table is not asked."""
+    async with opened(tmp_path) as scene:
+        rule = policy("Deployment", "m1")
+        await scene.apply(fleet_of(deployment(), rule, clusters=("m1", "m2")))
+        edited = deployment()
+        edited["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+        reading, planned = await scene.plan(fleet_of(edited, rule, clusters=("m1", "m2")))
+        unknown = replace(the_change(planned), action=Action.UPDATE, held=None)
+        planned = replace(planned, plan=replace(planned.plan, changes=(unknown,)))
+        before = await dry_run(planned, scene.members, reading.world)
+        assert the_change(before).action is Action.UPDATE
+        after = await dry_run(planned, scene.members, reading.world, was_refused=lambda cluster, identity: True)
+        assert the_change(after).action is Action.REPLACE
+        assert "spec.selector cannot be changed in place" in (the_change(after).held or "")
+        memory = Unfinished()
+        memory.follow([WEB], after.plan.changes, (), lambda cluster, identity: True)
+        assert memory.was_refused("m1", WEB), "it is asked in each round, and never sent"
+        memory.follow([WEB], (), (), lambda cluster, identity: True)
+        assert not memory.was_refused("m1", WEB)
+
+
+async def test_an_update_that_failed_for_another_reason_is_tried_again_as_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        before, _ = await judged(scene, "T")
+        reading, _ = await scene.plan(fleet_of(config_map(a="2"), policy("ConfigMap", "m1"), clusters=("m1", "m2")))
+        after = await dry_run(before, scene.members, reading.world, was_refused=lambda cluster, identity: True)
+        assert the_change(after) == the_change(before)

@@ -11,6 +11,7 @@ from reconciler.stages.diff.immutable import IMMUTABLE, immutable_change
 from reconciler.stages.ownership.field_path import parse_path
 
 STARTED = {"spec": {"suspend": True}, "status": {"startTime": "t"}}
+BOUND = {"status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}}
 SERVICE, PVC, JOB = ("", "Service"), ("", "PersistentVolumeClaim"), ("batch", "Job")
 
 
@@ -24,7 +25,15 @@ SERVICE, PVC, JOB = ("", "Service"), ("", "PersistentVolumeClaim"), ("batch", "J
         (SERVICE, "spec.clusterIP", "10.0.0.1", MISSING, {}, False),
         (SERVICE, "spec.clusterIP", "", "10.0.0.2", {"spec": {"type": "ExternalName"}}, False),
         (PVC, "spec.storageClassName", MISSING, "fast", {}, False),
-        (PVC, "spec.resources.requests.storage", "1Gi", "2Gi", {}, False),
+        (PVC, "spec.resources.requests.storage", "1Gi", "2Gi", {}, True),
+        (PVC, "spec.resources.requests.storage", "1Gi", "2Gi", BOUND, False),
+        (PVC, "spec.resources.requests.storage", "4Gi", "3Gi", BOUND, False),
+        (PVC, "spec.resources.requests.storage", "4Gi", "1Gi", BOUND, True),
+        (("storage.k8s.io", "StorageClass"), "reclaimPolicy", "Delete", MISSING, {}, False),
+        (("storage.k8s.io", "StorageClass"), "reclaimPolicy", "Retain", MISSING, {}, True),
+        (JOB, "spec.completions", 1, MISSING, {"spec": {"completionMode": "Indexed"}}, True),
+        (("", "Pod"), "spec.tolerations", [{"key": "a"}], [{"key": "a"}, {"key": "b"}], {}, False),
+        (("", "Pod"), "spec.tolerations", [{"key": "a"}], [{"key": "b"}], {}, True),
         (JOB, "spec.completions", 1, 2, {"spec": {"completionMode": "Indexed"}}, False),
         (JOB, "spec.template.spec.nodeSelector", MISSING, {}, {"spec": {"suspend": True}}, False),
         (JOB, "spec.template.spec.nodeSelector", MISSING, {}, STARTED, True),

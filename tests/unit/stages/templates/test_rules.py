@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.fleet import StoreFile
 from reconciler.model.problem import Severity
 from reconciler.model.refs import Identity
-from reconciler.stages.comparison.compare import ALLOW_REPLACE
+from reconciler.stages.comparison.replacement import ALLOW_REPLACE
 from reconciler.stages.documents import policy_annotations
 from reconciler.stages.fleet import clusters as cluster_documents
 from reconciler.stages.fleet.file import ParsedFile
