@@ -12,7 +12,7 @@ from reconciler.model.observation import LiveObject
 from reconciler.model.plan import MISSING, Change, FieldChange
 from reconciler.stages.comparison.compare import ignored_paths
 from reconciler.stages.diff import desired_of, difference_from
-from reconciler.stages.ownership import field_manager
+from reconciler.stages.ownership import field_manager, with_entries_of_others
 from reconciler.stages.schemas import Schema
 
 
@@ -25,12 +25,15 @@ def altered_fields(
     """
     if change.manifest is None or schema is None:
         return ()
+    manager = field_manager(fleet)
+    # An API server adds tolerations to every Pod, and a registry its pull secret to every account.
+    body = with_entries_of_others(change.identity, change.manifest, answer.body, change.manifest, manager)
     found = difference_from(
-        desired_of(change.manifest),
+        desired_of(body),
         answer.body,
-        manager=field_manager(fleet),
+        manager=manager,
         # Sent a moment ago: fields that only the answer has are defaults, or others' own.
-        previous=change.manifest,
+        previous=body,
         schema=schema,
         ignored=ignored_paths(change.identity, ignore),
     )
