@@ -63,6 +63,9 @@ def rebuild(
 ) -> None:
     """Build the journal anew from the marks in the clusters of STORE.
 
+    With --cluster, a journal that is sound takes stock of these clusters alone, as after a backup of one was put back:
+    what is there is recorded, what is not is forgotten, and everything else stays as it is.
+
     Nothing in a cluster is changed but, with --takeover, who holds the fleet. Nothing is deleted before one complete
     round has been recorded.
     """
@@ -82,7 +85,10 @@ def rebuild(
         remark(f"{cluster}: not read: {why}")
     for cluster, holder in sorted(rebuilt.held_by.items()):
         remark(f"{cluster}: held by {holder}; 'reconciler journal rebuild --takeover' takes the fleet over")
-    remark(f"{rebuilt.placements} placements; timers and exclusions begin anew")
+    if rebuilt.is_stock:
+        remark("stock was taken of these clusters alone; everything else is recorded as before")
+    else:
+        remark(f"{rebuilt.placements} placements; timers and exclusions begin anew")
     if rebuilt.failed:
         remark("next: run it again when every cluster answers, or what is no longer wanted there is not deleted")
     sys.exit(1 if rebuilt.failed or rebuilt.held_by else 0)

@@ -162,6 +162,8 @@ class EventKind(StrEnum):
     CLUSTER_AWAY = "cluster-away"
     """A cluster cannot be read."""
     CLUSTER_BACK = "cluster-back"
+    CLUSTER_WENT_BACK = "cluster-went-back"
+    """A cluster is in an earlier state than it was: a backup of its etcd was put back."""
     SUSPENDED = "suspended"
     RESUMED = "resumed"
     EVICTED = "evicted"

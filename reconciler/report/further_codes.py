@@ -198,6 +198,13 @@ CLUSTERS: Mapping[str, Code] = {
     "cluster-not-read": Code(
         "Cluster not read", "It cannot be reached or read; nothing is changed there.", "See `reconciler doctor`."
     ),
+    "cluster-went-back": Code(
+        "Cluster went back",
+        "The versions of its objects are older than what was seen before, in several answers: a backup of its etcd was "
+        "put back. What was known of it is forgotten, and all of it is looked at anew. It is told for a day.",
+        "See what `status` lists there. What had been deleted and is back stays (`not-deleted`) until `reconciler "
+        "journal rebuild --cluster NAME` has taken stock of the cluster; then it goes, as far as the guards let it.",
+    ),
     "right-missing": Code(
         "Right missing",
         "Our credentials may not read something there; the message says what follows and which right it is.",

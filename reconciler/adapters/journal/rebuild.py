@@ -30,12 +30,12 @@ class Rebuilt(NamedTuple):
     lost: tuple[str, ...]
 
 
-def rebuild(path: Path) -> Rebuilt:
+def rebuild(path: Path, *, keeps_sound: bool = False) -> Rebuilt:
     """A journal that knows no object, to be filled from the members' marks.
 
-    A sound file is reset in place. A broken one is renamed `journal.db.corrupt-<n>`; identity, cluster uids,
-    suspensions and what is recorded of rollouts are carried over when their rows are intact. No round is complete
-    then, so nothing is deleted.
+    A sound file is reset in place; `keeps_sound`: it stays as it is. A broken one is renamed `journal.db.corrupt-<n>`;
+    identity, cluster uids, suspensions and what is recorded of rollouts are carried over when their rows are intact.
+    No round is complete then, so nothing is deleted.
 
     Raises:
         JournalLocked, JournalTooNew, JournalError: as `Journal.open`.
@@ -44,7 +44,8 @@ def rebuild(path: Path) -> Rebuilt:
     try:
         if _is_sound(path):
             journal = Journal.open(path, lock=lock)
-            journal.reset()
+            if not keeps_sound:
+                journal.reset()
             return Rebuilt(journal, None, ())
         saved = _salvage(path)
         set_aside = move_aside(path)

@@ -111,6 +111,22 @@ class MemberCluster:
             raise BadAnswer(self.name, "namespace kube-system has no uid")
         return uid
 
+    async def current_version(self, gvk: GVK, *, namespace: str = "", name: str = "") -> str:
+        """The version of an object, or of the kind as a whole, read through to etcd over a new connection.
+
+        Raises:
+            KindNotServed, ObjectNotFound: there is nothing that has one.
+        """
+        served = await self._served(gvk)
+        if name:
+            found = replace(requests.get(self._named(served, namespace, name)), is_anew=True)
+            return self._object(await self._send(found), gvk, self._named(served, namespace, name)).resource_version
+        nothing = ListQuery(field_selector="metadata.name=-")
+        asked = requests.list_page(served.resource, nothing, limit=1, accept=requests.METADATA_LIST)
+        answer = await self._send(replace(asked, is_anew=True))
+        with reading(self.name, f"list of {gvk.kind}"):
+            return listing(self.name, [page(self.name, answer.body, "meta.k8s.io/v1", gvk.kind)], gvk).resource_version
+
     async def discover(self, *, refresh: bool = False) -> Discovery:
         """What is served. Remembered until `refresh`, which costs two conditional requests when nothing changed."""
         return await self._discovery.discover(refresh=refresh)

@@ -27,6 +27,8 @@ class Agenda(Struct):
     unanswered: bool = False
     reload: bool = False
     stages: bool = False
+    restored: set[str] = field(default_factory=set)
+    """Clusters in an earlier state than before: what was seen of them is void."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def mark(self, *identities: Identity) -> None:
@@ -45,6 +47,11 @@ class Agenda(Struct):
         """Look at everything in these clusters: one that came back, or left."""
         self.clusters.update(clusters)
         self.wake.set()
+
+    def mark_restored(self, cluster: str) -> None:
+        """Forget what was seen of a cluster, and look at everything in it: it went back to an earlier state."""
+        self.restored.add(cluster)
+        self.mark_cluster(cluster)
 
     def mark_everything(self) -> None:
         """Look at everything: a start, a resync."""

@@ -17,9 +17,11 @@ from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
+from reconciler.daemon.pace.restores import Suspicion
 from reconciler.daemon.watches.watches import Listeners
 from reconciler.engine import World, compare_one
 from reconciler.errors import MemberClusterError
+from reconciler.model.ledger import Event, EventKind
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import GVK, Identity
@@ -58,6 +60,7 @@ class EventJudge:
         self._lanes = memory.lanes
         self._healths = memory.healths
         self._denials = memory.denials
+        self._restores = memory.restores
         self._passed: set[Identity] | None = None
 
     @property
@@ -65,6 +68,7 @@ class EventJudge:
         """What watches tell."""
         return Listeners(
             asked=self.asked,
+            as_of=self._restores.listed,
             listed=self.listed,
             event=self.seen,
             trouble=self.trouble,
@@ -108,6 +112,8 @@ class EventJudge:
         if isinstance(self._state().reachable.get(cluster), str):
             self._agenda().mark_cluster(cluster)
             return set()
+        for live, version in self._healths.older(cluster, objects):
+            self._restores.suspect(cluster, Suspicion(gvk, live.identity.namespace, live.identity.name, version))
         doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
         written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
         if not written:
@@ -134,6 +140,7 @@ class EventJudge:
     def _note_health(self, cluster: str, event: WatchEvent) -> None:
         """How an object fares is told, whether or not it concerns a round."""
         now, live = self._state(), event.object
+        self._restores.saw(cluster, live.gvk, live.resource_version)
         if event.type != "DELETED":
             interpreter = self._parts.interpreters.of(*live.identity[:2])
             self._healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
@@ -196,7 +203,25 @@ class EventJudge:
             self._beliefs.forget(cluster)
             self._agenda().mark_cluster(cluster)
 
+    def went_back(self, cluster: str, now: str) -> None:
+        """A cluster went back to an earlier state: nothing that was seen of it counts, which is told once."""
+        self._restores.went_back(cluster, now)
+        self._beliefs.forget(cluster)
+        self._healths.forget(cluster)
+        for key in [key for key in self._strangers if key[0] == cluster]:
+            del self._strangers[key]
+        data = {"why": "its versions are older than what was seen before; was a backup of its etcd put back?"}
+        number = self._parts.journal.complete_rounds()
+        event = Event(round=number, time=now, kind=EventKind.CLUSTER_WENT_BACK, subject=f"cluster {cluster}", data=data)
+        self._parts.journal.record_events([event])
+        log.warning("a cluster went back to an earlier state; it is looked at anew",
+                    extra={"event": "ClusterWentBack", "cluster": cluster, "why": data["why"]})  # fmt: skip
+
     # Where clusters are polled
+
+    def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
+        """A list of metadata is as of this version."""
+        self._restores.listed(cluster, gvk, version)
 
     async def is_as_known(self, member: MemberCluster) -> bool:
         """Whether a cluster is who it was, and nobody else holds the fleet in it."""
@@ -244,6 +269,14 @@ class EventJudge:
     def doubted(self, cluster: str) -> None:
         """Everything in a cluster has to be looked at."""
         self._agenda().mark_cluster(cluster)
+
+    def mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """These have to be looked at in a cluster, by the next round, whose agenda is another one with each round."""
+        self._agenda().mark_in(cluster, identities)
+
+    def restored(self, cluster: str) -> None:
+        """A cluster went back to an earlier state."""
+        self._agenda().mark_restored(cluster)
 
     def answered(self, cluster: str) -> None:
         """A cluster was listed to the end."""

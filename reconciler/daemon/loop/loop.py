@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from functools import partial
 from itertools import chain
 
@@ -37,7 +37,6 @@ from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, has_strangers, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
-from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.garbage import Garbage
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
@@ -49,10 +48,10 @@ from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.polls import Polls
-from reconciler.daemon.watches.watch_keeper import WatchKeeper, our_label
+from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Watches
 from reconciler.model.fleet import Fleet
-from reconciler.model.refs import Identity
+from reconciler.model.ledger import EventKind
 
 log = logging.getLogger("reconciler")
 
@@ -85,12 +84,13 @@ class ControlLoop:
         memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._away, self._denials = memory.away, memory.denials
+        self._restores = memory.restores
+        self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK))
         self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
         self._contents = Contents(parts.clock)
         self._told = Transitions(log)
         self._taking_in = TakingIn(self._lanes, parts.clock)
-        self._late = LateReadings(self._mark_in, self._mark_cluster, lambda: len(self._state.members))
         self._state = State(members=parts.opened, fleet=fleet)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
@@ -101,18 +101,12 @@ class ControlLoop:
         self._judge = EventJudge(
             parts, lambda: self._state, lambda: self._agenda, memory, self._established, self._recorder.heard
         )
+        self._late = LateReadings(self._judge.mark_in, self._judge.doubted, lambda: len(self._state.members))
         self._polls = Polls(self._judge, parts.clock)
         self._keeper = WatchKeeper(Watches(self._judge.listeners, parts.clock), self._polls)
 
     def _wake(self) -> None:
         self._agenda.wake.set()
-
-    def _mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
-        """On the agenda of the next round, which is another one with each round."""
-        self._agenda.mark_in(cluster, identities)
-
-    def _mark_cluster(self, cluster: str) -> None:
-        self._agenda.mark_cluster(cluster)
 
     def nudge(self) -> None:
         """Something outside changed: a suspension began or ended."""
@@ -174,8 +168,15 @@ class ControlLoop:
     # What nudges
 
     def _lookouts(self) -> list[Coroutine[None, None, None]]:
-        ailing = self._ailments.watch(lambda: self._state.reachable, self._parts.clock)
-        return [self._watch_store(), self._watch_absent(), self._watch_rights(), ailing, self._polls.run()]
+        clock = self._parts.clock
+        return [
+            self._watch_store(),
+            self._watch_absent(),
+            self._denials.watch(lambda: self._state.members, lambda: self._state.selector, clock, self._judge.doubted),
+            self._ailments.watch(lambda: self._state.reachable, clock),
+            self._restores.watch(lambda: self._state.identified, clock, self._judge.restored),
+            self._polls.run(),
+        ]
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -202,15 +203,6 @@ class ControlLoop:
                 # A watch may hang at a connection from before, or pause for long: it begins anew with what is read.
                 self._keeper.drop(name)
                 self._agenda.mark_cluster(name)
-
-    async def _watch_rights(self) -> None:
-        while True:
-            await self._parts.clock.sleep(ASKED_EVERY_S)
-            fleet = self._state.fleet
-            selector = our_label(fleet.settings) if fleet is not None else ""
-            given = await self._denials.answered_now(self._state.members, selector)
-            if given:
-                self._agenda.mark_cluster(*given)
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
@@ -287,8 +279,10 @@ class ControlLoop:
             await self._parts.clock.sleep(_NO_STORE_S)
             self._agenda.store = True
             return
-        started_s = self._parts.clock.monotonic_s()
-        now = self._parts.clock.now()
+        started_s, now = self._parts.clock.monotonic_s(), self._parts.clock.now()
+        for name in sorted(agenda.restored):
+            self._judge.went_back(name, now)
+            self._keeper.drop(name)
         before, rollouts = self._state.observations.clusters, self._state.rollouts
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
         for name, seen in self._state.observations.clusters.items():

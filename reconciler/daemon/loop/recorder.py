@@ -68,6 +68,7 @@ class Recorder:
         self._unfinished = memory.unfinished
         self._away, self._denials = memory.away, memory.denials
         self._lanes = memory.lanes
+        self._restores = memory.restores
         self._told = Told(parts.journal)
         self._members: Mapping[str, Member] = {}
         self._healths = memory.healths
@@ -135,6 +136,8 @@ class Recorder:
         parts.vitals.last_round_at = reading.now
         self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
         picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
+        restored = self._restores.problems(reading.now)
+        picture = replace(picture, plan=replace(picture.plan, problems=with_problems(picture.plan.problems, restored)))
         for name, found in health.items():
             member = world.members[name]
             assert isinstance(member, Read), "health was read there"

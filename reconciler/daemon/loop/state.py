@@ -9,12 +9,14 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.containment import INTERNAL_ERROR, contained
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reading import Known
 from reconciler.daemon.round.failures import Failures
+from reconciler.daemon.watches.watch_keeper import our_label
 from reconciler.engine import Decision, Round
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
@@ -52,6 +54,17 @@ class State(Struct, frozen=True, kw_only=True):
     """How everything is, as it was told last."""
     rollouts: tuple[Progress, ...] = ()
     """Where Rollouts stand."""
+
+    @property
+    def identified(self) -> dict[str, tuple[MemberCluster, str]]:
+        """Each cluster with the uid of its kube-system, as far as it is recorded."""
+        uids = self.known.cluster_uids
+        return {name: (member, uids[name]) for name, member in self.members.items() if name in uids}
+
+    @property
+    def selector(self) -> str:
+        """The label selector of what is ours; empty before the store was read."""
+        return our_label(self.fleet.settings) if self.fleet is not None else ""
 
     @property
     def is_anybody_away(self) -> bool:

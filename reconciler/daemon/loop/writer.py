@@ -76,7 +76,7 @@ class Writer:
         self._parts = parts
         self._fights, self._unfinished, self._away = memory.fights, memory.unfinished, memory.away
         self._lanes = memory.lanes
-        self._healths = memory.healths
+        self._healths, self._restores = memory.healths, memory.restores
         self._failing = Transitions(log)
         self._turns = all_turns()
 
@@ -166,6 +166,7 @@ class Writer:
         self._parts.beat("making changes")
         self._lanes.answered(result)
         if result.health is not None or not result.error:
+            self._restores.saw(change.cluster, change.gvk, result.resource_version)
             self._healths.written(change.cluster, change.identity, result.resource_version, result.health)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "rev": revision, "cluster": change.cluster,

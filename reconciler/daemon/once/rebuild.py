@@ -7,7 +7,7 @@ timers and exclusions begin anew; nothing is deleted until one complete round ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -44,12 +44,16 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
     placements: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     held_by: Mapping[str, str] = field(default_factory=dict)
+    is_stock: bool = False
+    """Stock was taken of the named clusters alone; what else the journal knows has stayed."""
     set_aside: Path | None = None
     lost: tuple[str, ...] = ()
 
 
 async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False) -> Rebuilt:
     """Build the journal anew. With `take_over` it holds the fleet afterwards, whoever did before.
+
+    Where clusters are named and the journal is sound, stock is taken of these alone, and all else stays recorded.
 
     Raises:
         ConfigurationError: the store does not name the fleet, or what is left of the journal belongs to another one.
@@ -60,7 +64,8 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
     assert access.journal is not None, "a fleet with a name has a journal"
     if not access.journal.exists():
         Journal.open(access.journal).close()
-    journal, set_aside, lost = rebuild(access.journal)
+    journal, set_aside, lost = rebuild(access.journal, keeps_sound=bool(access.clusters))
+    is_stock = bool(access.clusters) and set_aside is None
     with journal:
         check_fleet(journal, fleet)
         holder = Holder(journal, access.clock)
@@ -81,18 +86,34 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         with journal.transaction(durable=True):
             for name, uid in sorted(uids.items()):
                 journal.record_cluster(name, uid)
-            journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
-            journal.record_bindings(fleet.revision, placements)
+            if is_stock:
+                take_stock(journal, rows, failed)
+            else:
+                journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
+                journal.record_bindings(fleet.revision, placements)
             found = sum(map(len, rows.values()))
             journal.record_events([_event(access, fleet, found, is_taken=take_over, is_broken=set_aside is not None)])
     return Rebuilt(
         objects={name: len(found) for name, found in rows.items()},
         placements=len(placements),
+        is_stock=is_stock,
         failed=failed,
         held_by=held_by_others,
         set_aside=set_aside,
         lost=lost,
     )
+
+
+def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], failed: Collection[str]) -> None:
+    """Record of these clusters what is there. What is recorded of the same object stays: it says more than its mark.
+
+    `failed`: clusters that were not read whole; nothing of them is forgotten.
+    """
+    for name, found in sorted(rows.items()):
+        known = journal.applied(name)
+        if name not in failed:
+            journal.remove_applied(name, known.keys() - {row.identity for row in found})
+        journal.record_applied(row for row in found if row.identity not in known or known[row.identity].uid != row.uid)
 
 
 def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_broken: bool) -> Event:
@@ -103,6 +124,7 @@ def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_bro
         "who": access.who or "a person",
         "objects": objects,
         **({"why": why} if why else {}),
+        **({"clusters": ", ".join(access.clusters)} if access.clusters else {}),
     }
     kind = EventKind.TAKEN_OVER if is_taken else EventKind.REBUILT
     return Event(round=0, time=access.clock.now(), kind=kind, subject="fleet", data=data)

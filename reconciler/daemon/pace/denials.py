@@ -7,10 +7,10 @@ it is answered, its cluster is looked at as a whole. Source: design#missing-righ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from reconciler.adapters.clock import within
+from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
 from reconciler.daemon.observing.members import PROMPT_S
@@ -55,6 +55,19 @@ class Denials:
     def problems(self) -> tuple[Problem, ...]:
         """What is told of them."""
         return tuple(right_missing(name, denied.why) for name, found in self._denied.items() for denied in found)
+
+    async def watch(
+        self,
+        members: Callable[[], Mapping[str, MemberCluster]],
+        selector: Callable[[], str],
+        clock: Clock,
+        mark: Callable[[str], None],
+    ) -> None:
+        """Ask for each again now and then, without end; `mark` is told which clusters have answered any of them."""
+        while True:
+            await clock.sleep(ASKED_EVERY_S)
+            for name in await self.answered_now(members(), selector()):
+                mark(name)
 
     async def answered_now(self, members: Mapping[str, MemberCluster], selector: str) -> list[str]:
         """Ask for each again. The clusters that have answered any of them; what fails otherwise is still refused."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from reconciler.model.observation import Read
+from reconciler.daemon.pace.restores import number_of
+from reconciler.model.observation import LiveObject, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progressing
 
@@ -63,7 +64,7 @@ class Healths:
 
     def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
         """An event, a round, or the answer to a write shows an object of this version."""
-        copy, version = (cluster, identity), _number(resource_version)
+        copy, version = (cluster, identity), number_of(resource_version)
         if version < self._versions.get(copy, 0):
             return
         if len(self._versions) >= _VERSIONS_MAX:
@@ -82,6 +83,21 @@ class Healths:
             self.gone(cluster, identity, None)
         else:
             self.note(cluster, identity, resource_version, health)
+
+    def older(self, cluster: str, listed: Iterable[LiveObject]) -> Iterator[tuple[LiveObject, int]]:
+        """What a list shows in an earlier version than it was seen in, and that version."""
+        for live in listed:
+            known = self._versions.get((cluster, live.identity), 0)
+            if 0 < number_of(live.resource_version) < known:
+                yield live, known
+
+    def forget(self, cluster: str) -> None:
+        """Nothing is known of a cluster any more."""
+        for identity in tuple(self._found.get(cluster, ())):
+            self._put(cluster, identity, None)
+        for copies in (self._versions, self._told):
+            for copy in [copy for copy in copies if copy[0] == cluster]:
+                del copies[copy]
 
     def gone(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         """An event shows that an object went. `health`: of what is wanted and not there; None: it is not wanted."""
@@ -139,8 +155,3 @@ class Healths:
 def _with_reason(told: HealthState, trouble: Degraded | Progressing) -> Degraded | Progressing:
     """The reason of the pods; it is degraded when either says so."""
     return Degraded(trouble.why) if Degraded in (type(told), type(trouble)) else trouble
-
-
-def _number(version: str) -> int:
-    """A version as a number. Source: Kubernetes, resource versions of one kind in one cluster are numbers that grow."""
-    return int(version) if version.isdecimal() else 0

@@ -10,6 +10,7 @@ from reconciler.daemon.pace.denials import Denials
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.healths import Healths
 from reconciler.daemon.pace.lanes import Lanes
+from reconciler.daemon.pace.restores import Restores
 from reconciler.daemon.pace.unfinished import Unfinished
 
 
@@ -23,3 +24,4 @@ class Memory(Struct, frozen=True, kw_only=True):
     away: Away = field(default_factory=Away)
     denials: Denials = field(default_factory=Denials)
     healths: Healths = field(default_factory=Healths)
+    restores: Restores = field(default_factory=Restores)

@@ -71,6 +71,10 @@ class PollJudge(Protocol):
         """A list was refused for want of a right."""
         ...
 
+    def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
+        """A list is as of this version."""
+        ...
+
     def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> Collection[Identity]:
         """What of a complete list of metadata is to be read in full."""
         ...
@@ -217,6 +221,7 @@ class Polls:
             refs = [_ref(identity, gvk) for identity, found in applied if found == gvk]
             await asyncio.gather(*(self._read(member, ref) for ref in refs))
             return
+        judge.as_of(member.name, gvk, listing.resource_version)
         unseen = judge.polled(member.name, gvk, listing.objects)
         await self._read_all(kept, [_ref(identity, gvk) for identity in sorted(unseen)])
 

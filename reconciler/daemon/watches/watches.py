@@ -35,6 +35,8 @@ class Listeners(Struct, frozen=True, kw_only=True):
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
     event: Callable[[str, WatchEvent], None]
     trouble: Callable[[str, MemberClusterError], None]
+    as_of: Callable[[str, GVK, str], None] = lambda cluster, gvk, version: None
+    """Told of which version each list was."""
     asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
     """Told before a list is asked for."""
     ended_early: Callable[[str], None] = lambda cluster: None
@@ -111,6 +113,7 @@ class Watches:
         """The version from which on to watch. The list itself is not kept for as long as the watch lasts."""
         self._listeners.asked(member.name, gvk)
         listing = await member.list_metadata(gvk, namespace=self._namespace, label_selector=selector)
+        self._listeners.as_of(member.name, gvk, listing.resource_version)
         self._listeners.listed(member.name, gvk, listing.objects)
         return listing.resource_version
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
@@ -212,3 +213,27 @@ async def test_history_has_who_built_the_journal_anew(tmp_path: Path, *, takes_o
         (found,) = journal.events(limit=1)
     assert found.kind == ("taken-over" if takes_over else "rebuilt")
     assert (found.data["who"], found.data["objects"]) == ("li@host", 2)
+
+
+async def test_stock_is_taken_of_a_named_cluster_alone(tmp_path: Path) -> None:
+    """Source: design#restored-cluster."""
+    fleet = fleet_of(config_map(), config_map("old"), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        access = scene.access(tmp_path / "journal.db")
+        await apply_once(fleet, access, lambda planned: True)
+        with Journal.open(tmp_path / "journal.db") as journal:
+            before = journal.ledger()
+            app, old = (identity for identity in before["m1"] if identity.kind == "ConfigMap")
+            assert journal.complete_rounds() == 1
+            placed = journal.previous_placements()
+            # A backup came back: what had been deleted is there, and what came after it is not.
+            journal.remove_applied("m1", [old])
+        scene.by_hand("m1", "DELETE")
+        found = await rebuild_once(fleet, replace(access, clusters=("m1",)))
+        assert (found.is_stock, found.failed) == (True, {})
+        with Journal.open(tmp_path / "journal.db") as journal:
+            after = journal.ledger()
+            assert after["m1"].keys() == before["m1"].keys() - {app}
+            assert after["m1"][old].uid == before["m1"][old].uid
+            assert after["m2"] == before["m2"]
+            assert (journal.complete_rounds(), journal.previous_placements()) == (1, placed)

@@ -1,0 +1,184 @@
+"""Clusters in which time went back: somebody put back a backup of their etcd.
+
+Versions of a kind in one cluster grow. So a list as of an earlier version than was seen of its kind, or an object in an
+earlier version than it had, is a reason to look closer; but several API servers may stand behind one address, and one
+of them may lag, or answer from memory. A cluster has gone back only if it is who it was, and each of several answers,
+over connections of their own and read through to etcd, is older than what was seen before.
+Source: Kubernetes API Concepts, resource versions; KEP-5504 (versions of a kind are compared as numbers);
+design#restored-cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from reconciler.adapters.clock import Clock, within
+from reconciler.adapters.kube.client import MemberCluster
+from reconciler.containment import awaited, fault_fields
+from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon.vitals.logs import Transitions
+from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.model.ledger import Event
+from reconciler.model.problem import NOWHERE, Problem, Severity
+from reconciler.model.refs import GVK
+from reconciler.stages.observations import age_s
+
+log = logging.getLogger("reconciler")
+
+ANSWERS: Final = 3
+"""So many answers have to agree. Each comes over a connection of its own, and may be another API server's."""
+SHOWN_S: Final = 86_400.0
+"""So long `status` says that a cluster went back; history keeps it."""
+_LOOK_S: Final = 1.0
+
+CLUSTER_WENT_BACK: Final = "cluster-went-back"
+
+
+class Verdict(StrEnum):
+    """What a closer look says."""
+
+    WENT_BACK = "went back"
+    CURRENT = "current"
+    UNKNOWN = "unknown"
+    """It could not be asked: it is tried again."""
+
+
+class Suspicion(NamedTuple):
+    """What was seen in this version before, and in an earlier one now. `name` empty: the list of the kind."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+    version: int
+
+
+class Restores:
+    """The versions that were seen, what contradicts them, and the clusters that went back. All of one loop."""
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self._seen: dict[str, dict[GVK, int]] = {}
+        self._suspected: dict[str, dict[Suspicion, None]] = {}
+        self._since: dict[str, str] = {}
+        """Cluster to when it was noticed (RFC 3339)."""
+        self._told = Transitions(log)
+
+    def recall(self, events: Iterable[Event]) -> None:
+        """Go on with what history has, newest first."""
+        for event in events:
+            self._since.setdefault(event.subject.removeprefix("cluster "), event.time)
+
+    def saw(self, cluster: str, gvk: GVK, resource_version: str) -> None:
+        """An event, or the answer to a write, has this version. An older one says nothing: it may have come late."""
+        seen = self._seen.setdefault(cluster, {})
+        seen[gvk] = max(number_of(resource_version), seen.get(gvk, 0))
+
+    def listed(self, cluster: str, gvk: GVK, resource_version: str) -> None:
+        """A list is as of this version."""
+        number, seen = number_of(resource_version), self._seen.get(cluster, {}).get(gvk, 0)
+        if 0 < number < seen:
+            self.suspect(cluster, Suspicion(gvk, "", "", seen))
+        else:
+            self.saw(cluster, gvk, resource_version)
+
+    def suspect(self, cluster: str, suspicion: Suspicion) -> None:
+        """Something is older than what was seen of it."""
+        self._suspected.setdefault(cluster, {})[suspicion] = None
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether a closer look is due."""
+        return bool(self._suspected)
+
+    def went_back(self, cluster: str, now: str) -> None:
+        """The past that was seen is none any more."""
+        self._seen.pop(cluster, None)
+        self._suspected.pop(cluster, None)
+        self._since[cluster] = now
+
+    def problems(self, now: str) -> tuple[Problem, ...]:
+        """What is told of clusters that went back lately."""
+        lately = {name: since for name, since in sorted(self._since.items()) if age_s(since, now) < SHOWN_S}
+        return tuple(_told(name, since) for name, since in lately.items())
+
+    async def watch(
+        self,
+        members: Callable[[], Mapping[str, tuple[MemberCluster, str]]],
+        clock: Clock,
+        mark: Callable[[str], None],
+    ) -> None:
+        """Look closer at what is suspected, without end; `mark` is told which clusters went back.
+
+        `members`: the clusters of now, and the uids of their kube-system, as they are recorded.
+        """
+        while True:
+            await clock.sleep(_LOOK_S)
+            for name in await self.confirmed(members()):
+                mark(name)
+
+    async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
+        """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
+        suspected, self._suspected = self._suspected, {}
+        asked = {name: members[name] for name in suspected if name in members}
+        looks = (awaited(_judged(member, uid, suspected[name])) for name, (member, uid) in asked.items())
+        went_back = []
+        for name, found in zip(asked, await asyncio.gather(*looks), strict=True):
+            if found.fault is not None:
+                text = "whether a cluster went back could not be found out by a fault of this program"
+                self._told.fault(name, found.fault, text, **fault_fields(name))
+            elif found.value is Verdict.WENT_BACK:
+                went_back.append(name)
+            elif found.value is Verdict.UNKNOWN:
+                for suspicion in suspected[name]:
+                    self.suspect(name, suspicion)
+        return went_back
+
+
+async def _judged(member: MemberCluster, uid: str, suspicions: Iterable[Suspicion]) -> Verdict:
+    """Whether time went back in a cluster, by the first suspicion that answers can be had of."""
+    try:
+        if await within(member.identity(), PROMPT_S) != uid:
+            return Verdict.CURRENT  # It is another cluster, which is told and left alone.
+        for suspicion in suspicions:
+            found = await _is_older(member, suspicion)
+            if found is not None:
+                return Verdict.WENT_BACK if found else Verdict.CURRENT
+    except (MemberClusterError, TimeoutError):
+        return Verdict.UNKNOWN
+    return Verdict.CURRENT
+
+
+async def _is_older(member: MemberCluster, suspicion: Suspicion) -> bool | None:
+    """Whether each of several answers is older than what was seen; None: there is nothing to compare any more."""
+    try:
+        for _ in range(ANSWERS):
+            if number_of(await within(_version(member, suspicion), PROMPT_S)) >= suspicion.version:
+                return False
+    except (KindNotServed, ObjectNotFound):
+        return None
+    return True
+
+
+async def _version(member: MemberCluster, suspicion: Suspicion) -> str:
+    return await member.current_version(suspicion.gvk, namespace=suspicion.namespace, name=suspicion.name)
+
+
+def number_of(version: str) -> int:
+    """A version as a number; 0: it is none."""
+    return int(version) if version.isdecimal() else 0
+
+
+def _told(cluster: str, since: str) -> Problem:
+    return Problem(
+        source=NOWHERE,
+        code=CLUSTER_WENT_BACK,
+        message=f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All of it is"
+        " looked at anew: what is missing is made again, what had been deleted and is back stays (not-deleted) until"
+        f" 'reconciler journal rebuild STORE --cluster {cluster}', without the service, has taken stock of it",
+        severity=Severity.WARNING,
+        cluster=cluster,
+    )

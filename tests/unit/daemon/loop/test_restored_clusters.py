@@ -1,0 +1,93 @@
+"""Time goes back in a cluster, as when a backup of its etcd is put back. Source: design#restored-cluster."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.ledger import EventKind
+from reconciler.sim.cluster import Cluster
+from tests.unit.daemon.loop.test_loop import Running, events_of, running
+
+BACK = "cluster-went-back"
+
+
+class Backup:
+    """The objects and the version of a cluster, to be put back."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        store = cluster.state.store
+        self._objects, self._version = copy.deepcopy(store._objects), store.version
+
+    def put_back(self, cluster: Cluster) -> None:
+        store = cluster.state.store
+        store._objects, store.version = copy.deepcopy(self._objects), self._version
+        store._history.clear()
+        store.oldest = self._version
+
+
+async def restored(scene: Running, backup: Backup) -> None:
+    """The API server is away meanwhile, as it is in earnest."""
+    server = scene.box.servers["m1"]
+    await server.stop()
+    backup.put_back(scene.box["m1"])
+    await server.start()
+
+
+def told(scene: Running) -> list[str]:
+    """The clusters of which history says that they went back."""
+    return [event.subject for event in scene.journal.events(kind=EventKind.CLUSTER_WENT_BACK)]
+
+
+def document(scene: Running) -> Mapping[str, Any]:
+    found = scene.journal.state()
+    assert found is not None
+    return found
+
+
+def codes(scene: Running) -> set[tuple[str, str]]:
+    return {(found["code"], found["message"].partition(":")[0]) for found in document(scene)["problems"]}
+
+
+async def test_all_is_looked_at_anew_and_it_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running(tmp_path) as scene:
+        backup = Backup(scene.box["m1"])
+        for value in ("2", "3"):
+            scene.app(value, "m1", "m2")
+            await scene.until(lambda value=value: scene.value("m1") == value)  # type: ignore[misc]
+        scene.app("1", "m1", name="later")
+        await scene.until(lambda: scene.value("m1", "later") == "1")
+        await scene.quiet()
+        await restored(scene, backup)
+        await scene.until(lambda: scene.value("m1") == "3" and scene.value("m1", "later") == "1")
+        await scene.until(lambda: told(scene) == ["cluster m1"])
+        await scene.until(lambda: (BACK, "m1") in codes(scene))
+        await scene.quiet()
+        assert told(scene) == ["cluster m1"], "once"
+        assert events_of(caplog).count("ClusterWentBack") == 1
+        assert document(scene)["troubles"] == [], "all of it is there, and said to be"
+
+
+async def test_what_had_been_deleted_and_is_back_is_shown_and_stays(tmp_path: Path) -> None:
+    async with running(tmp_path, guards={"maxDeletes": 100, "maxDeletePercent": 100}) as scene:
+        names = [f"old{number}" for number in range(12)]
+        for name in names:
+            scene.app("1", "m1", name=name)
+        await scene.until(lambda: all(scene.value("m1", name) == "1" for name in names))
+        await scene.quiet()
+        backup = Backup(scene.box["m1"])
+        scene.put(**{key: None for name in names for key in (name, f"{name}-policy")})
+        await scene.until(lambda: all(scene.value("m1", name) is None for name in names))
+        scene.settings = {"drift": {"resync": "100h"}}
+        scene.put()
+        await scene.quiet()
+        await restored(scene, backup)
+        await scene.until(lambda: told(scene) == ["cluster m1"])
+        shown = "not-deleted"
+        await scene.until(lambda: [found["code"] for found in document(scene)["problems"]].count(shown) == len(names))
+        await scene.quiet()
+        assert all(scene.value("m1", name) == "1" for name in names), "none is deleted by a record of another past"
