@@ -11,6 +11,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.keys import Keys, KeysNamed, keys_options
+from reconciler.cli.last_good import LastGood
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, style_for
 from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
 from reconciler.cli.revisions import older_revisions
@@ -63,8 +64,9 @@ def command(
     from reconciler.report.plan.json import plan_document
     from reconciler.report.plan.text import plan_text
 
+    last_good = LastGood(journal)
     with bulk_load():
-        fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True)
+        fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True, last_good=last_good)
     check_revisions(fleet)
     check_clusters(clusters, fleet)
     if output == "text":
@@ -97,6 +99,7 @@ def command(
         profiles=profiles,
     )
     applied = run(apply_once(fleet, access, agree, tell))
+    last_good.save(is_applied=applied.is_agreed)
     plan = applied.round.plan
     if fleet.settings.observe_only:
         remark("spec.mode of the Fleet document is observe: nothing is written")

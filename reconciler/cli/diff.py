@@ -12,6 +12,7 @@ from reconciler.cli import options
 from reconciler.cli.access import access_to
 from reconciler.cli.diff_forms import FORMATS, diff_text
 from reconciler.cli.keys import Keys, KeysNamed, keys_options
+from reconciler.cli.last_good import LastGood
 from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
 from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
 from reconciler.cli.revisions import older_revisions
@@ -107,7 +108,7 @@ def command(
             "--observations stand in for the clusters in an offline comparison, and without --base the clusters are "
             "asked; give --base, or leave --observations out"
         )
-    now = at or SystemClock().now()
+    now, last_good = at or SystemClock().now(), LastGood(journal)
 
     def asking(fleet: Fleet, revisions: RevisionsInForce | None) -> Access:
         return access_to(
@@ -124,8 +125,8 @@ def command(
     if base is not None:
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
-            before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed)
-            after = read_fleet(store, head, with_locks=True, parsed=parsed)
+            before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed, last_good=last_good)
+            after = read_fleet(store, head, with_locks=True, parsed=parsed, last_good=last_good)
         check_clusters(clusters, before, after)
         access = asking(after, older_revisions(store, after)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
@@ -139,7 +140,7 @@ def command(
         plans = tuple(only(found, clusters) for found in (plan, *members))
     else:
         with bulk_load():
-            fleet = read_fleet(store, head or rev, as_directory=as_directory, with_locks=True)
+            fleet = read_fleet(store, head or rev, as_directory=as_directory, with_locks=True, last_good=last_good)
         check_revisions(fleet)
         check_clusters(clusters, fleet)
         access = asking(fleet, older_revisions(store, fleet) if not as_directory else None)

@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
+from reconciler.cli.last_good import LastGood
 from reconciler.cli.printing import answer, prose, remark, style_for
 from reconciler.cli.reading import bulk_load, read_fleet, read_observations
 from reconciler.cli.running import run
@@ -60,7 +61,7 @@ def command(
     if server is None:
         chosen = _Here(kubeconfig=kubeconfig, journal=journal, observations=observations, is_live=live)
         with bulk_load():
-            fleet = read_fleet(named or store, rev, as_directory=as_directory)
+            fleet = read_fleet(named or store, rev, as_directory=as_directory, last_good=LastGood(journal))
         document = _explained(fleet, _the_one(fleet, resource, namespace), chosen)
     else:
         if named:

@@ -15,6 +15,7 @@ from reconciler.errors import ConfigurationError
 if TYPE_CHECKING:
     from reconciler.adapters.store.parse_cache import ParseCache
     from reconciler.adapters.store.walk import Taker
+    from reconciler.cli.last_good import LastGood
     from reconciler.model.fleet import Fleet, Snapshot
     from reconciler.model.observation import Observations
     from reconciler.stages.fleet import ParsedFile
@@ -43,6 +44,7 @@ def read_fleet(
     may_be_empty: bool = False,
     with_locks: bool = False,
     parsed: dict[str, ParsedFile] | None = None,
+    last_good: LastGood | None = None,
 ) -> Fleet:
     """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
@@ -51,6 +53,7 @@ def read_fleet(
     `is_settled`: refuse HEAD of a work tree in the middle of a rebase, merge or the like.
     `with_locks`: say as well which outputs of renders are out of date or edited.
     `parsed`: the files of other revisions of the store, to which those of this one are added.
+    `last_good`: what says what is in force in place of what cannot be read; None: that is frozen.
 
     Raises:
         StoreError: the store cannot be read as a whole.
@@ -75,6 +78,8 @@ def read_fleet(
         files = {key: found[key] for key in keys if key in found}
         is_known = len(files) == len(keys) and not take.count
         fleet = parse(snapshot, files)
+        if last_good is not None:
+            fleet = last_good.in_force(fleet, snapshot, files, store, as_directory=as_directory)
         found |= files
         if cache is not None and not is_known:
             cache.save(found)

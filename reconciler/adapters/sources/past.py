@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
 from reconciler.adapters.store.copy import StoreCopy
 from reconciler.adapters.store.directory import DirectoryTree
 from reconciler.adapters.store.in_the_way import in_the_way
-from reconciler.errors import StoreError
+from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.model.fleet import StoreFile
 from reconciler.stages.fleet import Earlier
 
@@ -82,6 +83,42 @@ class GitPast:
         return {}
 
 
+class WorkTreePast:
+    """The past of the files of a work tree as they lie: the commit that is checked out, and those before it."""
+
+    def __init__(self, root: Path, repository: Path, subdir: str) -> None:
+        """Nothing is read yet. `root`: the folder of the store in the work tree."""
+        self._root = root
+        self._repository = repository
+        self._subdir = subdir
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """Nothing: files that lie there have no names that a repository knows."""
+        return None
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """What lies in place of files or of folders above them, now."""
+        return _lying_in_the_way(self._root, paths)
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """What HEAD and the commits before it had."""
+        if not broken:
+            return Earlier()
+        from reconciler.adapters.git.earlier import earlier_of  # noqa: PLC0415 - pygit2 costs 90 ms
+        from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
+
+        try:
+            with GitStore(self._repository) as store:
+                head = store.resolve("HEAD")
+                return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
+        except (StoreError, RevisionNotFound):
+            return Earlier()
+
+    def good_blobs(self) -> dict[str, str]:
+        """None: a repository does not say what of it was in force."""
+        return {}
+
+
 class DirectoryPast:
     """The past of a plain directory: the copy of what was in force last."""
 
@@ -96,11 +133,7 @@ class DirectoryPast:
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
         """What lies in place of files or of folders above them, now."""
-        try:
-            with DirectoryTree(self._root) as tree:
-                return in_the_way(tree, paths)
-        except (StoreError, OSError):
-            return {}
+        return _lying_in_the_way(self._root, paths)
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Nothing: all that is known is what the copy has."""
@@ -109,3 +142,11 @@ class DirectoryPast:
     def good_blobs(self) -> dict[str, str]:
         """What the copy has."""
         return self._copy.good_blobs()
+
+
+def _lying_in_the_way(root: Path, paths: Iterable[str]) -> dict[str, str]:
+    try:
+        with DirectoryTree(root) as tree:
+            return in_the_way(tree, paths)
+    except (StoreError, OSError):
+        return {}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import compress
 from operator import is_not
-from typing import Final
+from typing import Final, Protocol
 
 from reconciler.adapters.sources.past import StorePast
 from reconciler.adapters.store.ignore import is_ignore_file, without_doubtful
-from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
 from reconciler.stages.fleet import (
     Earlier,
@@ -35,10 +34,20 @@ _State = tuple[
 ]
 
 
+class ParsedBefore(Protocol):
+    """What was parsed before, by `memo_key`."""
+
+    def load(self, files: Iterable[StoreFile]) -> Mapping[str, ParsedFile]:
+        """What is kept of these files; the others are to be parsed."""
+
+    def save(self, parsed: Mapping[str, ParsedFile]) -> None:
+        """Keep these files."""
+
+
 class StoreInForce:
     """Parses snapshots; only files that changed are parsed again."""
 
-    def __init__(self, good_blobs: Mapping[str, str], past: StorePast, cache: ParseCache | None = None) -> None:
+    def __init__(self, good_blobs: Mapping[str, str], past: StorePast, cache: ParsedBefore | None = None) -> None:
         """Begin with what the journal remembers.
 
         `good_blobs`: path to the blob that was good last. `past`: what the store held before, as far as it still knows.

@@ -75,8 +75,12 @@ def _named(fleet: Fleet, other: str) -> Fleet:
 
 
 def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> Passage:
-    """Decide both revisions, the second from what the first leaves behind."""
+    """Decide both revisions, the second from what the first leaves behind.
+
+    What the first says is taken for placed, so that files of it which cannot be read and are new hold nothing back.
+    """
     tables = DecisionTables()
+    base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))
     before = decide(base, observations, now, interpreters=interpreters, tables=tables)
     placed = previous_of(before.bindings)
     seen = replace(observations, previous={**observations.previous, **placed})
