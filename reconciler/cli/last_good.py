@@ -38,6 +38,8 @@ class LastGood:
             past = _clone_past(store)
         else:
             location = locate_store(store, as_directory=as_directory)
+            if location.repository is not None and snapshot.revision.startswith("dir:") and not fleet.frozen:
+                return fleet  # Most of all that people compare: nothing is imported for it.
             past = _past(location, snapshot) if location.repository is not None else self._copied(location, fleet)
         if past is None:
             return fleet

@@ -66,6 +66,11 @@ class Scene:
         text = self.clusters[cluster].kubectl(*arguments)
         return yaml.safe_load(text) if text.strip() else None
 
+    def edit(self, cluster: str, name: str, value: str) -> None:
+        """A hand edit of a live ConfigMap."""
+        patch = f'{{"data":{{"a":"{value}"}}}}'
+        self.clusters[cluster].kubectl("patch", "configmap", name, "-n", self.namespace, "-p", patch)
+
     def shows(self, cluster: str, name: str, data: dict[str, str] | None, timeout_s: float = 60) -> None:
         """Return once the cluster holds that data, None: nothing."""
         what = f"{name} in {cluster} to be {data}; the daemon said {self.daemon.text()[-1500:]}"
@@ -134,8 +139,7 @@ def test_a_hand_edit_is_healed_within_five_seconds(scene: Scene) -> None:
     started(scene)
 
     def edit(value: str) -> None:
-        patch = f'{{"data":{{"a":"by hand {value}"}}}}'
-        scene.clusters["m1"].kubectl("patch", "configmap", "app", "-n", scene.namespace, "-p", patch)
+        scene.edit("m1", "app", f"by hand {value}")
         scene.shows("m1", "app", {"a": "1"})
 
     assert fastest_s(edit, enough_s=5) < 5
@@ -201,6 +205,38 @@ def test_a_broken_file_freezes_its_reach_and_nothing_else(scene: Scene) -> None:
     scene.store.commit()
     scene.shows("m1", "app", {"a": "3"})
     scene.shows("m1", "gone", None)
+
+
+def test_files_that_cannot_be_read_stop_neither_edits_nor_healing(scene: Scene) -> None:
+    started(scene)
+    scene.put("other", "m1", b="1")
+    scene.store.commit()
+    scene.shows("m1", "other", {"b": "1"})
+    scene.store.write_text("app.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    scene.put("other", "m1", b="2")
+    scene.edit("m1", "app", "of a hand")
+    scene.store.commit()
+    scene.shows("m1", "other", {"b": "2"})
+    scene.shows("m1", "app", {"a": "1"})
+    (scene.store.folder / "new.yaml").symlink_to("nowhere.yaml")
+    scene.put("more", "m1", c="1")
+    scene.put("other", "m1", b="3")
+    scene.edit("m1", "app", "of a hand again")
+    scene.store.commit()
+    scene.shows("m1", "other", {"b": "3"})
+    scene.shows("m1", "app", {"a": "1"})
+    assert scene.data("m1", "more") is None, "a new object may be what the new file speaks of"
+    with Journal.open(scene.journal, read_only=True) as journal:
+        broken = (journal.state() or {}).get("broken")
+    assert [(entry["file"], entry["inForce"]) for entry in broken] == [
+        ("app.yaml", "last-good"),
+        ("new.yaml", "nothing"),
+    ]
+    (scene.store.folder / "new.yaml").unlink()
+    scene.put("app", "m1", "m2", a="4")
+    scene.store.commit()
+    scene.shows("m1", "app", {"a": "4"})
+    scene.shows("m1", "more", {"c": "1"})
 
 
 def test_a_cluster_that_was_stopped_loses_nothing_and_catches_up(scene: Scene) -> None:

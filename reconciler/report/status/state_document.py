@@ -20,6 +20,7 @@ from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.json import summary
 from reconciler.report.rollouts.document import rollouts_part
+from reconciler.report.status.broken import broken_part
 from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.troubles import Troubles
 from reconciler.stages.state import ClusterState, FleetState, Lag
@@ -67,6 +68,7 @@ def state_document(
     clusters = _clusters(picture, before)
     scrubbed = scrubber(secrets_among(picture.round.plan.changes))
     troubles = Troubles(picture.state, scrubbed)
+    broken = broken_part(decision, picture.time, before, scrubbed)
     return {
         "version": VERSION,
         "revision": decision.fleet.revision,
@@ -82,6 +84,8 @@ def state_document(
         "clusters": clusters,
         **({"elsewhere": sorted(facts.elsewhere)} if facts is not None and facts.elsewhere else {}),
         "policies": policies,
+        # Where every file can be read, documents of before stay as they are.
+        **({"broken": broken} if broken else {}),
         "held": [_held(change) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
         "failed": _failures(picture),

@@ -8,6 +8,7 @@ from typing import Any
 from reconciler.report.plan.lines import short_revision
 from reconciler.report.plan.text import confirm_lines
 from reconciler.report.rollouts.status import status_lines
+from reconciler.report.status.broken import broken_lines
 from reconciler.report.status.document import constraint_words
 from reconciler.report.text.cluster_list import cluster_list
 from reconciler.report.text.safe import joined, visible
@@ -87,6 +88,7 @@ def _head(document: Document, style: Style) -> list[str]:
         lines.append("  " + style.red(visible(f"the store cannot be read: {document['sourceError']}")))
     if not document["complete"]:
         lines.append("  " + style.red("INCOMPLETE: not everything could be read"))
+    lines += ["    " + style.red(visible(line)) for line in broken_lines(document.get("broken", ()))]
     return lines
 
 

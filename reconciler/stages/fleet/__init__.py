@@ -4,7 +4,7 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.clusters import CLUSTER_APIS
 from reconciler.stages.fleet.every_field import KINDS
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.last_good import Earlier, emptied, says_nothing, with_last_good
+from reconciler.stages.fleet.last_good import LAST_GOOD, Earlier, emptied, says_nothing, with_last_good
 from reconciler.stages.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.tables import FleetTables
 from reconciler.stages.fleet.withheld import withheld_blob, without_secrets
@@ -12,6 +12,7 @@ from reconciler.stages.fleet.withheld import withheld_blob, without_secrets
 __all__ = [
     "CLUSTER_APIS",
     "KINDS",
+    "LAST_GOOD",
     "Earlier",
     "FleetTables",
     "ParsedAsRead",

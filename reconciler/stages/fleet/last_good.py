@@ -17,6 +17,8 @@ from reconciler.model.fleet import Reach
 from reconciler.model.problem import Problem, Severity, Source
 from reconciler.stages.fleet.file import ParsedFile
 
+LAST_GOOD: Final = "last-good-in-force"
+"""The code of the note that says so of a file."""
 _KEYS: Final = {
     "templates": "identity",
     "propagation": "ref",
@@ -77,7 +79,7 @@ def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], said: frozense
     source = Source(earlier.path)
     note = Problem(
         source=source,
-        code="last-good-in-force",
+        code=LAST_GOOD,
         message=f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended",
         severity=Severity.WARNING,
     )
