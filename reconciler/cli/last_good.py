@@ -50,7 +50,7 @@ class LastGood:
             return fleet
         from reconciler.daemon.loop.store_in_force import StoreInForce
 
-        store_in_force = StoreInForce({}, past, _Parsed(files))
+        store_in_force = StoreInForce({}, past, _Parsed(files), is_followed=False)
         found = store_in_force.parse(snapshot)
         self._keep(snapshot, store_in_force.good_blobs)
         return found

@@ -228,10 +228,8 @@ def test_files_that_cannot_be_read_stop_neither_edits_nor_healing(scene: Scene) 
     assert scene.data("m1", "more") is None, "a new object may be what the new file speaks of"
     with Journal.open(scene.journal, read_only=True) as journal:
         broken = (journal.state() or {}).get("broken")
-    assert [(entry["file"], entry["inForce"]) for entry in broken] == [
-        ("app.yaml", "last-good"),
-        ("new.yaml", "nothing"),
-    ]
+    in_force = {entry["file"]: entry["inForce"] for entry in broken or ()}
+    assert in_force == {"app.yaml": "last-good", "new.yaml": "nothing"}
     (scene.store.folder / "new.yaml").unlink()
     scene.put("app", "m1", "m2", a="4")
     scene.store.commit()

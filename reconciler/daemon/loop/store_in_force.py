@@ -47,11 +47,19 @@ class ParsedBefore(Protocol):
 class StoreInForce:
     """Parses snapshots; only files that changed are parsed again."""
 
-    def __init__(self, good_blobs: Mapping[str, str], past: StorePast, cache: ParsedBefore | None = None) -> None:
+    def __init__(
+        self,
+        good_blobs: Mapping[str, str],
+        past: StorePast,
+        cache: ParsedBefore | None = None,
+        *,
+        is_followed: bool = True,
+    ) -> None:
         """Begin with what the journal remembers.
 
         `good_blobs`: path to the blob that was good last. `past`: what the store held before, as far as it still knows.
-        `cache`: what was parsed before this start.
+        `cache`: what was parsed before this start. `is_followed`: files of a directory are read as they are written, so
+        that one may be half written; False: a person says when.
         """
         self._stored: tuple[StoreFile, ...] = ()
         self._parsed: list[ParsedFile] = []
@@ -68,7 +76,8 @@ class StoreInForce:
         self._cached: Mapping[str, ParsedFile] = {}
         self._older: dict[str, ParsedFile] = {}
         self._unsaved = 0
-        self._is_directory = False
+        self._is_followed = is_followed
+        self._may_be_half_written = False
         self._before: _State = (self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
@@ -94,7 +103,7 @@ class StoreInForce:
         )
         self._remembered = self._remembered or self._past.good_blobs()
         # A commit is written as a whole: a file that it empties is meant to be empty.
-        self._is_directory = snapshot.revision.startswith("dir:")
+        self._may_be_half_written = self._is_followed and snapshot.revision.startswith("dir:")
         gc.disable()
         try:
             fresh = self._parse_new(without_doubtful(snapshot.files, self._remembered))
@@ -139,10 +148,10 @@ class StoreInForce:
         self._gone = frozenset(earlier.good.keys() - {file.path for file in self._parsed})
 
     def fleet_at(self, snapshot: Snapshot) -> Fleet:
-        """The fleet of an older revision, as it was written. What is in force stays, and so does what is known of it.
+        """The fleet of an older revision. What is in force stays, and so does what is known of it.
 
-        Files that are in force, or were asked for before, are not parsed again. What is broken is frozen: the last good
-        content is another revision's. It may be called in a thread of its own, beside `parse`.
+        Files that are in force, or were asked for before, are not parsed again. What was good of broken ones is what
+        the revisions before it had. It may be called in a thread of its own, beside `parse`.
         """
         parsed, stored, cached = self._parsed, snapshot.files, self._older
         in_force = {(file.path, file.blob): file for file in parsed}
@@ -158,7 +167,13 @@ class StoreInForce:
             found.append(same)
         older = {key: file for key, file in self._older.items() if key not in beside} | beside
         self._older = dict(list(older.items())[-_OLDER_MAX:])
-        return assemble(snapshot.revision, found, snapshot.problems)
+        return assemble(snapshot.revision, self._past_of(snapshot.revision, found), snapshot.problems)
+
+    def _past_of(self, revision: str, files: list[ParsedFile]) -> Iterable[ParsedFile]:
+        broken = {file.path for file in files if file.frozen and not is_ignore_file(file.path)}
+        if not broken:
+            return files
+        return with_last_good(files, self._past.earlier(revision, {file.path for file in files}, broken))
 
     def reject(self) -> None:
         """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
@@ -208,7 +223,7 @@ class StoreInForce:
         if parsed is None:
             parsed = parse_file(file)
             self._unsaved += 1
-        if not (self._is_directory and says_nothing(parsed)):
+        if not (self._may_be_half_written and says_nothing(parsed)):
             return parsed
         earlier = self._recalled(file.path)
         if earlier is None:
