@@ -16,7 +16,7 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Losses
-from reconciler.model.observation import LiveObject, Member, Observations, Present, Read
+from reconciler.model.observation import LiveObject, Member, NotRead, Observations, Present, Read
 from reconciler.model.plan import Change, FieldChange, Manifest, PlacementChange, Plan
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK, Identity
@@ -158,7 +158,8 @@ def _round(
         world.members, world.ledger, decision.bindings, world.observations.closed, settings, world.interpreters
     )
     changes = after_owners(changes, surroundings)
-    guarded = guard(changes, settings.guards, settled.managed, now, world.losses)
+    unread = [name for name, member in world.members.items() if isinstance(member, NotRead)]
+    guarded = guard(changes, settings.guards, settled.managed, now, world.losses, unread)
     changes = after_owners(guarded.changes, surroundings) if guarded.digest else guarded.changes
     plan = Plan(
         base="",

@@ -102,6 +102,7 @@ class ControlLoop:
             parts, lambda: self._state, lambda: self._agenda, memory, self._established, self._recorder.heard
         )
         self._late = LateReadings(self._judge.mark_in, self._judge.doubted, lambda: len(self._state.members))
+        parts.holder.listen(self._judge.restored)
         self._polls = Polls(self._judge, parts.clock)
         self._keeper = WatchKeeper(Watches(self._judge.listeners, parts.clock), self._polls)
 

@@ -89,11 +89,16 @@ class Holder:
         self._token = secrets.token_hex(8)
         self._term = term
         self._predecessors = predecessors
+        self._tell_restored: Callable[[str], None] = lambda cluster: None
         self._epochs: dict[str, int] = {}
         self._pending: dict[str, dict[str, Record]] = {}
         """By cluster and rollout what begins there: in the mark, and in the journal a moment later."""
         self._written: dict[str, frozenset[str]] = {}
         """By cluster the entries that this process ever wrote: those of others are left alone."""
+
+    def listen(self, restored: Callable[[str], None]) -> None:
+        """Tell of clusters whose mark of ours is older than one that was there: they went back to an earlier state."""
+        self._tell_restored = restored
 
     async def hold(
         self, members: Iterable[MemberCluster], fleet: str, *, take_over: bool = False
@@ -220,6 +225,9 @@ class Holder:
         known = self._journal.holds(member.name)
         confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
         epoch = max(mark.epoch, confirmed) + 1
+        if live is not None and mark.journal == self._journal.uuid and mark.epoch < confirmed:
+            # A later mark of ours was there: only a backup that was put back has the one before.
+            self._tell_restored(member.name)
         # First in the journal: whatever becomes of the request, this mark will be known as ours.
         self._journal.intend_hold(member.name, epoch, self._token)
         own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now(), term=self._term())

@@ -10,7 +10,7 @@ a script that removes one file after another must not get further than one commi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -67,16 +67,25 @@ def limit(guards: Guards, managed: int) -> int:
 
 
 def guard(
-    changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, int], now: str, losses: Losses = NO_LOSSES
+    changes: tuple[Change, ...],
+    guards: Guards,
+    managed: Mapping[str, int],
+    now: str,
+    losses: Losses = NO_LOSSES,
+    unread: Collection[str] = (),
 ) -> Guarded:
     """Hold what is too much at once.
+
+    `unread`: clusters that could not be read: what was held there is not due in this round, and waits all the same.
 
     `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
     lately; a person's confirmation made it void, so that what was confirmed counts no more.
     """
     if not any(change.guarded or change.confirm for change in changes):
         return Guarded(changes=changes)
-    reasons = _reasons(changes, guards, managed, _Lately(changes, guards, losses, now))
+    reasons = _reasons(
+        changes, guards, managed, _Lately(changes, guards, losses, now), losses.held_since.keys() & set(unread)
+    )
     if not reasons:
         return Guarded(changes=changes)
     # What takes over is there before the old copy goes: what was let through stays let through.
@@ -120,6 +129,10 @@ class _Lately:
         self._losses = losses
         self._now = now
 
+    def is_held_in(self, cluster: str) -> bool:
+        """Whether something was held in a cluster by the last round that read it."""
+        return cluster in self._losses.held_since
+
     def count(self, managed: Mapping[str, int], cluster: str | None) -> _Count:
         """Of one cluster; None: over the fleet."""
         due = {copy for copy in self.due if cluster in (None, copy[0])}
@@ -149,8 +162,13 @@ def _begin(moments: Iterable[str], guards: Guards) -> datetime:
 
 
 def _reasons(
-    changes: tuple[Change, ...], guards: Guards, managed: Mapping[str, int], lately: _Lately
+    changes: tuple[Change, ...],
+    guards: Guards,
+    managed: Mapping[str, int],
+    lately: _Lately,
+    away: Collection[str],
 ) -> dict[int, str]:
+    """By index why a change is held. `away`: clusters in which something is held, and that could not be read."""
     clusters = {cluster: lately.count(managed, cluster) for cluster, _ in lately.due}
     fleet = lately.count(managed, None)
     reasons: dict[int, str] = {}
@@ -164,6 +182,9 @@ def _reasons(
             reasons[index] = _too_many(clusters[change.cluster], guards, "in one cluster")
         elif fleet.is_over:
             reasons[index] = _too_many(fleet, guards, "over the fleet")
+        elif away and lately.is_held_in(change.cluster):
+            # It counted together with what is held there, of which nobody knows now that it is due no more.
+            reasons[index] = f"more is held in {', '.join(sorted(away))}, which could not be read"
     return reasons | _confirmed_moves(changes)
 
 

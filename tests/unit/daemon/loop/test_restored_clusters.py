@@ -91,3 +91,23 @@ async def test_what_had_been_deleted_and_is_back_is_shown_and_stays(tmp_path: Pa
         await scene.until(lambda: [found["code"] for found in document(scene)["problems"]].count(shown) == len(names))
         await scene.quiet()
         assert all(scene.value("m1", name) == "1" for name in names), "none is deleted by a record of another past"
+
+
+async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tmp_path: Path) -> None:
+    """Two copies in each are too many together, and the two that are left would not be."""
+    async with running(tmp_path) as scene:
+        for name in ("a", "b"):
+            scene.app("1", "m1", "m2", name=name)
+        await scene.until(lambda: scene.value("m2", "b") == "1" and scene.value("m1", "b") == "1")
+        await scene.quiet()
+        scene.put(**{key: None for name in ("a", "b") for key in (name, f"{name}-policy")})
+        await scene.until(lambda: len(document(scene)["held"]) == 4)
+        await scene.box.servers["m1"].stop()
+        await scene.until(lambda: not scene.vitals.clusters["m1"].is_up)
+        assert scene.loop is not None
+        scene.loop.nudge()
+        await scene.until(lambda: any("could not be read" in str(found) for found in document(scene)["held"]))
+        await scene.quiet()
+        assert [scene.value("m2", name) for name in ("a", "b")] == ["1", "1"]
+        await scene.box.servers["m1"].start()
+        await scene.until(lambda: len(document(scene)["held"]) == 4)

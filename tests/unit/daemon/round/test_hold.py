@@ -303,3 +303,23 @@ async def test_a_copy_of_a_journal_that_leads_later_takes_the_mark(tmp_path: Pat
             assert await scene.hold(second) is None
             with pytest.raises(Deposed):
                 await scene.hold(first)
+
+
+async def test_a_mark_of_ours_that_is_older_than_one_before_tells_of_a_restored_cluster(tmp_path: Path) -> None:
+    """Source: design#restored-cluster."""
+    async with opened(tmp_path / "scene") as found:
+        scene, told = Scene(found, tmp_path), list[str]()
+        marks = []
+        for _ in range(3):
+            with scene.process("one") as holder:
+                holder.listen(told.append)
+                assert await scene.hold(holder) is None
+                marks.append(scene.mark)
+        assert told == []
+        scene.write_mark("PUT", marks[0])
+        with scene.process("one") as holder:
+            holder.listen(told.append)
+            assert await scene.hold(holder) is None
+            assert int(scene.mark["epoch"]) > int(marks[-1]["epoch"])
+            assert await scene.hold(holder) is None
+        assert told == ["m1"], "once"

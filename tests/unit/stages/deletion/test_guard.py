@@ -140,6 +140,24 @@ def test_time_alone_lets_nothing_through_that_was_held() -> None:
     assert losses_after(losses, (), GUARDS, at(59), ["m1"]) == Losses(), "what was held is wanted again"
 
 
+def test_a_cluster_that_goes_away_lets_nothing_through_in_another_one() -> None:
+    """Two here and two there were too many together; of the two there nobody knows anything now."""
+    both = tuple(deletion(name, cluster) for cluster in ("m1", "m2") for name in "ab")
+    managed = {"m1": 10, "m2": 10}
+    first = guard(both, GUARDS, managed, at(0))
+    losses = losses_after(Losses(), first.changes, GUARDS, at(0), ["m1", "m2"])
+    assert losses.held_since.keys() == {"m1", "m2"}
+    here = both[:2]
+    alone = guard(here, GUARDS, managed, at(1), losses, ["m2"])
+    assert [change.held for change in alone.changes] == ["guard: more is held in m2, which could not be read"] * 2
+    assert losses_after(losses, alone.changes, GUARDS, at(1), ["m1"]) == losses
+    other = (deletion("c", "m3"),)
+    passing = guard(other, GUARDS, {**managed, "m3": 10}, at(1), losses, ["m2"])
+    assert passing.changes == other, "nothing of it was held"
+    wanted_again = losses_after(losses, here, GUARDS, at(2), ["m1", "m2"])
+    assert guard(here, GUARDS, managed, at(3), wanted_again).changes == here, "what was due there is due no more"
+
+
 def test_a_copy_that_is_due_again_counts_once() -> None:
     made = tuple(Loss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     changes = tuple(deletion(name) for name in "abc")
