@@ -74,12 +74,17 @@ class _Repository:
         """The fleet of a commit; None: it is not there."""
         import asyncio
 
-        from reconciler.stages.fleet import parse
-
         snapshot = await asyncio.to_thread(self._snapshot, revision)
         if snapshot is None and self._url is not None:
             snapshot = await self._fetched(revision)
-        return await asyncio.to_thread(parse, snapshot) if snapshot is not None else None
+        return await asyncio.to_thread(self._in_force, snapshot) if snapshot is not None else None
+
+    def _in_force(self, snapshot: Snapshot) -> Fleet:
+        """The fleet of a revision, with what was good of what it broke."""
+        from reconciler.adapters.sources.past import GitPast
+        from reconciler.daemon.loop.store_in_force import StoreInForce
+
+        return StoreInForce({}, GitPast(self._folder, self._subdir)).parse(snapshot)
 
     def _snapshot(self, revision: str) -> Snapshot | None:
         from reconciler.adapters.git.snapshot import GitStore

@@ -30,7 +30,9 @@ FILES: Mapping[str, Code] = {
         "Nothing, if they are no resources; .reconcilerignore silences the hint.",
     ),
     "duplicate-identity": Code(
-        "Same object twice", "Two documents have one kind, namespace and name; neither is used.", "Keep one of them."
+        "Same object twice",
+        "Two documents have one kind, namespace and name. The first one counts; where nobody knows which was, neither.",
+        "Keep one of them.",
     ),
     "secret-not-kept": Code(
         "Secret not kept",

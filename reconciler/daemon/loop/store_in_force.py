@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import compress
 from operator import is_not
 from typing import Final, Protocol
@@ -19,8 +19,10 @@ from reconciler.stages.fleet import (
     emptied,
     memo_key,
     parse_file,
+    says,
     says_nothing,
     with_last_good,
+    without_later_twins,
 )
 
 _UNSAVED_MAX: Final = 200
@@ -32,6 +34,10 @@ _OLDER_MAX: Final = 20_000
 _State = tuple[
     tuple[StoreFile, ...], list[ParsedFile], frozenset[str], frozenset[str], dict[str, ParsedFile], dict[str, str]
 ]
+
+
+def _has_twins(fleet: Fleet) -> bool:
+    return any(problem.code == "duplicate-identity" for problem in fleet.problems)
 
 
 class ParsedBefore(Protocol):
@@ -76,6 +82,8 @@ class StoreInForce:
         self._cached: Mapping[str, ParsedFile] = {}
         self._older: dict[str, ParsedFile] = {}
         self._unsaved = 0
+        self._twins: frozenset[str] = frozenset()
+        """Paths with documents that others said before them."""
         self._is_followed = is_followed
         self._may_be_half_written = False
         self._before: _State = (self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered)
@@ -114,10 +122,24 @@ class StoreInForce:
         self._broken = (self._broken - {file.path for file in fresh}) | broken
         earlier = self._earlier(snapshot.revision)
         is_sound = not (self._broken or earlier.good)
-        in_force = self._parsed if is_sound else with_last_good(self._parsed, earlier, self._replaced)
+        in_force = self._parsed if is_sound else list(with_last_good(self._parsed, earlier, self._replaced))
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
-        self._remember(fresh, earlier)
+        twins = without_later_twins(in_force, self._said_before) if _has_twins(fleet) else {}
+        if twins:
+            alone = [twins.get(file.path, file) for file in in_force]
+            fleet = assemble(snapshot.revision, alone, snapshot.problems, self._assembled)
+        was_twin = self._twins - twins.keys()
+        settled = [file for file in self._parsed if file.path in was_twin] if was_twin else []
+        self._remember([file for file in (*fresh, *settled) if file.path not in twins], earlier)
+        self._twins = frozenset(twins)
         return fleet
+
+    def _said_before(self, file: ParsedFile, key: Hashable) -> bool:
+        """Whether a path said this in what is in force so far."""
+        if self._remembered.get(file.path) == file.blob:
+            return True
+        before = self._recalled(file.path)
+        return before is not None and says(before, key)
 
     def _earlier(self, revision: str) -> Earlier:
         """What was good of the paths that are broken now, or gone though nobody may have taken them out."""

@@ -4,7 +4,15 @@ from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.clusters import CLUSTER_APIS
 from reconciler.stages.fleet.every_field import KINDS
 from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.last_good import LAST_GOOD, Earlier, emptied, says_nothing, with_last_good
+from reconciler.stages.fleet.last_good import (
+    LAST_GOOD,
+    Earlier,
+    emptied,
+    says,
+    says_nothing,
+    with_last_good,
+    without_later_twins,
+)
 from reconciler.stages.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.tables import FleetTables
 from reconciler.stages.fleet.withheld import withheld_blob, without_secrets
@@ -23,8 +31,10 @@ __all__ = [
     "memo_key",
     "parse",
     "parse_file",
+    "says",
     "says_nothing",
     "with_last_good",
     "withheld_blob",
+    "without_later_twins",
     "without_secrets",
 ]

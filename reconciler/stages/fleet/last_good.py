@@ -7,7 +7,7 @@ one, nothing is gone either, since it may be there now. Source: design#broken-in
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -96,6 +96,51 @@ def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
         return Problem(source=Source(path), code="file-displaced", message=message)
     message = f"it is gone, and its documents may be in {unread} now, which cannot be read"
     return Problem(source=Source(path), code="file-gone-unproven", message=message, severity=Severity.WARNING)
+
+
+def without_later_twins(
+    files: Iterable[ParsedFile], said_before: Callable[[ParsedFile, Hashable], bool]
+) -> dict[str, ParsedFile]:
+    """By path the files that say what another one says, which said it before they did, without those documents.
+
+    `said_before`: whether a file did. What none of them said before, or several did, stays in all of them: nobody knows
+    which is meant.
+    """
+    places: dict[Hashable, list[ParsedFile]] = {}
+    for file in files:
+        for key in _keys(file):
+            places.setdefault(key, []).append(file)
+    later: dict[str, tuple[ParsedFile, dict[Hashable, ParsedFile]]] = {}
+    for key, twins in places.items():
+        owners = [file for file in twins if said_before(file, key)] if len(twins) > 1 else []
+        for file in twins if len(owners) == 1 else ():
+            if file is not owners[0]:
+                later.setdefault(file.path, (file, {}))[1][key] = owners[0]
+    return {path: _without_twins(file, owners) for path, (file, owners) in later.items()}
+
+
+def _without_twins(file: ParsedFile, owners: Mapping[Hashable, ParsedFile]) -> ParsedFile:
+    source = Source(file.path)
+    problems = [
+        Problem(
+            source=source,
+            code="duplicate-identity",
+            message=f"{_shown(key)} is also in {owner.path}, which said so before and counts; keep one of them",
+        )
+        for key, owner in owners.items()
+    ]
+    kept = _without(file, frozenset(owners))
+    return replace(kept, problems=(*file.problems, *problems), frozen=(*file.frozen, Reach(source=source)))
+
+
+def _shown(key: Hashable) -> str:
+    kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
+    return f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
+
+
+def says(file: ParsedFile, key: Hashable) -> bool:
+    """Whether one of its documents has this key, as `without_later_twins` asks."""
+    return key in _keys(file)
 
 
 def _keys(file: ParsedFile) -> Iterator[Hashable]:

@@ -302,3 +302,36 @@ def test_what_may_not_be_read_keeps_its_last_good_content(as_nobody: Path, forbi
     finally:
         (store.root / forbidden).chmod(0o700)
     assert store.follow().is_complete
+
+
+SECOND = {
+    "a template": config_map("b", value="3"),
+    "a policy": policy("ConfigMap", "m1", "m2"),
+    "the Fleet": {**FLEET, "spec": {"drift": {"resync": "1h"}}},
+}
+
+
+@pytest.mark.parametrize("what", SECOND)
+def test_what_a_file_said_before_counts_when_another_one_says_it_as_well(store: Store, what: str) -> None:
+    fleet = store.follow()
+    settings, policies = fleet.settings, [found.digest for found in fleet.propagation]
+    write_files(store.root, {"again.yaml": yaml.safe_dump_all([SECOND[what], config_map("more", value="1")])})
+    write_files(store.root, {VICTIM: yaml.safe_dump(config_map("a", value="2"))})
+    for _ in range(3):
+        fleet = store.follow()
+        assert _values(fleet) == {"a": "2", "b": "1", "more": "1"}
+        assert _going_on(fleet, "a", "b", "more") == {"a", "b", "more"}
+        assert (fleet.settings.resync_s, [found.digest for found in fleet.propagation]) == (settings.resync_s, policies)
+        assert "again.yaml" in _errors(fleet)
+        assert not fleet.is_complete
+        store.begin_anew(is_journal_lost=False)
+        write_files(store.root, {"note.yaml": "# nothing\n"})
+    (store.root / "team-b/app.yaml").unlink()
+    (store.root / "policy.yaml").unlink()
+    (store.root / "fleet.yaml").unlink() if what == "the Fleet" else None
+    fleet = store.follow()
+    assert fleet.is_complete
+    assert _values(fleet).get("b") == ("3" if what == "a template" else None)
+    write_files(store.root, {"note.yaml": "# nothing more\n"})
+    store.begin_anew(is_journal_lost=False)
+    assert store.follow().is_complete
