@@ -196,6 +196,20 @@ class RealCluster:
         self._run.kwokctl("start", "cluster", "--name", self._kwok_name, "--wait", "120s")
         self._run.release_ports()
 
+    def keep_backup(self, folder: Path) -> None:
+        """Copy what a stopped cluster holds."""
+        shutil.copytree(self._data, folder)
+
+    def put_back(self, folder: Path) -> None:
+        """Have a stopped cluster hold what a backup of it does."""
+        shutil.rmtree(self._data)
+        shutil.copytree(folder, self._data)
+
+    @property
+    def _data(self) -> Path:
+        """The files of its etcd."""
+        return self.audit_log.parents[1] / "etcd"
+
     def delete(self) -> None:
         """End every process of the cluster, and take its data away."""
         elsewhere = str(self.kubeconfig.with_name("none"))  # kwokctl would edit that of the person otherwise.

@@ -22,6 +22,7 @@ from reconciler.daemon.loop.ticks import Ticks
 from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
+from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.observation_news import is_news
 from reconciler.daemon.observing.reach import LOOK_S
 from reconciler.daemon.observing.reading import Extent, Known, answering, observe_members, remembered
@@ -265,7 +266,9 @@ class Reader:
         copies = await holder.copies(members, name)
         scopes = {found.scope for found in in_force(known.suspensions, now)}
         free = [member for member in members if not {"fleet", f"cluster {member.name}"} & scopes]
-        failed = await holder.hold([member for member in free if member.name not in copies], name)
+        unheld = [member for member in free if member.name not in copies]
+        # No other waits for one that hangs here: a lane holds its cluster before it writes, however long it takes.
+        failed = await holder.hold(unheld, name, within_s=PROMPT_S)
         copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
         for cluster, why in copies.items():
             self._told.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",

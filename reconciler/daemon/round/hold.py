@@ -101,13 +101,19 @@ class Holder:
         self._tell_restored = restored
 
     async def hold(
-        self, members: Iterable[MemberCluster], fleet: str, *, take_over: bool = False
+        self,
+        members: Iterable[MemberCluster],
+        fleet: str,
+        *,
+        take_over: bool = False,
+        within_s: float | None = None,
     ) -> dict[str, MemberClusterError]:
         """Make sure that this process holds the fleet in every member; per cluster the error that prevented it.
 
         Asked again, it reads the mark and compares; it is written again where what began of rollouts, or is recorded no
         more, is another than in the mark. Who takes hold takes in what the mark tells of rollouts. HeldByCopy: a copy
-        of this journal was started later.
+        of this journal was started later. `within_s`: what takes longer in a cluster is given up there, and tried with
+        the next write; None: the client's own deadlines.
 
         Raises:
             FleetHeld: another journal holds it somewhere; nothing is written anywhere by the caller then.
@@ -115,7 +121,8 @@ class Holder:
         failed: dict[str, MemberClusterError] = {}
 
         async def one(member: MemberCluster) -> None:
-            found = await awaited(self._hold(member, fleet, take_over=take_over))
+            holding = self._hold(member, fleet, take_over=take_over)
+            found = await awaited(holding if within_s is None else within(holding, within_s))
             if found.fault is not None:
                 failed[member.name] = _error_of(member, found.fault)
 

@@ -323,3 +323,15 @@ async def test_a_mark_of_ours_that_is_older_than_one_before_tells_of_a_restored_
             assert int(scene.mark["epoch"]) > int(marks[-1]["epoch"])
             assert await scene.hold(holder) is None
         assert told == ["m1"], "once"
+
+
+async def test_a_cluster_that_hangs_while_it_is_to_be_held_is_left_to_its_next_write(tmp_path: Path) -> None:
+    """Source: design#promise-7."""
+    async with one_cluster(tmp_path) as scene:
+        with scene.process("one") as holder:
+            scene.box.servers["m1"].pause()
+            failed = await holder.hold([scene.member], FLEET, within_s=0.1)
+            assert failed["m1"].message == "no answer in time"
+            scene.box.servers["m1"].resume()
+            assert await scene.hold(holder) is None
+            assert scene.mark["journal"]
