@@ -144,6 +144,24 @@ def load_members(
     return {cluster.name: _attempt(merged, cluster, environ) for cluster in clusters}
 
 
+def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[tuple[int, ...], ...]:
+    """What tells whether the files that `load_members` reads were written since; a file that is not there counts."""
+    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    if isinstance(location, Path):
+        files = sorted(location.iterdir()) if location.is_dir() else [location]
+    else:
+        files = list(location)
+    return tuple(_stamp(file) for file in files)
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
     if environ.get("KUBECONFIG"):
         return [Path(part).expanduser() for part in environ["KUBECONFIG"].split(os.pathsep) if part]

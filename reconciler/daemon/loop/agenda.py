@@ -14,8 +14,9 @@ class Agenda(Struct):
     """`identities`: wherever they are. `copies`: by cluster, what happened there. `clusters`: everything in them.
 
     `capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
-    `unanswered`: requests without an answer have to be looked into. `stages`: rollouts have to be judged. `reload`:
-    somebody waits for the end of the round that does all this.
+    `reconnect`: how clusters are reached has to be read again. `unanswered`: requests without an answer have to be
+    looked into. `stages`: rollouts have to be judged. `reload`: somebody waits for the end of the round that does all
+    this.
     """
 
     everything: bool = True
@@ -25,6 +26,7 @@ class Agenda(Struct):
     store: bool = True
     capacity: bool = False
     unanswered: bool = False
+    reconnect: bool = False
     reload: bool = False
     stages: bool = False
     restored: set[str] = field(default_factory=set)
@@ -58,6 +60,11 @@ class Agenda(Struct):
         self.everything = True
         self.wake.set()
 
+    def mark_reconnect(self) -> None:
+        """Read again how clusters are reached."""
+        self.reconnect = True
+        self.wake.set()
+
     def mark_stages(self) -> None:
         """Judge where rollouts stand."""
         self.stages = True
@@ -72,4 +79,4 @@ class Agenda(Struct):
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         due = self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity
-        return not (due or self.unanswered or self.stages)
+        return not (due or self.unanswered or self.stages or self.reconnect)

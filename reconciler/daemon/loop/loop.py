@@ -79,8 +79,7 @@ class ControlLoop:
     def __init__(self, parts: Parts, follower: StoreFollower | None = None, fleet: Fleet | None = None) -> None:
         """Nothing is read before `run`. `fleet`: what `follower` has read into force already, with its members."""
         self._parts = parts
-        self._agenda = Agenda()
-        self._stop = asyncio.Event()
+        self._agenda, self._stop = Agenda(), asyncio.Event()
         memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._away, self._denials = memory.away, memory.denials
@@ -91,12 +90,11 @@ class ControlLoop:
         self._contents = Contents(parts.clock)
         self._told = Transitions(log)
         self._taking_in = TakingIn(self._lanes, parts.clock)
-        self._state = State(members=parts.opened, fleet=fleet)
+        self._state = State(members=parts.opened, access_stamp=parts.access_stamp(), fleet=fleet)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._wake)
-        self._reader = Reader(parts, memory)
-        self._writer = Writer(parts, memory)
+        self._reader, self._writer = Reader(parts, memory), Writer(parts, memory)
         self._recorder = Recorder(parts, memory)
         self._judge = EventJudge(
             parts, lambda: self._state, lambda: self._agenda, memory, self._established, self._recorder.heard
@@ -116,7 +114,7 @@ class ControlLoop:
     def reload(self) -> None:
         """Have the next round read the kubeconfig again; while it is unusable, the one in force stays."""
         self._parts.ask_keys_again()
-        self._parts.vitals.is_reloading = self._agenda.reload = True
+        self._parts.vitals.is_reloading = self._agenda.reload = self._agenda.reconnect = True
         self._agenda.mark_store()
         self._agenda.mark_everything()
 
@@ -199,6 +197,8 @@ class ControlLoop:
         while True:
             await clock.sleep(_ABSENT_S)
             state = self._state
+            if state.is_anybody_away and self._parts.access_stamp() != state.access_stamp:
+                self._agenda.mark_reconnect()  # What a cluster refuses may have been renewed.
             back = await self._away.came_back(state.members, state.known.cluster_uids, clock.monotonic_s())
             for name in back:
                 # A watch may hang at a connection from before, or pause for long: it begins anew with what is read.
@@ -269,7 +269,7 @@ class ControlLoop:
         if agenda.store:
             await self._read_store(agenda)
         fleet = self._state.fleet
-        if fleet is not None and agenda.reload:
+        if fleet is not None and agenda.reconnect:
             self._unfinished.forgive(fleet.clusters)
             self._reconnect(fleet, agenda)
         if fleet is not None and self._parts.is_other_part(fleet.settings.ha):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 
 from msgspec import Struct
 
@@ -29,6 +29,10 @@ ITEM_S = 0.003
 
 def _never(ha: HighAvailability | None) -> bool:
     return False
+
+
+def _unchanged() -> Hashable:
+    return None
 
 
 async def _tell_nobody() -> None:
@@ -61,6 +65,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """Whether `spec.ha` says something else than what this process goes by."""
     tell_revision: Callable[[], Awaitable[None]] = _tell_nobody
     """Have the process that acts next know by which revision this one acts from now on."""
+    access_stamp: Callable[[], Hashable] = _unchanged
+    """Another value once the files were written that say how clusters are reached."""
     later_keys: LaterKeys | None = None
     """Tells what could be decrypted only later; None: all is known at once."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -40,6 +40,8 @@ class State(Struct, frozen=True, kw_only=True):
 
     members: Members
     """The clusters as the kubeconfig in force says that they are reached."""
+    access_stamp: Hashable = None
+    """Of the files that were read for that."""
     fleet: Fleet | None = None
     decision: Decision | None = None
     observations: Observations = field(default_factory=Observations)
@@ -84,6 +86,8 @@ def reconnected(parts: Parts, state: State, fleet: Fleet) -> tuple[State, frozen
 
     Both are as before while the kubeconfig is unusable, which is logged.
     """
+    # Whatever is written while they are read is read again.
+    state = replace(state, access_stamp=parts.access_stamp())
     read = contained(parts.configs_of, fleet)
     if read.value is not None:
         return exchanged(state, state.members.reached_by(read.value))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import MemberConfig
+from reconciler.adapters.kube.kubeconfig import MemberConfig, stamp_of
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.profiles.live_access import INTERVAL_S, LiveAccess
 from reconciler.adapters.sources.source import StoreSource, open_source
@@ -128,6 +128,7 @@ def _parts(
         holder=holder,
         opened=members,
         configs_of=lambda fleet: _configs_in_reach(fleet, access),
+        access_stamp=lambda: stamp_of(access.kubeconfig) if access.profiles is None else None,
         agent=agent,
         clock=access.clock,
         interpreters=access.interpreters,

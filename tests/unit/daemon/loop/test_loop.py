@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import load_members
+from reconciler.adapters.kube.kubeconfig import load_members, stamp_of
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.requests import READ_DEADLINE_S
 from reconciler.daemon.loop.loop import ControlLoop
@@ -32,6 +32,7 @@ from reconciler.errors import FleetHeld
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.ledger import Losses, SuspensionRecord
 from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
+from reconciler.sim.server import ClusterServer
 from tests.fakes.clocks import QuickClock
 from tests.fakes.memory_source import MemorySource
 from tests.fakes.worlds import config_map, deployment, policy
@@ -61,6 +62,7 @@ class Running:
             holder=Holder(self.journal, clock),
             opened=members,
             configs_of=lambda fleet: load_members(self.box.kubeconfig, list(fleet.clusters.values())),
+            access_stamp=lambda: stamp_of(self.box.kubeconfig),
             agent=agent,
             clock=clock,
             vitals=self.vitals,
@@ -171,6 +173,25 @@ async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tm
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: scene.value("m2") == "2")
+
+
+async def test_a_kubeconfig_that_was_written_anew_is_read_when_a_cluster_refuses_us(tmp_path: Path) -> None:
+    """Without a SIGHUP: what renews credentials in a kubeconfig knows nothing of us. Source: kubeadm certs renew."""
+    async with running(tmp_path) as scene:
+        refusing = scene.box.servers["m2"]
+        refusing.faults.order(Fault(kind=FaultKind.UNAUTHORIZED), times=10**9)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        assert scene.value("m2") == "1"
+        # Whoever comes with the new credentials is let in: here by another door.
+        door = ClusterServer(scene.box["m2"], speed=refusing.speed)
+        await door.start()
+        try:
+            text = scene.box.kubeconfig.read_text()
+            scene.box.kubeconfig.write_text(text.replace(f":{refusing.port}", f":{door.port}"))
+            await scene.until(lambda: scene.value("m2") == "2")
+        finally:
+            await door.stop()
 
 
 async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_once(
