@@ -21,7 +21,10 @@ Webhook = Callable[[dict[str, Any]], None]
 
 
 class AdmittingServer(ClusterServer):
-    """Serves a cluster; `webhook` is asked about every body of a server-side apply of `kind`. None: nobody is."""
+    """Serves a cluster; `webhook` is asked about every body of a server-side apply of `kind`. None: nobody is.
+
+    `asked`: so often it was, but for dry runs.
+    """
 
     def __init__(self, cluster: Cluster, port: int, speed: float | None) -> None:
         super().__init__(cluster, speed=speed)
@@ -33,7 +36,7 @@ class AdmittingServer(ClusterServer):
     def _answered(self, request: Request) -> Answer:
         is_apply = request.content_type == "application/apply-patch+yaml" and "fleet-system" not in request.path
         if self.webhook is not None and is_apply and request.body.get("kind") == self.kind:
-            self.asked += 1
+            self.asked += not request.is_dry_run
             body = copy.deepcopy(request.body)
             self.webhook(body)
             request = replace(request, body=body)

@@ -317,6 +317,9 @@ class Recorder:
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
         undone = undone_by(result)
+        if not result.error:
+            known = self._fights.came_through(change.cluster, change.identity, undone, now_s)
+            undone = {path: who for path, who in undone.items() if path not in known}
         if undone and self._fights.undone(change.cluster, change.identity, undone, now_s):
             self._parts.vitals.fights[change.cluster] += 1
         self._leave_alone(change.cluster, change.identity, now_s)

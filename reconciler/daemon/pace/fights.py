@@ -42,6 +42,8 @@ class _Field(Struct):
     managers: tuple[str, ...] = ()
     pause_s: float = 0.0
     until_s: float = -inf
+    is_altered: bool = False
+    """The server changed it on its way the last time: whoever sets it right does not count that again."""
 
     @property
     def is_fought(self) -> bool:
@@ -83,6 +85,17 @@ class Fights:
         fields = self._of(cluster, identity)
         self._fields[cluster, identity] = fields
         return _count(fields, undone, now_s)
+
+    def came_through(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
+        """A write was made as it was sent: which of these fields the server had changed on its way until then.
+
+        They are left alone no longer, and what was set right of them is counted already.
+        """
+        fields = self._of(cluster, identity)
+        found = frozenset(path for path in paths if path in fields and fields[path].is_altered)
+        for path in found:
+            fields[path].is_altered, fields[path].until_s = False, min(fields[path].until_s, now_s)
+        return found
 
     def remember(self, events: Iterable[Event], now: str, now_s: float) -> None:
         """Go on with what history has, oldest first (`TOLD_BY`): what was undone, and fights that are not over."""
@@ -150,5 +163,6 @@ def _count(fields: dict[str, _Field], undone: Undone, now_s: float) -> bool:
     for path, managers in undone.items():
         found = fields.setdefault(path, _Field())
         found.managers = managers or found.managers
+        found.is_altered = managers == (THE_SERVER,)
         begun |= found.undone(now_s)
     return begun

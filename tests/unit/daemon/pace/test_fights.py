@@ -5,6 +5,7 @@ import pytest
 from reconciler.daemon.pace.fights import COUNTED_S, QUIET_S, THE_OBJECT, UNDONE_MAX, Fights
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
+from reconciler.stages.state import THE_SERVER
 
 APP = Identity("", "ConfigMap", "demo", "app")
 SUBJECT = f"{APP} @ m1"
@@ -80,6 +81,17 @@ def test_each_time_in_a_fight_pauses_twice_as_long_up_to_an_hour() -> None:
         at_s += pauses[-1]
         assert not undone(fights, at_s), "it is the same fight"
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+
+def test_what_the_server_changed_and_lets_pass_then_is_counted_once_and_left_alone_no_longer() -> None:
+    fights, server = Fights(), {"data.value": (THE_SERVER,)}
+    for _ in range(UNDONE_MAX):
+        fights.undone("m1", APP, server, 0)
+    assert fights.leaves_alone("m1", APP, ["data.value"], 59)
+    assert fights.came_through("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
+    assert not fights.current(60, NOW)
+    assert not fights.came_through("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
+    assert fights.going_on(60 + QUIET_S - 1), "it may begin again"
 
 
 def test_peace_makes_the_next_fight_a_first_one() -> None:
